@@ -14,7 +14,9 @@ Json FindingRecord::to_json() const {
           {"plugin", word(plugin)},
           {"knob", word(knob)},
           {"advice", advice},
-          {"severity", word(severity)}};
+          {"severity", word(severity)},
+          {"gain", word(gain)},
+          {"code", word(code)}};
 }
 
 }  // namespace autotuned

@@ -18,7 +18,10 @@ struct FindingRecord {
   std::string plugin;     // the plugin that acts on it; "" for none
   std::string knob;       // the knob that the plugin turns; "" for none
   std::string advice;
-  std::string severity;  // "high", "medium", "low" or "note"; "" in a history of an older version
+  // "" in a history of an older version, here and below.
+  std::string severity;  // "high", "medium", "low" or "note"
+  std::string gain;      // what acting on it can save at most and why, in words; may be ""
+  std::string code;      // for PyTorch, to paste; "" if there is none
 
   // An element of `findings` in `run --json` and `explain --json`. Empty texts become null.
   [[nodiscard]] Json to_json() const;

@@ -45,14 +45,18 @@ Json Checker::check_plugin(const Variant& variant, const YamlNode& node, const s
   std::erase_if(ours.entries, [&](const YamlEntry& entry) {
     const std::string& key = entry.key.scalar;
     if (key == "type") return true;
-    if (find_field(variant.fields, key) != nullptr) return false;
+    if (!variant.has_parameters || find_field(variant.fields, key) != nullptr) return false;
     parameters[key] = value_of(entry.value);
     return true;
   });
   Json values = check_map(variant.fields, variant.rule, ours, where, false);
   const YamlNode* name = node.find(kPluginType);
   values["type"] = kPluginType;
-  values["parameters"] = std::move(parameters);
+  if (variant.has_parameters) {
+    values["parameters"] = std::move(parameters);
+  } else if (name == nullptr) {
+    return values;  // the plugin that another part of the recipe names
+  }
   values["line"] = name != nullptr ? name->line : node.line;
   values["column"] = name != nullptr ? name->column : node.column;
   return values;

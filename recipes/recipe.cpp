@@ -100,9 +100,11 @@ void check_loss(const YamlNode& root, const Json& values, Checker& checker) {
                               " weights, the model " + classes.dump() + counted);
   }
   const Json& loss_type = member(member(values, "loss"), "type");
-  if (loss == nullptr || loss_type != kPluginType || type == kPluginType) return;
+  const bool is_named = !member(member(values, "loss"), kPluginType).is_null();
+  if (loss == nullptr || loss_type != kPluginType || is_named || type == kPluginType) return;
   checker.report(*loss,
-                 "loss: plugin is the loss of the model's plugin; write model: {plugin: NAME}");
+                 "loss: plugin is the loss of the model's plugin, and the model is of none; name "
+                 "the plugin: loss: {plugin: NAME}");
 }
 
 // Where `node` says it, else where `otherwise` does.

@@ -455,6 +455,7 @@ std::string Recipe::hash() const {
   for (const char* place : {"line", "column"}) {  // of a plugin, in the file
     json["model"].erase(place);
     json["data"].erase(place);
+    if (json["loss"].is_object()) json["loss"].erase(place);
     if (has_test_data) json["evaluate"]["data"].erase(place);
   }
   count_files(json["model"], model_types());

@@ -78,7 +78,8 @@ Json typed_schema(const std::vector<Variant>& variants) {
     schema["description"] = variant.summary;
     schema["properties"]["type"] = {{"const", variant.name}};
     if (variant.is_plugin) {
-      schema["additionalProperties"] = true;  // its parameters
+      schema["additionalProperties"] = variant.has_parameters;
+      if (!variant.has_parameters) schema["minProperties"] = 1;  // its type or its name
     } else {
       schema["required"].push_back("type");
     }

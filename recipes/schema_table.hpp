@@ -96,6 +96,8 @@ struct Variant {
   Rule rule = nullptr;
   // Picked by `plugin: NAME` instead of `type: …`; keys that are no fields are that plugin's parameters.
   bool is_plugin = false;
+  // Of is_plugin: whether it has such parameters. Else other keys are mistakes.
+  bool has_parameters = true;
   // Of a transform that draws random numbers: what to do where nothing may be random. Empty: it draws none.
   std::string_view remedy_for_evaluation = {};
   // Of a type of data.
@@ -103,7 +105,8 @@ struct Variant {
 };
 
 // The name of the variants with is_plugin, also in the checked recipe: {"type": "plugin", "plugin": NAME,
-// "parameters": {...}, "line", "column": in the recipe}.
+// "parameters": {...}, "line", "column": in the recipe}. The loss of the model's plugin is
+// {"type": "plugin"} alone.
 inline constexpr const char* kPluginType = "plugin";
 
 // The recipe itself, as a map without a key.

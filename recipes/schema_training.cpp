@@ -226,7 +226,15 @@ const std::vector<Variant>& loss_types() {
                    .default_in_words = "1",
                    .range = kPositive}},
        .rule = some_class_counts},
-      {.name = kPluginType, .summary = "The loss of the model's plugin."},
+      {.name = kPluginType,
+       .summary = "The loss of a workload plugin, written {plugin: NAME}, with any model. The word "
+                  "plugin alone is the loss of the model's plugin.",
+       .fields = {{.key = "plugin",
+                   .type = text,
+                   .summary = "Name of the workload plugin (`autotuned plugins` lists all).",
+                   .default_in_words = "that of the model"}},
+       .is_plugin = true,
+       .has_parameters = false},
   };
   return types;
 }

@@ -14,7 +14,7 @@ std::vector<std::string> losses_of(Target target) {
   if (target == Target::numbers) return {"mse", "l1", "smooth_l1", "huber", kPluginType};
   if (target == Target::tags) return {"bce", kPluginType};
   if (target == Target::masks) return {"cross_entropy", "dice", "dice_ce", kPluginType};
-  if (target == Target::tokens) return {"cross_entropy"};
+  if (target == Target::tokens) return {"cross_entropy", kPluginType};
   return {"cross_entropy", "bce", "mse", kPluginType};
 }
 

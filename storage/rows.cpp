@@ -216,6 +216,8 @@ void columns(auto& each, Is<FindingRecord> auto& finding) {
   each("knob", finding.knob);
   each("advice", finding.advice);
   each.newer("severity", finding.severity);
+  each.newer("gain", finding.gain);
+  each.newer("code", finding.code);
 }
 
 void columns(auto& each, Is<BestRow> auto& best) {

@@ -14,6 +14,7 @@
 #include "base/text.hpp"
 #include "daemon/cli/command_functions.hpp"
 #include "daemon/cli/recipe_reading.hpp"
+#include "daemon/cli/run_request.hpp"
 #include "daemon/common/exit_codes.hpp"
 #include "daemon/common/places.hpp"
 #include "daemon/common/settings.hpp"
@@ -40,6 +41,7 @@ struct Here {
   Machine machine = detect_machine();
   std::vector<plugins::FoundPlugin> trainer_plugins;
   std::vector<recipes::Knob> knobs;
+  std::optional<int> ranks;  // that a launcher has started, instead of the recipes' train.ranks
 };
 
 // The settings of a run, or the kept ones of the recipe, in the place of the recipe's own; a name that nothing answers to
@@ -101,6 +103,7 @@ std::optional<GuardSide> other_side(const GuardOptions& options, const GuardSide
     }
     side.name = options.against;
     side.recipe = *std::move(recipe);
+    side.recipe.train.ranks = here.ranks.value_or(side.recipe.train.ranks);
     side.configuration = side.recipe.starting_configuration(here.knobs);
   } else if (!options.against.empty()) {
     auto found = side_of_history(options, own, here);
@@ -128,7 +131,7 @@ Result<TrainerJobSpec> spec_of(const GuardSide& side, const Here& here, std::vec
   if (!libraries) return tl::unexpected(libraries.error());
   TrainerJobSpec spec;
   spec.recipe = side.recipe;
-  spec.knobs = here.knobs;
+  spec.knobs = recipes::with_ranks(here.knobs, side.recipe.train.ranks);
   spec.extension_knobs = extension_knobs(here.trainer_plugins);
   spec.plugins = *std::move(libraries);
   spec.trainer = side.trainer;
@@ -171,8 +174,8 @@ Result<GuardResult> measure(const GuardPlan& plan, const Here& here, bool as_jso
     std::cerr << "measuring for at most " << format_duration(plan.budget)
               << " besides starting the trainers\n";
   }
-  return run_guard(plan, here.knobs, here.machine, own, against ? &*against : nullptr, clock,
-                   [&](const Estimate& ratio) {
+  return run_guard(plan, recipes::with_ranks(here.knobs, plan.own.recipe.train.ranks), here.machine,
+                   own, against ? &*against : nullptr, clock, [&](const Estimate& ratio) {
                      if (as_json || clock.now() - told < kBetweenLines) return;
                      told = clock.now();
                      std::cerr << "so far " << estimate_text(ratio) << ", " << ratio.pairs
@@ -192,9 +195,7 @@ int code_of(GuardVerdict verdict) {
   return kUndecided;
 }
 
-}  // namespace
-
-int guard(const GuardOptions& options) {
+int guard_recipe(const GuardOptions& options, std::optional<int> ranks) {
   // Paths are relative to it.
   if (auto folder = current_folder(); !folder) {
     return report_error(folder.error(), kEnvironmentUnusable);
@@ -218,11 +219,13 @@ int guard(const GuardOptions& options) {
   Here here;
   here.trainer_plugins = trainer_plugins_here(options.plugin_folders);
   here.knobs = knobs_with(recipes::knobs_of(here.machine), here.trainer_plugins);
+  here.ranks = ranks;
   auto recipe = read_recipe_or_report(options.recipe, here.knobs, options.as_json);
   if (!recipe) return kUsageError;
   if (report_problems(workload_problems(*recipe, here.trainer_plugins), options.as_json)) {
     return kUsageError;
   }
+  recipe->train.ranks = ranks.value_or(recipe->train.ranks);
   GuardPlan plan;
   plan.tolerance_ratio = options.tolerance_ratio;
   plan.budget = *budget;
@@ -243,6 +246,10 @@ int guard(const GuardOptions& options) {
     plan.against.recipe = plan.own.recipe;
     plan.against.configuration = plan.own.configuration;
   }
+  for (const GuardSide* const side : {&plan.own, &plan.against}) {
+    const auto allowed = recipes::refuse_ranks(side->recipe);
+    if (!allowed) return report_error(allowed.error(), kUsageError);
+  }
   const auto result =
       plan.is_of_one() ? Result<GuardResult>(unmeasured()) : measure(plan, here, options.as_json);
   if (!result) return report_measuring_error(result.error());
@@ -252,6 +259,16 @@ int guard(const GuardOptions& options) {
     std::cout << guard_text(plan, *result);
   }
   return code_of(result->verdict);
+}
+
+}  // namespace
+
+int guard(const GuardOptions& options) {
+  return once_for_launcher([&options](const LaunchPlace* place) -> int {
+    if (place == nullptr) return guard_recipe(options, std::nullopt);
+    const auto ranks = measured_ranks(*place);
+    return ranks ? guard_recipe(options, ranks) : kUsageError;
+  });
 }
 
 }  // namespace autotuned::daemon

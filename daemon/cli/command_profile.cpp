@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <iostream>
+#include <optional>
 #include <utility>
 
 #include "base/clock.hpp"
@@ -11,6 +12,7 @@
 #include "base/text.hpp"
 #include "daemon/cli/command_functions.hpp"
 #include "daemon/cli/recipe_reading.hpp"
+#include "daemon/cli/run_request.hpp"
 #include "daemon/common/exit_codes.hpp"
 #include "daemon/common/places.hpp"
 #include "daemon/common/settings.hpp"
@@ -101,9 +103,7 @@ Result<Json> record(const recipes::Recipe& recipe, const std::vector<recipes::Kn
   return job.trace(configuration, std::move(request), limit);
 }
 
-}  // namespace
-
-int profile(const ProfileOptions& options) {
+int profile_recipe(const ProfileOptions& options, std::optional<int> ranks) {
   // Paths are relative to it.
   if (auto folder = current_folder(); !folder) {
     return report_error(folder.error(), kEnvironmentUnusable);
@@ -128,12 +128,16 @@ int profile(const ProfileOptions& options) {
         {ErrorKind::invalid, "expected a time such as 2min", "--limit " + options.limit, {}},
         kUsageError);
   }
+  recipe->train.ranks = ranks.value_or(recipe->train.ranks);
+  const auto allowed = recipes::refuse_ranks(*recipe);
+  if (!allowed) return report_error(allowed.error(), kUsageError);
   const auto file = place_of_trace(options, *recipe);
   if (!file) {
     return report_error(file.error(),
                         file.error().kind == ErrorKind::invalid ? kUsageError : kWorkFailed);
   }
-  const auto traced = record(*recipe, knobs, trainer_plugins, machine, *file, options, *limit);
+  const auto traced = record(*recipe, recipes::with_ranks(knobs, recipe->train.ranks),
+                             trainer_plugins, machine, *file, options, *limit);
   if (!traced) return report_measuring_error(traced.error());
 
   const std::int64_t wanted = options.steps * options.repeat;
@@ -152,6 +156,16 @@ int profile(const ProfileOptions& options) {
   analysis.by_shape = options.shapes;
   analysis.as_json = options.as_json;
   return analyze(analysis);
+}
+
+}  // namespace
+
+int profile(const ProfileOptions& options) {
+  return once_for_launcher([&options](const LaunchPlace* place) -> int {
+    if (place == nullptr) return profile_recipe(options, std::nullopt);
+    const auto ranks = measured_ranks(*place);
+    return ranks ? profile_recipe(options, ranks) : kUsageError;
+  });
 }
 
 }  // namespace autotuned::daemon

@@ -2,8 +2,6 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <csignal>
-#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <random>
@@ -25,7 +23,6 @@
 #include "daemon/plugin_list/plugin_names.hpp"
 #include "daemon/queue/client.hpp"
 #include "daemon/report/history_reading.hpp"
-#include "daemon/supervisor/launched.hpp"
 #include "daemon/supervisor/supervisor.hpp"
 #include "daemon/trainers/data_check.hpp"
 #include "storage/history.hpp"
@@ -148,51 +145,33 @@ int run_recipe(const RunOptions& options) {
   return screen.conclude(outcome, options.as_json, options.require_gain);
 }
 
-// Of several processes that a launcher has started on this machine: rank 0 does the run, with as many ranks unless the
-// user says another number.
+// With as many ranks as the launcher has started, unless the user says another number.
 int run_launched(const LaunchPlace& place, const RunOptions& options) {
-  const auto folder = lock_folder();
-  if (!folder) return report_error(folder.error(), kEnvironmentUnusable);
-  const std::filesystem::path file = meeting_file(*folder, place);
-  if (place.rank > 0) {
-    // What a person interrupts is the run, and this process ends with it.
-    std::signal(SIGINT, SIG_IGN);
-    const auto code = wait_for_lead(file);
-    return code ? *code : report_error(code.error(), kWorkFailed);
-  }
-  auto lead = LaunchedLead::begin(file);
-  if (!lead) return report_error(lead.error(), kEnvironmentUnusable);
   RunOptions own = options;
   // What the user says counts: in the shell of an interactive step the variables stay, and nothing else was started.
   own.ranks = options.ranks.value_or(place.ranks);
   own.no_daemon = true;  // whose processes the launcher does not know
-  int code = kUsageError;
-  const std::string started =
-      place.launcher + " has started " + std::to_string(place.ranks) + " processes";
+  const std::string started = started_text(place);
   if (*own.ranks > recipes::kMostRanks) {
-    code = usage_error(started + ", and a run has " + std::to_string(recipes::kMostRanks) +
+    return usage_error(started + ", and a run has " + std::to_string(recipes::kMostRanks) +
                        " ranks at most: start fewer, or say --ranks N");
-  } else if (options.detach) {
-    code = usage_error("--detach: " + place.launcher + " waits for its processes");
-  } else {
-    if (!options.ranks) {
-      std::cerr << started << ": this run trains with " << place.ranks
-                << " ranks (--ranks N for another number)\n";
-    }
-    code = run_recipe(own);
   }
-  lead->end(code);
-  return code;
+  if (options.detach)
+    return usage_error("--detach: " + place.launcher + " waits for its processes");
+  if (!options.ranks) {
+    std::cerr << started << ": this run trains with " << place.ranks
+              << " ranks (--ranks N for another number)\n";
+  }
+  return run_recipe(own);
 }
 
 }  // namespace
 
 int run(const RunOptions& options) {
   if (!options.command.empty()) return run_script(options);
-  const auto place =
-      launch_place_from([](const char* name) -> const char* { return std::getenv(name); });
-  if (!place) return report_error(place.error(), kUsageError);
-  return *place ? run_launched(**place, options) : run_recipe(options);
+  return once_for_launcher([&options](const LaunchPlace* place) {
+    return place != nullptr ? run_launched(*place, options) : run_recipe(options);
+  });
 }
 
 }  // namespace autotuned::daemon

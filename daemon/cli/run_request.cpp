@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/cli/run_request.hpp"
 
+#include <csignal>
+#include <cstdlib>
 #include <filesystem>
+#include <iostream>
+#include <string>
 #include <system_error>
 #include <vector>
 
 #include "base/json.hpp"
 #include "base/text.hpp"
+#include "daemon/common/exit_codes.hpp"
+#include "daemon/common/places.hpp"
+#include "daemon/report/history_reading.hpp"
+#include "recipes/recipe.hpp"
 #include "storage/history.hpp"
 
 namespace autotuned::daemon {
@@ -49,6 +57,42 @@ Result<std::optional<std::chrono::nanoseconds>> budget_of(const RunOptions& opti
   const auto budget = parse_duration(*options.budget);
   if (budget) return *budget;
   return fail(ErrorKind::invalid, "--budget " + *options.budget + ": " + budget.error().message());
+}
+
+int once_for_launcher(const std::function<int(const LaunchPlace* place)>& work) {
+  const auto place =
+      launch_place_from([](const char* name) -> const char* { return std::getenv(name); });
+  if (!place) return report_error(place.error(), kUsageError);
+  if (!*place) return work(nullptr);
+  const auto folder = lock_folder();
+  if (!folder) return report_error(folder.error(), kEnvironmentUnusable);
+  const std::filesystem::path file = meeting_file(*folder, **place);
+  if ((**place).rank > 0) {
+    // What a person interrupts is the work, and this process ends with it.
+    std::signal(SIGINT, SIG_IGN);
+    const auto code = wait_for_lead(file);
+    return code ? *code : report_error(code.error(), kWorkFailed);
+  }
+  auto lead = LaunchedLead::begin(file);
+  if (!lead) return report_error(lead.error(), kEnvironmentUnusable);
+  const int code = work(&**place);
+  lead->end(code);
+  return code;
+}
+
+std::string started_text(const LaunchPlace& place) {
+  return place.launcher + " has started " + std::to_string(place.ranks) + " processes";
+}
+
+std::optional<int> measured_ranks(const LaunchPlace& place) {
+  if (place.ranks > recipes::kMostRanks) {
+    static_cast<void>(usage_error(started_text(place) + ", and a recipe has " +
+                                  std::to_string(recipes::kMostRanks) +
+                                  " ranks at most: start fewer"));
+    return std::nullopt;
+  }
+  std::cerr << started_text(place) << ": this measures with " << place.ranks << " ranks\n";
+  return place.ranks;
 }
 
 }  // namespace autotuned::daemon

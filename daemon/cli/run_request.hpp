@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What runs of recipes and of scripts take over from the options of `run` alike.
+// What runs of recipes and of scripts take over from the options of `run` alike, and who does the
+// work where a launcher has started a command several times.
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <optional>
+#include <string>
 
 #include "base/result.hpp"
 #include "daemon/cli/command_functions.hpp"
 #include "daemon/common/session_request.hpp"
+#include "daemon/supervisor/launched.hpp"
 
 namespace autotuned::daemon {
 
@@ -19,5 +23,17 @@ namespace autotuned::daemon {
 
 // --budget; nothing where it was not given. ErrorKind::invalid: it is no time.
 [[nodiscard]] Result<std::optional<std::chrono::nanoseconds>> budget_of(const RunOptions& options);
+
+// Of the processes that a launcher (torchrun, srun) has started on this machine the first one does
+// `work`, which gets its place, and the others end as it does. Without a launcher `work` gets null.
+// Returns the exit code.
+[[nodiscard]] int once_for_launcher(const std::function<int(const LaunchPlace* place)>& work);
+
+// "torchrun has started 2 processes".
+[[nodiscard]] std::string started_text(const LaunchPlace& place);
+
+// The ranks that a launcher has started, for a command without --ranks, which says so on standard
+// error. Nothing: they are too many, and that was reported.
+[[nodiscard]] std::optional<int> measured_ranks(const LaunchPlace& place);
 
 }  // namespace autotuned::daemon

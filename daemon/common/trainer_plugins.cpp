@@ -21,13 +21,19 @@ bool is_ready(const FoundPlugin& plugin, const char* kind) {
   return plugin.state == FoundPlugin::State::ready && plugin.kind == kind;
 }
 
-// The parts of a recipe that name a plugin, with where they stand.
-std::vector<std::pair<const char*, const recipes::Typed*>> workloads_of(
-    const recipes::Recipe& recipe) {
-  std::vector<std::pair<const char*, const recipes::Typed*>> all = {{"model", &recipe.model},
-                                                                    {"data", &recipe.data}};
-  if (recipe.evaluation) all.emplace_back("evaluate.data", &recipe.evaluation->data);
-  std::erase_if(all, [](const auto& part) { return part.second->type != "plugin"; });
+// What of a recipe names a plugin: where that stands, and what is said of it.
+std::vector<std::pair<const char*, const Json*>> workloads_of(const recipes::Recipe& recipe) {
+  std::vector<std::pair<const char*, const Json*>> all;
+  const auto add = [&all](const char* part, const std::string& type, const Json& parameters) {
+    if (type == "plugin") all.emplace_back(part, &parameters);
+  };
+  add("model", recipe.model.type, recipe.model.parameters);
+  add("data", recipe.data.type, recipe.data.parameters);
+  // Without a name it is the loss of the model's.
+  if (recipe.loss_parameters.contains("plugin")) add("loss", recipe.loss, recipe.loss_parameters);
+  if (recipe.evaluation) {
+    add("evaluate.data", recipe.evaluation->data.type, recipe.evaluation->data.parameters);
+  }
   return all;
 }
 
@@ -94,8 +100,8 @@ bool differ_in_extensions(const std::vector<std::string>& extension_knobs, const
 Result<Json> libraries_for(const recipes::Recipe& recipe,
                            const std::vector<FoundPlugin>& trainer_plugins) {
   std::set<std::string> named;
-  for (const auto& [part, typed] : workloads_of(recipe)) {
-    const std::string name = get_string(typed->parameters, "plugin").value_or("");
+  for (const auto& [part, parameters] : workloads_of(recipe)) {
+    const std::string name = get_string(*parameters, "plugin").value_or("");
     if (std::string reason = obstacle(name, trainer_plugins); !reason.empty()) {
       return fail(ErrorKind::invalid, std::move(reason), part);
     }
@@ -114,8 +120,8 @@ Result<Json> libraries_for(const recipes::Recipe& recipe,
 std::vector<recipes::Diagnostic> workload_problems(
     const recipes::Recipe& recipe, const std::vector<FoundPlugin>& trainer_plugins) {
   std::vector<recipes::Diagnostic> problems;
-  for (const auto& [part, typed] : workloads_of(recipe)) {
-    const Json& parameters = typed->parameters;
+  for (const auto& [part, said] : workloads_of(recipe)) {
+    const Json& parameters = *said;
     const std::string name = get_string(parameters, "plugin").value_or("");
     const std::string reason = obstacle(name, trainer_plugins);
     if (reason.empty()) continue;

@@ -6,7 +6,6 @@
 #include <set>
 #include <utility>
 
-#include "base/json.hpp"
 #include "base/text.hpp"
 #include "daemon/report/report.hpp"
 
@@ -85,6 +84,20 @@ Result<std::vector<RunRow>> lineage_of(const storage::History& history, const Ru
     lineage->push_back(*next);
   }
   return lineage;
+}
+
+Json lineage_json(const std::vector<RunRow>& lineage) {
+  Json list = Json::array();
+  if (lineage.size() < 2) return list;
+  for (const RunRow& run : lineage) {
+    const auto steps = get_integer(run.training, "steps");
+    list.push_back({{"run", run.id.text},
+                    {"length", length_text(run)},
+                    {"steps", steps ? Json(*steps) : Json()},
+                    {"state", storage::to_string(run.state)},
+                    {"is_interrupted", run.is_interrupted}});
+  }
+  return list;
 }
 
 std::string lineage_text(const std::vector<RunRow>& lineage) {

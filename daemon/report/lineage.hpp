@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json.hpp"
 #include "base/result.hpp"
 #include "storage/history.hpp"
 
@@ -24,6 +25,10 @@ namespace autotuned::daemon {
 // runs_before() with this run and those that go on with it: of several the newest that has not failed.
 [[nodiscard]] Result<std::vector<storage::RunRow>> lineage_of(const storage::History& history,
                                                               const storage::RunRow& run);
+
+// Of each: {"run", "length": "20 epochs", "steps": null if it has not trained, "state",
+// "is_interrupted"}; empty for fewer than two.
+[[nodiscard]] Json lineage_json(const std::vector<storage::RunRow>& lineage);
 
 // A table of these runs; empty for fewer than two.
 [[nodiscard]] std::string lineage_text(const std::vector<storage::RunRow>& lineage);

@@ -64,7 +64,9 @@ FindingRecord record_of(const analysis::Finding& finding) {
           .plugin = rule.plugin,
           .knob = rule.knob,
           .advice = rule.advice,
-          .severity = analysis::to_string(finding.severity)};
+          .severity = analysis::to_string(finding.severity),
+          .gain = analysis::gain_text(finding.gain),
+          .code = finding.code};
 }
 
 }  // namespace

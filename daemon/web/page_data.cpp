@@ -10,6 +10,7 @@
 
 #include "base/printable.hpp"
 #include "daemon/report/history_reading.hpp"
+#include "daemon/report/lineage.hpp"
 #include "daemon/report/report.hpp"
 #include "daemon/report/run_comparison.hpp"
 #include "daemon/report/script_report.hpp"
@@ -157,6 +158,9 @@ Result<Json> run_page_json(const storage::History& history, const std::string& n
     }
   }
   page["pairs"] = record->run.speedup.pairs;
+  const auto lineage = lineage_of(history, record->run);
+  if (!lineage) return tl::unexpected(lineage.error());
+  page["lineage"] = lineage_json(*lineage);
   return page;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A workload plugin: your model, data set and loss in C++, named by a recipe as `model: {plugin: NAME}`,
-// `data: {plugin: NAME}` and `loss: plugin`. Needs LibTorch, and the compiler that the program was built
-// with (autotuned_trainer.h). docs/plugin-guide.md shows a whole one.
+// `data: {plugin: NAME}` and `loss: {plugin: NAME}`. Needs LibTorch, and the compiler that the
+// program was built with (autotuned_trainer.h). docs/plugin-guide.md shows a whole one.
 //
 // Functions may throw: the run then ends with what() and names the plugin and the line of the recipe.
 #pragma once
@@ -61,7 +61,8 @@ struct Workload {
   // The initial values may draw from LibTorch's CPU generator, which has the recipe's seed.
   std::shared_ptr<WorkloadModel> (*make_model)(const Parameters&, SampleShape) = nullptr;
   std::unique_ptr<WorkloadData> (*open_data)(const Parameters&) = nullptr;
-  // A scalar to make small, the mean over the samples.
+  // A scalar to make small, the mean over the samples. Also of models that are not the plugin's:
+  // docs/plugin-guide.md tells what logits and labels are there.
   at::Tensor (*loss)(const at::Tensor& logits, const at::Tensor& labels) = nullptr;
 };
 

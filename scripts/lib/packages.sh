@@ -21,6 +21,7 @@ packages=(
 )
 packages_for_lint=(clang-tidy)
 packages_for_page=(nodejs)
+packages_for_browser=(chromium tmux)
 
 as_root() {
   if ((EUID == 0)); then

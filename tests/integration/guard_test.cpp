@@ -104,6 +104,62 @@ TEST(Guard, MeasuresNothingWhereNothingDiffers) {
   EXPECT_TRUE(scene.fake().requests().empty());
 }
 
+// As of `run`: the first process of a launcher measures, with as many ranks, and the others end as
+// it does. Here they come one after the other.
+TEST(Guard, OfALauncherOnlyTheFirstProcessMeasures) {
+  Scene scene;
+  scene.set("WORLD_SIZE=2");
+  scene.set("LOCAL_WORLD_SIZE=2");
+  scene.set("RANK=0");
+  const std::vector<std::string> against = {
+      "--against", recipe_with(scene, "optimizer.set_to_none: on").string()};
+  const Outcome first = guard(scene, against);
+  EXPECT_EQ(first.code, 1) << first.err;
+  EXPECT_THAT(first.err, HasSubstr("torchrun has started 2 processes: this measures with 2 ranks"));
+  ASSERT_EQ(scene.fake().requests("load").size(), 1U);
+  EXPECT_EQ(scene.fake().requests("load").front().at("ranks"), 2);
+  scene.fake().forget_requests();
+  scene.set("RANK=1");
+  const Outcome second = guard(scene, against);
+  EXPECT_EQ(second.code, first.code) << second.err;
+  EXPECT_THAT(second.out, testing::IsEmpty());
+  EXPECT_TRUE(scene.fake().requests().empty()) << "it has only waited";
+}
+
+TEST(Profile, OfALauncherOnlyTheFirstProcessRecords) {
+  Scene scene;
+  scene.set("WORLD_SIZE=2");
+  scene.set("LOCAL_WORLD_SIZE=2");
+  scene.set("RANK=0");
+  const Outcome first = scene.command({"profile", scene.recipe().string()});
+  EXPECT_EQ(first.code, 0) << first.err;
+  ASSERT_EQ(scene.fake().requests("load").size(), 1U) << first.err;
+  EXPECT_EQ(scene.fake().requests("load").front().at("ranks"), 2);
+  scene.fake().forget_requests();
+  scene.set("RANK=1");
+  const Outcome second = scene.command({"profile", scene.recipe().string()});
+  EXPECT_EQ(second.code, first.code) << second.err;
+  EXPECT_THAT(second.out, testing::IsEmpty());
+  EXPECT_TRUE(scene.fake().requests().empty()) << "it has only waited";
+}
+
+TEST(Guard, RefusesRanksOnAGpu) {
+  const Scene scene;
+  std::string text = scene.folder().read("recipe.yaml");
+  const std::string train = "batch_size: 8";
+  text.replace(text.find(train), train.size(), train + ", ranks: 2");
+  text.replace(text.find("device: cpu"), 11, "device: cuda:0");
+  const std::string recipe = scene.folder().write("ranks.yaml", text).string();
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"guard", recipe, "--against", scene.recipe().string()},
+        std::vector<std::string>{"profile", recipe}}) {
+    const Outcome outcome = scene.command(command);
+    EXPECT_EQ(outcome.code, 2) << command.front();
+    EXPECT_THAT(outcome.err, HasSubstr("2 ranks train on the CPU only so far")) << command.front();
+  }
+  EXPECT_TRUE(scene.fake().requests().empty());
+}
+
 TEST(Guard, SaysWhatItCannotUse) {
   const Scene scene;
   const std::string recipe = scene.recipe().string();

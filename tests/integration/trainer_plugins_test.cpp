@@ -23,7 +23,7 @@ class TrainerPlugins : public testing::Test {
     scene_.set("AUTOTUNED_TRAINER=" + (tests::build_folder() / "bin/autotuned-trainer").string());
     folder_ = scene_.folder() / "plugins";
     std::filesystem::create_directory(folder_);
-    for (const char* name : {"tiny", "tricks"}) {
+    for (const char* name : {"tiny", "tricks", "usual_loss"}) {
       const std::string file = std::string("lib") + name + "_trainer.so";
       std::filesystem::copy_file(tests::build_folder() / "tests/fixture_plugins" / name / file,
                                  folder_ / file);
@@ -80,6 +80,22 @@ TEST_F(TrainerPlugins, AWorkloadIsTunedTrainedAndEvaluated) {
   const Outcome checked = scene_.command(
       {"check", (scene_.folder() / "out/best.yaml").string(), "--plugin-dir", folder_.string()});
   EXPECT_EQ(checked.code, 0) << checked.err;
+}
+
+TEST_F(TrainerPlugins, ALossGoesWithABuiltInModel) {
+  write_recipe("{type: mlp, hidden: 12, classes: 4}\nloss: {plugin: usual_loss}", "budget: 0s");
+  const Outcome outcome = run();
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.json().at("training").at("steps"), 128);
+  EXPECT_GT(outcome.json().at("training").at("test_accuracy"), 0.5);
+  EXPECT_THAT(scene_.folder().read("out/best.yaml"), HasSubstr("loss: {plugin: usual_loss}"));
+  write_recipe("{type: mlp, hidden: 12, classes: 4}\nloss: {plugin: usual_los}", "budget: 0s");
+  const Outcome wrong =
+      scene_.command({"check", scene_.recipe().string(), "--plugin-dir", folder_.string()});
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_THAT(wrong.err, AllOf(HasSubstr("recipe.yaml:5:"),
+                               HasSubstr("loss: there is no workload plugin 'usual_los'"),
+                               HasSubstr("did you mean \"usual_loss\"")));
 }
 
 TEST_F(TrainerPlugins, AWorkloadThatIsNotThereIsNamedWithItsLine) {

@@ -68,7 +68,38 @@ TEST(RecipePlugin, MistakesAreExplained) {
 
 TEST(RecipePlugin, ItsLossNeedsItsModel) {
   EXPECT_THAT(problems(std::string(kQuickRecipe) + "loss: plugin\n"),
-              ElementsAre(HasSubstr("loss: plugin is the loss of the model's plugin")));
+              ElementsAre(AllOf(HasSubstr("loss: plugin is the loss of the model's plugin"),
+                                HasSubstr("loss: {plugin: NAME}"))));
+}
+
+TEST(RecipePlugin, ALossThatIsNamedGoesWithAnyModel) {
+  const std::string text = std::string(kQuickRecipe) + "loss: {plugin: mine}\n";
+  const Recipe recipe = right(text);
+  EXPECT_EQ(recipe.loss, "plugin");
+  EXPECT_EQ(recipe.loss_parameters.at("plugin"), "mine");
+  EXPECT_GT(recipe.loss_parameters.at("line"), 1);
+  const Recipe again = right(to_yaml(recipe, std::string(40, '\n')));
+  EXPECT_EQ(again.loss_parameters.at("plugin"), "mine");
+  EXPECT_NE(again.loss_parameters.at("line"), recipe.loss_parameters.at("line"));
+  EXPECT_EQ(again.hash(), recipe.hash());
+  EXPECT_NE(right(std::string(kQuickRecipe) + "loss: {plugin: other}\n").hash(), recipe.hash());
+  EXPECT_EQ(Recipe::from_json(recipe.to_json()).value().to_json(), recipe.to_json());
+  // Also beside a model of a plugin, and with the type spelt out.
+  EXPECT_EQ(right(changed(kPluginRecipe, "loss: plugin", "loss: {type: plugin, plugin: other}"))
+                .loss_parameters.at("plugin"),
+            "other");
+}
+
+TEST(RecipePlugin, TheLossOfTheModelsPluginIsOneWord) {
+  EXPECT_EQ(right(kPluginRecipe).to_json().at("loss"), "plugin");
+  const Recipe spelt_out = right(changed(kPluginRecipe, "loss: plugin", "loss: {type: plugin}"));
+  EXPECT_EQ(spelt_out.to_json().at("loss"), "plugin");
+  EXPECT_EQ(right(to_yaml(spelt_out, "")).hash(), right(kPluginRecipe).hash());
+}
+
+TEST(RecipePlugin, ALossHasNoParameters) {
+  EXPECT_THAT(problems(std::string(kQuickRecipe) + "loss: {plugin: mine, scale: 2}\n"),
+              ElementsAre(HasSubstr("unknown key \"scale\" in loss")));
 }
 
 Json declared(const Json& change = Json::object()) {

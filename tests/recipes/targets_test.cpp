@@ -215,7 +215,7 @@ TEST(Targets, ThatAreTokensHaveTheirModelLossAndFigures) {
             "accuracy");
   EXPECT_THAT(problems(std::string(kTokens) + "loss: mse\n"),
               ElementsAre("recipe.yaml:7:7: loss: the targets of data of type synthetic_tokens are "
-                          "tokens, and mse is not for these; use cross_entropy"));
+                          "tokens, and mse is not for these; use cross_entropy, plugin"));
   EXPECT_THAT(problems(changed(kTokens, "width: 8", "width: 9")),
               ElementsAre(testing::HasSubstr("width, 9, must be a multiple of heads, 2")));
 }

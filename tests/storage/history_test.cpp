@@ -276,6 +276,8 @@ TEST_F(HistoryTest, FindingsBelongToTheirProfile) {
   EXPECT_EQ(findings[0].at("fires"), "over");
   EXPECT_EQ(findings[0].at("plugin"), "num_workers");
   EXPECT_EQ(findings[0].at("severity"), "high");
+  EXPECT_EQ(findings[0].at("gain"), "at most 31.0 % of the step");
+  EXPECT_EQ(findings[0].at("code"), "loader = DataLoader(data, num_workers=4)");
   EXPECT_EQ(findings[1].at("fires"), "under");
   EXPECT_EQ(findings[1].at("knob"), nullptr);
   EXPECT_TRUE(profiles[1].at("findings").empty());

@@ -281,24 +281,28 @@ TEST_F(OpenTest, HistoryOfEveryReleasedVersionOpens) {
   EXPECT_EQ(versions, 2) << "one file per released schema version";
 }
 
-// Version 12 added the severity of findings.
-TEST_F(OpenTest, FindingsOfVersion11HaveNoSeverity) {
+// Version 12 added the severity of findings, version 13 what acting on them saves and how.
+TEST_F(OpenTest, FindingsOfVersion11HaveNoSeverityAndNoRemedy) {
   const RunId run = sample_run().id;
   const std::vector<FindingRecord> found = {sample_finding()};
   {
     History history = open_with_run(file_);
     must(history.put_profile(run, {}, {}, Json::array(), Json::array(), 1, found));
   }
-  run_sql(file_, "ALTER TABLE findings DROP COLUMN severity; PRAGMA user_version = 11");
-  const auto severity = [&](const History& history, std::size_t profile) {
-    return history.profiles(run).value().at(profile).at("findings").at(0).at("severity");
+  run_sql(file_,
+          "ALTER TABLE findings DROP COLUMN severity; ALTER TABLE findings DROP COLUMN gain; "
+          "ALTER TABLE findings DROP COLUMN code; PRAGMA user_version = 11");
+  const auto newer = [&](const History& history, std::size_t profile) {
+    const Json finding = history.profiles(run).value().at(profile).at("findings").at(0);
+    return Json({finding.at("severity"), finding.at("gain"), finding.at("code")});
   };
-  EXPECT_EQ(severity(History::open(file_, Access::read_only).value(), 0), nullptr);
+  const Json nothing = {nullptr, nullptr, nullptr};
+  EXPECT_EQ(newer(History::open(file_, Access::read_only).value(), 0), nothing);
   auto history = History::open(file_, Access::read_write);
   ASSERT_TRUE(history) << history.error().message();
-  EXPECT_EQ(severity(*history, 0), nullptr);
+  EXPECT_EQ(newer(*history, 0), nothing);
   must(history->put_profile(run, {}, {}, Json::array(), Json::array(), 2, found));
-  EXPECT_EQ(severity(*history, 1), "high");
+  EXPECT_EQ(newer(*history, 1), Json({"high", found[0].gain, found[0].code}));
   EXPECT_EQ(history->profiles(run).value().at(0).at("findings").at(0).at("id"), found[0].id);
 }
 

@@ -129,7 +129,9 @@ FindingRecord sample_finding(const std::string& id) {
           .plugin = "num_workers",
           .knob = "loader.workers",
           .advice = "raise num_workers",
-          .severity = "high"};
+          .severity = "high",
+          .gain = "at most 31.0 % of the step",
+          .code = "loader = DataLoader(data, num_workers=4)"};
 }
 
 std::string text_of(const RunRow& run) {

@@ -209,7 +209,7 @@ struct TestResult {
   std::optional<NumberFigures> numbers;  // of targets that are numbers
   std::optional<TagFigures> tags;        // of targets that are tags
   std::optional<MaskFigures> masks;      // of targets that are class masks
-  std::optional<TokenFigures> tokens;    // of targets that are tokens
+  std::optional<TokenFigures> tokens;    // of targets that are tokens, with the loss cross_entropy
   // Of classes, of the values of a target, or of tags; empty: they have only numbers.
   std::vector<std::string> class_names;
   bool was_cancelled = false;

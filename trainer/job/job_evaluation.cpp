@@ -229,7 +229,10 @@ Result<TestResult> Job::State::evaluate_here(const CancelCheck& is_cancelled) {
   if (target.has_tokens()) {
     result.accuracy =
         correct.item().toDouble() / static_cast<double>(result.samples * target.width);
-    result.tokens = token_figures(result.loss, test_data_->has_bytes());
+    // Of another loss, that of a plugin, the figures would mean nothing.
+    if (recipe_.loss == "cross_entropy") {
+      result.tokens = token_figures(result.loss, test_data_->has_bytes());
+    }
   }
   values.tell(result);
   tags.tell(result);

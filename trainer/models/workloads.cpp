@@ -151,16 +151,19 @@ Result<std::unique_ptr<input::Dataset>> Workloads::open_data(const recipes::Type
   return std::move(*opened);
 }
 
-Result<LossFunction> Workloads::loss(const recipes::Typed& model) {
-  const auto found = find(model);
+Result<LossFunction> Workloads::loss(const recipes::Typed& spec) {
+  const auto found = find(spec);
   if (!found) return tl::unexpected(found.error());
   if (found->surface->loss == nullptr) {
     return fail(ErrorKind::invalid, "it has no loss", found->who);
   }
   return [of_plugin = found->surface->loss, who = found->who](const at::Tensor& logits,
                                                               const at::Tensor& labels) {
-    at::Tensor loss =
-        plugin_call(who, "loss", [&] { return of_plugin(logits.to(at::kFloat), labels); });
+    const bool has_tokens = logits.dim() == 3 && labels.dim() == 2;
+    at::Tensor loss = plugin_call(who, "loss", [&] {
+      return has_tokens ? of_plugin(logits.flatten(0, 1).to(at::kFloat), labels.flatten())
+                        : of_plugin(logits.to(at::kFloat), labels);
+    });
     if (!loss.defined() || loss.dim() != 0) {
       throw PluginError(who + ": loss: expected a scalar, found " +
                         (loss.defined() ? std::to_string(loss.dim()) + " dimensions" : "nothing"));

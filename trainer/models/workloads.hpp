@@ -36,9 +36,10 @@ class Workloads {
   [[nodiscard]] Result<std::shared_ptr<Model>> make_model(const recipes::Typed& spec,
                                                           input::SampleShape sample);
   [[nodiscard]] Result<std::unique_ptr<input::Dataset>> open_data(const recipes::Typed& spec);
-  // Of the plugin of that model. What it throws, and an output that is no scalar, comes out as
-  // std::runtime_error with the plugin's name.
-  [[nodiscard]] Result<LossFunction> loss(const recipes::Typed& model);
+  // Of the plugin that `spec`, a loss or a model, names. It sees tokens as rows of logits and their
+  // classes. What it throws, and an output that is no scalar, comes out as std::runtime_error with
+  // the plugin's name.
+  [[nodiscard]] Result<LossFunction> loss(const recipes::Typed& spec);
 
  private:
   struct Found {

@@ -36,7 +36,11 @@ class EvaluationMode {
 
 Result<LossFunction> loss_function(const recipes::Recipe& recipe, const LossOptions& options,
                                    Workloads* workloads) {
-  if (workloads != nullptr && recipe.loss == Workloads::kType) return workloads->loss(recipe.model);
+  if (workloads != nullptr && recipe.loss == Workloads::kType) {
+    const bool is_named = recipe.loss_parameters.contains("plugin");
+    return workloads->loss(is_named ? recipes::Typed{recipe.loss, recipe.loss_parameters}
+                                    : recipe.model);
+  }
   return loss_from(recipe.loss).map([&options](Loss loss) -> LossFunction {
     return [loss, options](const at::Tensor& logits, const at::Tensor& labels) {
       return loss_of(loss, logits, labels, options);

@@ -112,7 +112,8 @@ async function showRuns() {
 
 function showRun(run) {
   const profileLink = (which) => element("a", { href: `profile/${run}/${which}` }, which === "start" ? "at the start" : "now");
-  return showAsked(`${run} – autotuned`, "a run", async () => storyNodes(await ask(`api/runs/${run}`), profileLink));
+  const runLink = (id) => element("a", { href: `#/run/${id}` }, id);
+  return showAsked(`${run} – autotuned`, "a run", async () => storyNodes(await ask(`api/runs/${run}`), profileLink, runLink));
 }
 
 function showJob(job) {

@@ -68,8 +68,12 @@ export function stepNodes(before, after) {
     tableOf("", [{ title: "part of the step" }, ...profiles.map(([name]) => ({ title: name, right: true }))], rows)];
 }
 
+// What was found, what to do about it, what that can save, and code that does it.
 export function findingNodes(findings) {
-  return findings.map((finding) => element("p", {}, element("strong", {}, finding.id), finding.severity ? ` (${finding.severity}) ` : " ", finding.evidence, " ", small("→ " + finding.advice + (finding.plugin ? ` (plugin ${finding.plugin})` : ""))));
+  return findings.map((finding) => element("div", { className: "finding" },
+    element("p", {}, element("strong", {}, finding.id), finding.severity ? ` (${finding.severity}) ` : " ", finding.evidence, " ", small("→ " + finding.advice + (finding.plugin ? ` (plugin ${finding.plugin})` : ""))),
+    finding.gain ? element("p", {}, "Gain: ", finding.gain) : null,
+    finding.code ? element("details", {}, element("summary", {}, "PyTorch code to paste"), element("pre", {}, code(finding.code))) : null));
 }
 
 function timeSection(run, profileLink) {
@@ -98,6 +102,17 @@ function trialDetails(trial) {
     ...(trial.checks || []).map((check) => [`${check.risk} check`, `${check.passed ? "passed" : "failed"}: ${check.detail}`]),
   ].filter(([, text]) => text);
   return [tableOf("", [{ title: "about this trial" }, { title: "" }], facts), trial.pair_ratios?.length > 1 ? pairsChart(trial) : null];
+}
+
+// The runs of one training, each of which goes on from the end of the one before it.
+function lineageSection(run, runLink) {
+  const parts = run.lineage || [];
+  if (parts.length < 2) return null;
+  const columns = [{ title: "part" }, { title: "run" }, { title: "trains to" }, { title: "steps", right: true }, { title: "state" }];
+  return section("One training in several runs",
+    tableOf("Each goes on from the end of the one before it. The first was tuned, and the others train with its configuration.", columns,
+      parts.map((part, i) => [`${i + 1}`, part.run === run.run ? element("strong", {}, "this run") : runLink(part.run), part.length,
+        typeof part.steps === "number" ? countText(part.steps) : "–", element("span", { className: "state" }, stateText(part))])));
 }
 
 const nameOf = (trial) => trial.kind === "proposal" ? trial.plugin : trial.kind;
@@ -148,12 +163,12 @@ function restSections(run) {
   ];
 }
 
-// `profileLink(which)` makes the link to the page of a trace, or nothing.
-export function storyNodes(run, profileLink = () => null) {
+// `profileLink(which)` makes the link to the page of a trace, or nothing; `runLink(id)` that to the story of another run, or its name.
+export function storyNodes(run, profileLink = () => null, runLink = (id) => code(id)) {
   return [
     element("h1", {}, run.recipe),
     quiet(`${run.run}, ${stateText(run)}, ${whenText(run.started_unix_ns)}`),
     element("div", { className: "pair" }, answerSection(run), changedSection(run)),
-    timeSection(run, profileLink), findingsSection(run), trialsSection(run), ...restSections(run),
+    lineageSection(run, runLink), timeSection(run, profileLink), findingsSection(run), trialsSection(run), ...restSections(run),
   ].filter(Boolean);
 }

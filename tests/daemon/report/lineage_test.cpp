@@ -65,6 +65,15 @@ TEST_F(Lineage, IsTheSameFromEachOfItsRuns) {
   EXPECT_THAT(text, AllOf(HasSubstr("part 1    r-1  10 epochs  10,000  finished\n"),
                           HasSubstr("part 3    r-4  30 epochs  -       cancelled\n")));
   EXPECT_THAT(lineage_text({first}), IsEmpty());
+  const Json parts = lineage_json(lineage_of(history_, second).value());
+  ASSERT_EQ(parts.size(), 3U);
+  EXPECT_EQ(parts[0], Json({{"run", "r-1"},
+                            {"length", "10 epochs"},
+                            {"steps", 10'000},
+                            {"state", "finished"},
+                            {"is_interrupted", false}}));
+  EXPECT_EQ(parts[2].at("steps"), nullptr);
+  EXPECT_THAT(lineage_json({first}), IsEmpty());
 }
 
 TEST_F(Lineage, BeginsBehindARunThatIsGone) {

@@ -60,6 +60,19 @@ inline Json sample_finding(const std::string& id, const Json& plugin) {
           {"advice", "do something about it"}};
 }
 
+// The same with what acting on it saves, and how.
+inline Json sample_finding_with_remedy() {
+  Json finding = sample_finding("data_loading", "num_workers");
+  finding["severity"] = "high";
+  finding["gain"] = "at most 41.0 % of the step (1.69 x the rate), if no step waits any more";
+  finding["code"] = "loader = DataLoader(data, num_workers=4)";
+  return finding;
+}
+
+// A run that goes on with the training of sample_record().
+inline constexpr const char* kExtendedRun = "r-20261121-7f3a9c";
+inline constexpr const char* kExtendingRun = "r-20261122-00e1f2";
+
 // Set_to_none is kept (trial 1), nothing else is; 100 s of tuning bought a quarter more speed.
 inline RunRecord sample_record() {
   RunRecord record;
@@ -97,6 +110,15 @@ inline RunRecord sample_record() {
   TrialRecord confirmation = sample_trial(2, "autotuned", Verdict::accepted, {1.25, 1.2, 1.5, 20});
   confirmation.kind = TrialKind::confirmation;
   record.trials.push_back(confirmation);
+  return record;
+}
+
+inline RunRecord extending_record() {
+  RunRecord record = sample_record();
+  record.run.id = {kExtendingRun};
+  record.run.state = storage::RunState::cancelled;
+  record.run.plan = Json{{"epochs", 20}, {"seed", 1}, {"extends", kExtendedRun}}.dump();
+  record.run.training = Json::object();
   return record;
 }
 

@@ -47,6 +47,8 @@ TEST(TraceFindings, SignalsOfAGpuStandBesideTheMetrics) {
   EXPECT_THAT(copies->evidence, HasSubstr(" %"));
   EXPECT_NE(copies->advice, "");
   EXPECT_THAT(copies->severity, AnyOf("high", "medium", "low"));
+  EXPECT_THAT(copies->gain, HasSubstr("at most"));
+  EXPECT_THAT(copies->code, HasSubstr("pin_memory=True"));
   // What the host waits for hides behind kernels there: these are two figures.
   EXPECT_NE(profile.metrics.at("parts.data_loading_ratio"), 0.31);
 }

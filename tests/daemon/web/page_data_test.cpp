@@ -60,6 +60,31 @@ TEST_F(PageData, CutsLongSentences) {
   EXPECT_LT(page->at("trials")[0].dump().size(), 1500U);
 }
 
+TEST_F(PageData, NamesTheRunsOfOneTraining) {
+  EXPECT_EQ(run_page_json(history_of(sample_record()), "last")->at("lineage"), Json::array());
+  const storage::History history = history_of(extending_record());
+  for (const char* const run : {kExtendedRun, kExtendingRun}) {
+    const auto page = run_page_json(history, run);
+    ASSERT_TRUE(page) << page.error().message();
+    const Json& lineage = page->at("lineage");
+    ASSERT_EQ(lineage.size(), 2U) << run;
+    EXPECT_EQ(lineage[0].at("run"), kExtendedRun);
+    EXPECT_EQ(lineage[1].at("run"), kExtendingRun);
+    EXPECT_EQ(lineage[1].at("length"), "20 epochs");
+    EXPECT_EQ(lineage[1].at("state"), "cancelled");
+  }
+}
+
+TEST_F(PageData, FindingsHaveTheirRemedies) {
+  RunRecord record = sample_record();
+  record.profiles[0]["findings"].push_back(sample_finding_with_remedy());
+  const auto page = run_page_json(history_of(record), "last");
+  ASSERT_TRUE(page) << page.error().message();
+  const Json& finding = page->at("start").at("profile").at("findings").at(0);
+  EXPECT_EQ(finding.at("gain"), sample_finding_with_remedy().at("gain"));
+  EXPECT_EQ(finding.at("code"), sample_finding_with_remedy().at("code"));
+}
+
 TEST_F(PageData, SaysWhatItDoesNotFind) {
   const storage::History history = history_of(sample_record());
   EXPECT_EQ(run_page_json(history, "r-1999").error().kind, ErrorKind::not_found);

@@ -33,6 +33,17 @@ TEST_F(WebPageScript, TellsTheStoryOfARun) {
   expect_scene("story", sample_record());
 }
 
+TEST_F(WebPageScript, NamesTheRunsOfOneTraining) {
+  store(sample_record(), folder_ / "history.db");
+  expect_scene("extended", extending_record());
+}
+
+TEST_F(WebPageScript, FindingsHaveTheirRemedies) {
+  RunRecord record = sample_record();
+  record.profiles[0]["findings"].push_back(sample_finding_with_remedy());
+  expect_scene("findings", record);
+}
+
 TEST_F(WebPageScript, FollowsARunThatMoves) {
   expect_scene("live", sample_record());
 }
@@ -60,8 +71,13 @@ TEST_F(WebPageScript, TextsNeverBecomeMarkup) {
     trial.change.set(hostile, hostile);
   }
   record.checks[1][0].detail = hostile;
-  for (Json& profile : record.profiles)
+  for (Json& profile : record.profiles) {
     profile["operators"][0]["name"] = "aten::" + hostile;
+    Json finding = sample_finding(hostile, hostile);
+    for (const char* const field : {"evidence", "advice", "severity", "gain", "code"})
+      finding[field] = hostile;
+    profile["findings"].push_back(std::move(finding));
+  }
   expect_scene("hostile", record, hostile);
 }
 

@@ -6,11 +6,33 @@
 
 #include <filesystem>
 #include <tuple>
+#include <vector>
 
 #include "storage/history.hpp"
 #include "tests/daemon/report/record_sample.hpp"
 
 namespace autotuned::daemon {
+
+// As the list of a profile has them.
+inline std::vector<FindingRecord> stored_findings(const Json& profile) {
+  std::vector<FindingRecord> findings;
+  for (const Json& finding : profile.at("findings")) {
+    const auto word = [&](const char* field) { return get_string(finding, field).value_or(""); };
+    findings.push_back({.id = word("id"),
+                        .signal = word("signal"),
+                        .value = get_number(finding, "value").value_or(0.0),
+                        .threshold = get_number(finding, "threshold").value_or(0.0),
+                        .is_below = word("fires") == "under",
+                        .evidence = word("evidence"),
+                        .plugin = word("plugin"),
+                        .knob = word("knob"),
+                        .advice = word("advice"),
+                        .severity = word("severity"),
+                        .gain = word("gain"),
+                        .code = word("code")});
+  }
+  return findings;
+}
 
 // Also two pairs of blocks of the first trial, the second of which lacks its candidate.
 inline void store(const RunRecord& record, const std::filesystem::path& file) {
@@ -45,7 +67,8 @@ inline void store(const RunRecord& record, const std::filesystem::path& file) {
     const auto configuration = Configuration::from_json(profile.at("configuration"));
     ASSERT_TRUE(configuration);
     ASSERT_TRUE(history->put_profile(run.id, *configuration, profile.at("metrics"),
-                                     profile.at("spans"), profile.at("operators"), 1));
+                                     profile.at("spans"), profile.at("operators"), 1,
+                                     stored_findings(profile)));
   }
 }
 

@@ -95,6 +95,50 @@ TEST(Workload, MayHaveALossOfItsOwn) {
   EXPECT_DOUBLE_EQ(value_of(own->run_steps(1, never)).losses.at(0), full / 2);
 }
 
+// With a model of ours that classifies pictures, and with the one that takes tokens.
+TEST(Workload, ALossGoesWithAnyModelAndIsTheSameToTheBit) {
+  recipes::Recipe of_tokens = small_recipe();
+  of_tokens.model = {"gpt",
+                     {{"layers", 1},
+                      {"heads", 2},
+                      {"width", 16},
+                      {"dropout", 0.0},
+                      {"bias", true},
+                      {"tied", true}}};
+  of_tokens.data = {"synthetic_tokens", {{"samples", 200}, {"context", 12}, {"vocabulary", 16}}};
+  of_tokens.input.clear();
+  of_tokens.evaluation = recipes::Evaluation{
+      .data = {"synthetic_tokens", {{"samples", 30}, {"context", 12}, {"vocabulary", 16}}},
+      .best_by = "loss"};
+  for (recipes::Recipe recipe : {small_recipe(), small_cnn_recipe(), of_tokens}) {
+    const std::string model = recipe.model.type;
+    const auto usual = value_of(load_with(recipe, starting(recipe), "usual_loss"));
+    recipe.loss = "plugin";
+    recipe.loss_parameters = {{"plugin", "usual_loss"}, {"line", 5}};
+    const auto own = value_of(load_with(recipe, starting(recipe), "usual_loss"));
+    ASSERT_TRUE(usual != nullptr && own != nullptr) << model;
+    const std::vector<double> losses = value_of(usual->run_steps(25, never)).losses;
+    EXPECT_EQ(value_of(own->run_steps(25, never)).losses, losses) << model;
+    EXPECT_EQ(value_of(own->digest()), value_of(usual->digest())) << model;
+    const TestResult wanted = value_of(usual->evaluate(never));
+    const TestResult found = value_of(own->evaluate(never));
+    EXPECT_EQ(found.loss, wanted.loss) << model;
+    EXPECT_EQ(found.accuracy, wanted.accuracy) << model;
+    // e to the power of a loss that may be any is no perplexity.
+    EXPECT_EQ(wanted.tokens.has_value(), model == "gpt");
+    EXPECT_FALSE(found.tokens) << model;
+  }
+}
+
+TEST(Workload, ALossThatIsNotThereIsNamed) {
+  recipes::Recipe recipe = small_recipe();
+  recipe.file = "/jobs/tiny.yaml";
+  recipe.loss = "plugin";
+  recipe.loss_parameters = {{"plugin", "tinny"}, {"line", 5}};
+  EXPECT_THAT(error_of(recipe),
+              AllOf(HasSubstr("/jobs/tiny.yaml:5, plugin tinny"), HasSubstr("no such workload")));
+}
+
 TEST(Workload, AnUnknownParameterIsNamedWithItsLine) {
   recipes::Recipe recipe = tiny_recipe();
   recipe.model = of_tiny({{"hiden", 8}}, 3);

@@ -35,6 +35,30 @@ const scenes = {
     assert.deepStrictEqual(requests, []);
   },
 
+  async extended() {
+    const { page } = await open(file);
+    says(page, "1r-20261121-7f3a9cnot known");
+    says(page, "2this run20 epochs–✕ cancelled");
+    // A file leads nowhere.
+    assert.deepStrictEqual(page.findAll("a"), []);
+    const part = (run, steps) => ({ run, length: "20 epochs", steps, state: "finished", is_interrupted: false });
+    const answers = { "api/runs/r-2": { run: "r-2", recipe: "small", state: "finished", started_unix_ns: 1.79e18, pairs: 0, baseline: {}, best: { change: {} }, start: {}, trials: [], ablation: [],
+      lineage: [part("r-1", 10000), part("r-2", 20000)] } };
+    const served = await open(file, { hash: "#/run/r-2", answers });
+    says(served.page, "One training in several runs");
+    says(served.page, "1r-120 epochs10,000✓ finished");
+    assert.strictEqual(served.page.find("a", (one) => one.textContent === "r-1").href, "#/run/r-1");
+    assert.deepStrictEqual(served.page.findAll("a", (one) => one.textContent === "r-2"), []);
+  },
+
+  async findings() {
+    const { page } = await open(file);
+    says(page, "data_loading (high) 41.0 % of the step is spent waiting → do something about it (plugin num_workers)");
+    says(page, "Gain: at most 41.0 % of the step (1.69 x the rate), if no step waits any more");
+    says(page.find("details"), "PyTorch code to pasteloader = DataLoader(data, num_workers=4)");
+    says(page, "Nothing stands out any more.");
+  },
+
   async hostile() {
     const { page } = await open(file);
     says(page, more);
