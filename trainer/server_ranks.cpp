@@ -125,13 +125,20 @@ void add_profiles(Json& profile, const std::vector<Followers::Answer>& answers) 
   Json& metrics = profile["metrics"];
   double memory = get_number(metrics, kMemory).value_or(0.0);
   double exposed = get_number(metrics, kExposed).value_or(0.0);
+  double most_exposed = exposed;
+  int slowest = 0;  // waits least, since all wait for it
   for (const Followers::Answer& one : answers) {
     const Json& theirs = member(*one.answer, "metrics");
     memory += get_number(theirs, kMemory).value_or(0.0);
-    exposed = std::min(exposed, get_number(theirs, kExposed).value_or(exposed));
+    const double waited = get_number(theirs, kExposed).value_or(exposed);
+    if (waited < exposed) slowest = one.rank;
+    exposed = std::min(exposed, waited);
+    most_exposed = std::max(most_exposed, waited);
   }
   metrics[kMemory] = memory;
   metrics[kExposed] = exposed;
+  metrics["ranks.behind_ratio"] = most_exposed - exposed;
+  metrics["ranks.slowest"] = slowest;
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "daemon/report/rank_report.hpp"
 #include "daemon/report/report.hpp"
 #include "daemon/report/token_report.hpp"
 #include "daemon/screen/characters.hpp"
@@ -385,10 +386,13 @@ Lines lasting_lines(const Json& event, const RunProgress& progress, const Look& 
     return labelled(label(text_in(event, "phase")), recipe, look);
   }
   if (name == "run") {
-    return labelled({flag_in(event, "is_continued") ? "continuing " : "run ", Tone::strong},
-                    fmt::format("{} of {} on {}", text_in(event, "run"), text_in(event, "recipe"),
-                                text_in(event, "device")),
-                    look);
+    const std::string ranks =
+        ranks_text(integer_in(event, "ranks"), integer_in(event, "batch_size"));
+    return labelled(
+        {flag_in(event, "is_continued") ? "continuing " : "run ", Tone::strong},
+        fmt::format("{} of {} on {}{}{}", text_in(event, "run"), text_in(event, "recipe"),
+                    text_in(event, "device"), ranks.empty() ? "" : ", ", ranks),
+        look);
   }
   if (name == "waiting")
     return labelled({"waiting: ", Tone::doubtful}, text_in(event, "for"), look);
