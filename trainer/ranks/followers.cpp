@@ -58,6 +58,8 @@ Result<std::unique_ptr<Followers>> Followers::start(const std::filesystem::path&
       return tl::unexpected(started.error());
     }
   }
+  // From now on: one may be stopped before it says hello.
+  made->watch();
   const auto deadline = Clock::now() + hello_limit;
   for (Follower& follower : made->followers_) {
     const auto hello = follower.channel.receive(left_until(deadline));
@@ -69,7 +71,6 @@ Result<std::unique_ptr<Followers>> Followers::start(const std::filesystem::path&
         made->name_of(follower) + " did not say hello within " + format_duration(hello_limit),
         "train.ranks");
   }
-  made->watch();
   return made;
 }
 

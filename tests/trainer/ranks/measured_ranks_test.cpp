@@ -352,5 +352,22 @@ TEST_F(MeasuredRanks, TheNextTrialRunsAfterOneHadNoMemory) {
   wait_for([&] { return !is_running(others.front()); });
 }
 
+// The trainer that the session speaks to is a rank, too.
+TEST_F(MeasuredRanks, TheFirstOneIsNamedWhenItDies) {
+  daemon::NeverCancelled never;
+  daemon::TrainerJob job(spec_of(recipe(2)), never);
+  const Configuration begin = starting(recipe(2));
+  ASSERT_TRUE(job.run_block(begin, {}));
+  const std::vector<pid_t> trainers = children_of(::getpid());
+  ASSERT_THAT(trainers, SizeIs(1));
+  ::kill(trainers.front(), SIGKILL);
+  const auto failed = job.run_block(begin, {});
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().kind, ErrorKind::crashed);
+  EXPECT_THAT(failed.error().what, StartsWith("rank 0 of 2: the trainer ended"));
+  const auto next = job.run_block(begin, {});
+  EXPECT_TRUE(next) << next.error().message();
+}
+
 }  // namespace
 }  // namespace autotuned::trainer
