@@ -215,7 +215,8 @@ std::unique_ptr<at::ObserverContext> on_exchange_begin(const at::RecordFunction&
     begun->recording = current_recording;
   }
   if (begun->recording == nullptr) return nullptr;
-  begun->event = {.thread = ::gettid(), .name = std::string(name)};
+  begun->event.thread = ::gettid();
+  begun->event.name = name;
   if (begun->recording->options().records_shapes && function.needsInputs()) {
     begun->event.inputs = inputs_of(function.inputs());
   }
