@@ -166,6 +166,9 @@ TEST_F(MeasuredRanks, AreProfiledTogether) {
   EXPECT_GE(exposed, 0.0);
   EXPECT_LE(exposed, 1.0);
   EXPECT_EQ(profile.at("metrics").at("step.samples"), 20.0) << "of a rank";
+  EXPECT_GE(profile.at("metrics").at("ranks.behind_ratio"), 0.0);
+  EXPECT_LE(profile.at("metrics").at("ranks.behind_ratio"), 1.0 - exposed);
+  EXPECT_LE(profile.at("metrics").at("ranks.slowest"), 1.0);
   EXPECT_TRUE(std::filesystem::exists(folder_ / "profile.json"));
   const std::filesystem::path trace = folder_ / "trace.json.gz";
   EXPECT_EQ(
@@ -204,8 +207,10 @@ TEST_F(MeasuredRanks, TheirTracesTellWhoIsSlow) {
   const std::vector<std::string> files = {(folder_ / "a.pt.trace.json.gz").string(),
                                           (folder_ / "a.rank1.pt.trace.json.gz").string()};
   Json written;
+  Json profile;
   {
     const Brake brake(others.front());
+    profile = ask(client, "profile", {{"count", 20}, {"warmup_steps", 3}, {"path", ""}});
     written = ask(client, "trace",
                   {{"path", files[0]},
                    {"rank_paths", Json::array({files[1]})},
@@ -213,6 +218,8 @@ TEST_F(MeasuredRanks, TheirTracesTellWhoIsSlow) {
                    {"warmup", 3},
                    {"shapes", true}});
   }
+  EXPECT_EQ(profile.at("metrics").at("ranks.slowest"), 1.0);
+  EXPECT_GT(profile.at("metrics").at("ranks.behind_ratio"), 0.1);
   EXPECT_EQ(written.at("steps"), 20);
   std::vector<analysis::Profile> profiles;
   std::int64_t events = 0;
