@@ -32,6 +32,12 @@ std::string ranks_text(const Json& recipe, const Configuration& configuration) {
   return ranks_text(ranks_of(recipe), batch_size);
 }
 
+std::string told_ranks(const Json& event) {
+  const std::string text = ranks_text(get_integer(event, "ranks").value_or(1),
+                                      get_integer(event, "batch_size").value_or(0));
+  return text.empty() ? text : ", " + text;
+}
+
 std::string slow_rank_text(const Json& metrics) {
   const double behind = get_number(metrics, "ranks.behind_ratio").value_or(0.0);
   const double slowest = get_number(metrics, "ranks.slowest").value_or(-1.0);

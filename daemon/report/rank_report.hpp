@@ -18,6 +18,9 @@ namespace autotuned::daemon {
 // The same of a recipe under a configuration, which may have another batch size than the recipe.
 [[nodiscard]] std::string ranks_text(const Json& recipe, const Configuration& configuration);
 
+// ", 2 ranks of 32, 64 samples a step" of an event that has `ranks` and `batch_size`; empty where it has not.
+[[nodiscard]] std::string told_ranks(const Json& event);
+
 // One sentence with the rank that the others wait for, by the metrics of a profile; empty where none is more than 5 % of
 // the step behind.
 [[nodiscard]] std::string slow_rank_text(const Json& metrics);

@@ -386,13 +386,10 @@ Lines lasting_lines(const Json& event, const RunProgress& progress, const Look& 
     return labelled(label(text_in(event, "phase")), recipe, look);
   }
   if (name == "run") {
-    const std::string ranks =
-        ranks_text(integer_in(event, "ranks"), integer_in(event, "batch_size"));
-    return labelled(
-        {flag_in(event, "is_continued") ? "continuing " : "run ", Tone::strong},
-        fmt::format("{} of {} on {}{}{}", text_in(event, "run"), text_in(event, "recipe"),
-                    text_in(event, "device"), ranks.empty() ? "" : ", ", ranks),
-        look);
+    return labelled({flag_in(event, "is_continued") ? "continuing " : "run ", Tone::strong},
+                    fmt::format("{} of {} on {}{}", text_in(event, "run"), text_in(event, "recipe"),
+                                text_in(event, "device"), told_ranks(event)),
+                    look);
   }
   if (name == "waiting")
     return labelled({"waiting: ", Tone::doubtful}, text_in(event, "for"), look);

@@ -36,6 +36,8 @@ TEST(RankReport, TellsTheGlobalBatch) {
   EXPECT_EQ(ranks_text(recipe, larger), "3 ranks of 16, 48 samples a step");
   EXPECT_EQ(ranks_text({{"train", {{"batch_size", 8}}}}, larger), "");
   EXPECT_EQ(ranks_text(Json(), {}), "");
+  EXPECT_EQ(told_ranks({{"ranks", 2}, {"batch_size", 32}}), ", 2 ranks of 32, 64 samples a step");
+  EXPECT_EQ(told_ranks({{"run", "r-1"}}), "");
 }
 
 TEST(RankReport, NamesARankThatHoldsUpTheOthers) {
