@@ -20,7 +20,6 @@ namespace {
 
 // LibTorch's libraries are in memory already: the leader has read them.
 constexpr std::chrono::minutes kHelloLimit(5);
-constexpr std::chrono::minutes kJoinLimit(2);
 
 // Of a rank's answer to `prepare`, which the leader takes out again.
 constexpr const char* kTook = "took_ns";
