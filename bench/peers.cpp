@@ -36,6 +36,7 @@ int main(int argc, char** argv) {
   int pairs = 40;
   int finalists = 2;
   double block_seconds = 0.5;
+  int ranks = 0;
   app.add_option("RECIPE", recipe_file, "Recipe, for example a best.yaml")->required();
   app.add_option("--python", python, "Python with the peers")->capture_default_str();
   app.add_option("--script", script, "The peer")->capture_default_str();
@@ -43,9 +44,10 @@ int main(int argc, char** argv) {
   app.add_option("--pairs", pairs, "Pairs of blocks for each finalist")->capture_default_str();
   app.add_option("--finalists", finalists, "Peer settings to compare with")->capture_default_str();
   app.add_option("--block", block_seconds, "Seconds of a block")->capture_default_str();
+  app.add_option("--ranks", ranks, "Of ours, instead of the recipe's: fashion_cnn_ddp.py has two");
   CLI11_PARSE(app, argc, argv);
 
-  bench::RecipeJob job(recipe_file, settings);
+  bench::RecipeJob job(recipe_file, settings, {}, ranks);
   bench::Peer peer(python, script, job.folder() / "peer.log");
 
   // Rough times, best of three: only to leave out what is far from the best.

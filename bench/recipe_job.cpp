@@ -13,7 +13,7 @@ namespace autotuned::bench {
 
 RecipeJob::RecipeJob(const std::filesystem::path& recipe_file,
                      const std::vector<std::string>& settings,
-                     const std::vector<std::filesystem::path>& plugin_folders)
+                     const std::vector<std::filesystem::path>& plugin_folders, int ranks)
     : machine_(detect_machine()),
       knobs_(recipes::knobs_of(machine_)),
       folder_(std::filesystem::temp_directory_path() /
@@ -33,6 +33,8 @@ RecipeJob::RecipeJob(const std::filesystem::path& recipe_file,
     fmt::print(stderr, "error: {}\n", applied.error().message());
     std::exit(2);
   }
+  if (ranks > 0) recipe->train.ranks = ranks;
+  knobs_ = recipes::with_ranks(std::move(knobs_), recipe->train.ranks);
   start_ = recipe->starting_configuration(knobs_);
   std::filesystem::create_directories(folder_);
   daemon::TrainerJobSpec spec;

@@ -34,9 +34,9 @@ T value_of(Result<T> result) {
 class RecipeJob {
  public:
   // `settings` are KNOB=VALUE over the recipe's start, where the extensions of `plugin_folders` have knobs, too.
-  // Mistakes end the program with status 2.
+  // `ranks` (0: as it says) take the place of the recipe's. Mistakes end the program with status 2.
   RecipeJob(const std::filesystem::path& recipe, const std::vector<std::string>& settings,
-            const std::vector<std::filesystem::path>& plugin_folders = {});
+            const std::vector<std::filesystem::path>& plugin_folders = {}, int ranks = 0);
   ~RecipeJob();
   RecipeJob(const RecipeJob&) = delete;
   RecipeJob& operator=(const RecipeJob&) = delete;

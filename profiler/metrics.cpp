@@ -65,9 +65,15 @@ constexpr std::array kDefinitions = {
     MetricDefinition{"operators.mean_ns", "ns", duration, "mean self time of an operator call"},
     MetricDefinition{"parameters.bytes", "bytes", size, "bytes of all parameters"},
     MetricDefinition{"parameters.count", "1", count, "number of elements of all parameters"},
+    MetricDefinition{
+        "ranks.behind_ratio", "1", ratio,
+        "share of the step by which the slowest rank is behind the fastest; 0 with one "
+        "rank"},
     MetricDefinition{"ranks.exposed_ratio", "1", ratio,
                      "share of the step in which a finished backward pass waits for gradients of "
                      "other ranks; 0 with one rank"},
+    MetricDefinition{"ranks.slowest", "1", count,
+                     "number of the slowest rank, counted from 0; 0 with one rank"},
     MetricDefinition{"samples_per_second", "1/s", rate, "samples trained per second of step time"},
     MetricDefinition{"step.backward_ratio", "1", ratio, "share of the step in the backward pass"},
     MetricDefinition{
@@ -148,6 +154,9 @@ Metrics metrics_of(const ProfileFacts& facts) {
   metrics["step.other_ratio"] = over(step->total_ns - named_ns, step->total_ns);
   metrics["step.duration_ns"] = over(step->total_ns, facts.steps);
   metrics["step.samples"] = over(facts.samples, facts.steps);
+  // Of one rank; the first of several ranks knows more (trainer/server_ranks.cpp).
+  metrics["ranks.behind_ratio"] = 0.0;
+  metrics["ranks.slowest"] = 0.0;
   metrics["ranks.exposed_ratio"] = std::min(1.0, over(facts.rank_wait_ns, step->total_ns));
   metrics["samples_per_second"] = 1e9 * over(facts.samples, step->total_ns);
 

@@ -79,6 +79,14 @@ Result<std::vector<plugins::TrainerLibrary>> libraries_from(const Json& request)
   return libraries;
 }
 
+// Of `trace`: where another rank than the first writes its own; empty: nowhere.
+std::string rank_path(const Json& request, int rank) {
+  const Json& paths = member(request, "rank_paths");
+  const auto place = static_cast<std::size_t>(rank) - 1;
+  if (!paths.is_array() || place >= paths.size() || !paths[place].is_string()) return "";
+  return paths[place].get<std::string>();
+}
+
 // Of `train`.
 Result<std::optional<ExtendRequest>> extend_from(const Json& request) {
   const Json& told = member(request, "extend");
@@ -345,7 +353,7 @@ Result<Json> Server::profile(const Json& request) {
 Result<Json> Server::trace(const Json& request) {
   const auto path = get_string(request, "path");
   if (!path) return tl::unexpected(path.error());
-  TraceRequest trace{.file = *path};
+  TraceRequest trace{.file = place_ ? rank_path(request, place_->rank) : *path};
   for (const auto& [field, value] :
        {std::pair{"skip_first", &trace.skip_first}, std::pair{"wait", &trace.wait},
         std::pair{"warmup", &trace.warmup}, std::pair{"active", &trace.active},

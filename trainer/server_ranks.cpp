@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "trainer/rank_rule.hpp"
+#include "trainer/ranks/fault_limits.hpp"
 #include "trainer/server.hpp"
 
 namespace autotuned::trainer {
@@ -19,9 +20,9 @@ namespace {
 
 // LibTorch's libraries are in memory already: the leader has read them.
 constexpr std::chrono::minutes kHelloLimit(5);
-constexpr std::chrono::minutes kJoinLimit(2);
-// Once the leader has failed and let go, the others notice at once.
-constexpr std::chrono::seconds kFailurePatience(10);
+
+// Of a rank's answer to `prepare`, which the leader takes out again.
+constexpr const char* kTook = "took_ns";
 
 std::vector<std::string> own_environment() {
   std::vector<std::string> variables;
@@ -30,17 +31,30 @@ std::vector<std::string> own_environment() {
   return variables;
 }
 
+Error of_rank(int rank, int ranks, Error error) {
+  const std::string name = "rank " + std::to_string(rank) + " of " + std::to_string(ranks);
+  if (!error.what.starts_with(name)) error.what.insert(0, name + ": ");
+  return error;
+}
+
+// Whether all others have failed in the same way, so that it does not matter which rank tells it.
+bool is_of_all(const Error& own, const std::vector<Followers::Answer>& answers) {
+  return std::ranges::all_of(answers, [&own](const Followers::Answer& one) {
+    return !one.has_ended && !one.answer && one.answer.error().kind == own.kind &&
+           !is_of_connection(one.answer.error());
+  });
+}
+
 // Which of the errors is the cause: a rank that is lost makes the others fail, too.
 Error cause_of(const Result<Json>& own, const std::vector<Followers::Answer>& answers, int ranks) {
   for (const Followers::Answer& one : answers)
     if (!one.answer && one.answer.error().kind == ErrorKind::crashed) return one.answer.error();
-  if (!own && !is_of_connection(own.error())) return own.error();
+  if (!own && !is_of_connection(own.error())) {
+    return is_of_all(own.error(), answers) ? own.error() : of_rank(0, ranks, own.error());
+  }
   for (const Followers::Answer& one : answers) {
     if (one.answer || one.has_ended || is_of_connection(one.answer.error())) continue;
-    Error error = one.answer.error();
-    error.what =
-        "rank " + std::to_string(one.rank) + " of " + std::to_string(ranks) + ": " + error.what;
-    return error;
+    return of_rank(one.rank, ranks, one.answer.error());
   }
   for (const Followers::Answer& one : answers)
     if (!one.answer && one.has_ended) return one.answer.error();
@@ -76,6 +90,33 @@ void add_ranks(Json& block, const std::vector<Followers::Answer>& answers) {
   block["ranks"] = std::move(ranks);
 }
 
+// Makes the leader's answer to `prepare` that of all ranks: the switch of the slowest, and what each of them took for the
+// request.
+void add_switches(Json& switched, const std::vector<Followers::Answer>& answers) {
+  Json ranks = Json::array({amount(switched, kTook)});
+  for (const Followers::Answer& one : answers) {
+    ranks.push_back(amount(*one.answer, kTook));
+    switched["switch_ns"] =
+        std::max(amount(switched, "switch_ns"), amount(*one.answer, "switch_ns"));
+  }
+  switched.erase(kTook);
+  switched["ranks_ns"] = std::move(ranks);
+}
+
+// What has been written, and what of it is missing, of all ranks.
+void add_traces(Json& trace, const std::vector<Followers::Answer>& answers) {
+  for (const Followers::Answer& one : answers) {
+    for (const char* field : {"events", "lost_events", "bytes"})
+      trace[field] = amount(trace, field) + amount(*one.answer, field);
+    for (const Json& note : member(*one.answer, "notes")) {
+      if (note.is_string()) {
+        trace["notes"].push_back("rank " + std::to_string(one.rank) + ": " +
+                                 note.get<std::string>());
+      }
+    }
+  }
+}
+
 // docs/metrics.md: of which metrics all ranks have a part.
 void add_profiles(Json& profile, const std::vector<Followers::Answer>& answers) {
   constexpr const char* kMemory = "memory.peak_host_bytes";
@@ -83,13 +124,20 @@ void add_profiles(Json& profile, const std::vector<Followers::Answer>& answers) 
   Json& metrics = profile["metrics"];
   double memory = get_number(metrics, kMemory).value_or(0.0);
   double exposed = get_number(metrics, kExposed).value_or(0.0);
+  double most_exposed = exposed;
+  int slowest = 0;  // waits least, since all wait for it
   for (const Followers::Answer& one : answers) {
     const Json& theirs = member(*one.answer, "metrics");
     memory += get_number(theirs, kMemory).value_or(0.0);
-    exposed = std::min(exposed, get_number(theirs, kExposed).value_or(exposed));
+    const double waited = get_number(theirs, kExposed).value_or(exposed);
+    if (waited < exposed) slowest = one.rank;
+    exposed = std::min(exposed, waited);
+    most_exposed = std::max(most_exposed, waited);
   }
   metrics[kMemory] = memory;
   metrics[kExposed] = exposed;
+  metrics["ranks.behind_ratio"] = most_exposed - exposed;
+  metrics["ranks.slowest"] = slowest;
 }
 
 }  // namespace
@@ -141,12 +189,19 @@ Result<Json> Server::handle_on_all(const std::string& name, const Json& request)
                 "train.ranks", "train with one rank, and report this");
   }
   if (name == "run" || name == "steps" || name == "check_steps") add_ranks(*own, answers);
+  if (name == "prepare") add_switches(*own, answers);
   if (name == "profile") add_profiles(*own, answers);
+  if (name == "trace") add_traces(*own, answers);
   return own;
 }
 
 Result<Json> Server::handle_together(const std::string& name, const Json& request) {
+  const auto start = std::chrono::steady_clock::now();
   auto done = name == "load" ? load_together(request) : handle_here(name, request);
+  if (done && name == "prepare") {
+    const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - start;
+    (*done)[kTook] = took.count();
+  }
   if (!done && steps_together(name) && (name == "load" || !is_agreed(done.error().kind))) {
     // Whoever waits for this rank fails now, instead of when its patience is over.
     job_.reset();

@@ -4,7 +4,9 @@
 Speaks as much of docs/trainer-protocol.md as a benchmark needs (load, prepare, run, stop) on descriptor 3.
 A job has `settings()`, a list of what a person would try, `prepare(settings)`, `step()`, which returns the
 loss as a tensor and does not wait for it, and `batch_size`; if it has threads or processes that go on between
-two blocks, also `pause()`, which stops them until `prepare()`.
+two blocks, also `pause()`, which stops them until `prepare()`. One whose processes must make the same steps has
+`count(minimum_ns, minimum_steps)` as well, which says how many those are, and is asked before the clock
+starts; and one that has something to end has `stop()`.
 """
 
 import json
@@ -17,6 +19,8 @@ import torch
 
 
 def timed(job, minimum_ns: int, minimum_steps: int) -> dict:
+    if hasattr(job, "count"):
+        minimum_steps, minimum_ns = job.count(minimum_ns, minimum_steps), 0
     start = time.monotonic_ns()
     steps = 0
     while True:
@@ -67,6 +71,8 @@ def serve(make_job) -> None:
             answer = timed(job, request["minimum_ns"], request.get("minimum_steps", 1))
             if hasattr(job, "pause"):
                 job.pause()
+        elif request["request"] == "stop" and hasattr(job, "stop"):
+            job.stop()
         send({"id": request["id"], "ok": answer})
         if request["request"] == "stop":
             return

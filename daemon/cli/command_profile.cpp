@@ -5,6 +5,7 @@
 #include <chrono>
 #include <iostream>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "base/clock.hpp"
@@ -60,11 +61,28 @@ Result<std::filesystem::path> place_of_trace(const ProfileOptions& options,
   return folder / file;
 }
 
+// Of several ranks each writes a trace of its own: that of rank 2 beside a.pt.trace.json.gz is a.rank2.pt.trace.json.gz.
+std::vector<std::filesystem::path> traces_of_ranks(const std::filesystem::path& file, int ranks) {
+  std::vector<std::filesystem::path> files = {file};
+  std::string stem = file.filename().string();
+  std::string end;
+  for (const std::string_view known : {".pt.trace.json.gz", ".json.gz"}) {
+    if (!stem.ends_with(known)) continue;
+    end = known;
+    stem.resize(stem.size() - known.size());
+    break;
+  }
+  for (int rank = 1; rank < ranks; ++rank)
+    files.push_back(file.parent_path() / (stem + ".rank" + std::to_string(rank) + end));
+  return files;
+}
+
 // The trainer's answer. Signals end the recording and nothing else.
 Result<Json> record(const recipes::Recipe& recipe, const std::vector<recipes::Knob>& knobs,
                     const std::vector<plugins::FoundPlugin>& trainer_plugins,
-                    const Machine& machine, const std::filesystem::path& file,
+                    const Machine& machine, const std::vector<std::filesystem::path>& files,
                     const ProfileOptions& options, std::chrono::nanoseconds limit) {
+  const std::filesystem::path& file = files.front();
   const auto lock = lock_device_for("profile", recipe, machine);
   if (!lock) return tl::unexpected(lock.error());
   TrainerJobSpec spec;
@@ -98,12 +116,15 @@ Result<Json> record(const recipes::Recipe& recipe, const std::vector<recipes::Kn
       {"path", file.string()},    {"active", options.steps},          {"warmup", options.warmup},
       {"wait", options.wait},     {"skip_first", options.skip_first}, {"repeat", options.repeat},
       {"shapes", options.shapes}, {"memory", options.memory}};
+  for (std::size_t rank = 1; rank < files.size(); ++rank)
+    request["rank_paths"].push_back(files[rank].string());
   // Beside the trace: on the storage that a run would write to.
   if (options.checkpoint) request["checkpoint_path"] = file.string() + ".checkpoint";
   return job.trace(configuration, std::move(request), limit);
 }
 
-int profile_recipe(const ProfileOptions& options, std::optional<int> ranks) {
+// `launched`: the ranks that a launcher has started, instead of the recipe's.
+int profile_recipe(const ProfileOptions& options, std::optional<int> launched) {
   // Paths are relative to it.
   if (auto folder = current_folder(); !folder) {
     return report_error(folder.error(), kEnvironmentUnusable);
@@ -113,7 +134,7 @@ int profile_recipe(const ProfileOptions& options, std::optional<int> ranks) {
   }
   const Machine machine = detect_machine();
   const auto trainer_plugins = trainer_plugins_here(options.plugin_folders);
-  const auto knobs = knobs_with(recipes::knobs_of(machine), trainer_plugins);
+  auto knobs = knobs_with(recipes::knobs_of(machine), trainer_plugins);
   auto recipe = read_recipe_or_report(options.recipe, knobs, options.as_json);
   if (!recipe) return kUsageError;
   if (report_problems(workload_problems(*recipe, trainer_plugins), options.as_json)) {
@@ -122,22 +143,25 @@ int profile_recipe(const ProfileOptions& options, std::optional<int> ranks) {
   if (auto applied = apply_settings(options.settings, knobs, *recipe); !applied) {
     return report_error(applied.error(), kUsageError);
   }
+  recipe->train.ranks = options.ranks.value_or(launched.value_or(recipe->train.ranks));
+  if (const auto allowed = recipes::refuse_ranks(*recipe); !allowed) {
+    return report_error(allowed.error(), kUsageError);
+  }
+  const int ranks = recipe->train.ranks;
+  knobs = recipes::with_ranks(std::move(knobs), ranks);
   auto limit = parse_duration(options.limit);
   if (!limit || limit->count() <= 0) {
     return report_error(
         {ErrorKind::invalid, "expected a time such as 2min", "--limit " + options.limit, {}},
         kUsageError);
   }
-  recipe->train.ranks = ranks.value_or(recipe->train.ranks);
-  const auto allowed = recipes::refuse_ranks(*recipe);
-  if (!allowed) return report_error(allowed.error(), kUsageError);
   const auto file = place_of_trace(options, *recipe);
   if (!file) {
     return report_error(file.error(),
                         file.error().kind == ErrorKind::invalid ? kUsageError : kWorkFailed);
   }
-  const auto traced = record(*recipe, recipes::with_ranks(knobs, recipe->train.ranks),
-                             trainer_plugins, machine, *file, options, *limit);
+  const auto files = traces_of_ranks(*file, ranks);
+  const auto traced = record(*recipe, knobs, trainer_plugins, machine, files, options, *limit);
   if (!traced) return report_measuring_error(traced.error());
 
   const std::int64_t wanted = options.steps * options.repeat;
@@ -152,7 +176,11 @@ int profile_recipe(const ProfileOptions& options, std::optional<int> ranks) {
                    " events; --steps makes it shorter");
   }
   AnalyzeOptions analysis = options.analysis;
-  analysis.traces = {*file};
+  analysis.traces = files;
+  // Who waits for whom, unless another view is asked for.
+  if (ranks > 1 && analysis.views == AnalyzeOptions().views) {
+    analysis.views.emplace_back("distributed");
+  }
   analysis.by_shape = options.shapes;
   analysis.as_json = options.as_json;
   return analyze(analysis);

@@ -16,6 +16,7 @@ struct ProfileOptions {
   std::filesystem::path recipe;
   std::vector<std::filesystem::path> plugin_folders;
   std::vector<std::string> settings;            // KNOB=VALUE, over the recipe's start
+  std::optional<int> ranks;                     // instead of the recipe's
   std::optional<std::filesystem::path> output;  // a folder, or a file *.json.gz
   std::int64_t steps = 10;  // in the trace; those around it as in torch.profiler
   std::int64_t skip_first = 0;

@@ -263,6 +263,11 @@ void add_profile(CLI::App& app, ProfileOptions& options) {
   command.add_option("-s,--set", options.settings, "Start from this knob value (KNOB=VALUE)")
       ->type_name("KNOB=VALUE");
   command
+      .add_option("--ranks", options.ranks,
+                  "Processes that train together, instead of the recipe's train.ranks")
+      ->check(CLI::Range(1, recipes::kMostRanks))
+      ->type_name("N");
+  command
       .add_option("--output", options.output,
                   "Write the trace into this folder, or as this file (*.json.gz), instead of into "
                   "the recipe's output folder")

@@ -11,6 +11,7 @@
 #include "base/text.hpp"
 #include "daemon/report/lineage.hpp"
 #include "daemon/report/memory_fallback.hpp"
+#include "daemon/report/rank_report.hpp"
 #include "daemon/report/script_report.hpp"
 #include "daemon/report/test_report.hpp"
 #include "daemon/report/token_report.hpp"
@@ -83,6 +84,14 @@ std::string training_text(const storage::RunRow& run) {
   for (const Json& cause : causes)
     text += "\n         " + (cause.is_string() ? cause.get<std::string>() : cause.dump());
   return text + "\n";
+}
+
+// How many samples a step has, where that is no setting: at the start and, if that differs, with what was kept.
+std::string ranks_line(const storage::RunRow& run) {
+  const std::string start = ranks_text(run.recipe, run.starting);
+  if (start.empty()) return {};
+  const std::string best = run.best.empty() ? start : ranks_text(run.recipe, run.best);
+  return "ranks    " + start + (best == start ? "" : "; kept: " + best) + "\n";
 }
 
 // What the run came to, once something is kept.
@@ -326,13 +335,15 @@ std::string summary_text(const storage::RunRow& run, const std::vector<TrialReco
   if (const std::string note = stand_in_note(run.recipe); !note.empty()) {
     text += fmt::format("note     {}\n", note);
   }
-  return text + outcome_text(run, trials);
+  const std::string outcome = outcome_text(run, trials);
+  return text + (outcome.empty() ? "" : ranks_line(run)) + outcome;
 }
 
 std::string run_text(const storage::RunRow& run, const std::vector<TrialRecord>& trials) {
   std::string text = fmt::format("run      {}\n{}   {}\nstate    {}\nstarted  {}\n", run.id.text,
                                  is_script(run.recipe) ? "script" : "recipe", run.recipe_name,
-                                 state_text(run), time_text(run.started_unix_ns));
+                                 state_text(run), time_text(run.started_unix_ns)) +
+                     ranks_line(run);
   if (!run.error.empty()) text += fmt::format("error    {}\n", run.error);
   if (const std::string note = stand_in_note(run.recipe); !note.empty()) {
     text += fmt::format("note     {}\n", note);

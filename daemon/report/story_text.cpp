@@ -9,6 +9,7 @@
 #include "base/text.hpp"
 #include "daemon/report/lineage.hpp"
 #include "daemon/report/memory_fallback.hpp"
+#include "daemon/report/rank_report.hpp"
 #include "daemon/report/report.hpp"
 #include "daemon/report/script_report.hpp"
 #include "daemon/report/story.hpp"
@@ -69,6 +70,9 @@ std::string job(const RunRecord& record) {
                 type_of(member(recipe, "model")), type_of(member(recipe, "data")),
                 type_of(member(recipe, "optimizer")),
                 get_integer(member(recipe, "train"), "batch_size").value_or(0));
+  if (const std::string ranks = ranks_text(recipe, record.run.starting); !ranks.empty()) {
+    text += "It starts with " + ranks + ".\n";
+  }
   if (!record.environment) return text;
   const Json& facts = record.environment->facts;
   text += fmt::format("The machine: {}, {} CPUs allowed, {} of memory",
@@ -104,6 +108,7 @@ std::string step(const Json& profile) {
     if (share.ratio >= kWorthNaming) operators.push_back(share.text + " " + percent(share.ratio));
   }
   if (!operators.empty()) text += "Most of the step by operator: " + listed(operators) + ".\n";
+  if (const std::string slow = slow_rank_text(metrics); !slow.empty()) text += slow + "\n";
   return text;
 }
 
@@ -271,6 +276,10 @@ std::string kept(const RunRecord& record) {
                : "The starting configuration: nothing faster was found.\n";
   }
   std::string text = change_text(run.starting, change) + ".\n";
+  if (const std::string ranks = ranks_text(run.recipe, run.best);
+      ranks != ranks_text(run.recipe, run.starting)) {
+    text += "With it: " + ranks + ".\n";
+  }
   if (run.speedup.pairs > 0) {
     const std::string quotient = quotient_note(run);
     text += fmt::format(

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "daemon/report/rank_report.hpp"
 #include "daemon/report/report.hpp"
 #include "daemon/report/token_report.hpp"
 #include "daemon/screen/characters.hpp"
@@ -386,8 +387,8 @@ Lines lasting_lines(const Json& event, const RunProgress& progress, const Look& 
   }
   if (name == "run") {
     return labelled({flag_in(event, "is_continued") ? "continuing " : "run ", Tone::strong},
-                    fmt::format("{} of {} on {}", text_in(event, "run"), text_in(event, "recipe"),
-                                text_in(event, "device")),
+                    fmt::format("{} of {} on {}{}", text_in(event, "run"), text_in(event, "recipe"),
+                                text_in(event, "device"), told_ranks(event)),
                     look);
   }
   if (name == "waiting")

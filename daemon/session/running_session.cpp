@@ -154,12 +154,17 @@ Result<void> RunningSession::open_run() {
     name_holder(output_.lock, holder_text());
     remove_spent_checkpoints(*history_, request_.recipe.output_dir);
   }
-  report({{"event", "run"},
-          {"run", run_.id.text},
-          {"recipe", run_.recipe_name},
-          {"is_continued", is_continued},
-          {"state", storage::to_string(run_.state)},
-          {"device", get_string(job_->facts(), "device").value_or("?")}});
+  Json told = {{"event", "run"},
+               {"run", run_.id.text},
+               {"recipe", run_.recipe_name},
+               {"is_continued", is_continued},
+               {"state", storage::to_string(run_.state)},
+               {"device", get_string(job_->facts(), "device").value_or("?")}};
+  if (request_.recipe.train.ranks > 1) {
+    told["ranks"] = request_.recipe.train.ranks;
+    told["batch_size"] = request_.recipe.train.batch_size;
+  }
+  report(told);
   if (sequel_) {
     report({{"event", "note"}, {"text", sequel_text(*sequel_)}});
   } else if (!is_continued && !request_.tune_only) {

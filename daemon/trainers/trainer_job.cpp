@@ -201,6 +201,10 @@ Result<Json> TrainerJob::ask(Trainer& trainer, const std::string& name, Json fie
                                        [this](const Json& told) { take_trouble(told); });
   // Ranks have left one another after most errors, and nothing is loaded then.
   const bool is_of_ranks = !answer && spec_.recipe.train.ranks > 1;
+  // Of the others it tells itself which one has ended.
+  if (is_of_ranks && !trainer.client.is_alive() && answer.error().kind == ErrorKind::crashed) {
+    answer.error().what.insert(0, "rank 0 of " + std::to_string(spec_.recipe.train.ranks) + ": ");
+  }
   if (is_of_ranks && answer.error().kind != ErrorKind::cancelled &&
       answer.error().kind != ErrorKind::unsupported) {
     trainer.client.stop();

@@ -5,6 +5,7 @@
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "base/text.hpp"
 #include "daemon/trainers/trace_findings.hpp"
@@ -127,8 +128,15 @@ Result<Json> TrainerJob::trace(const Configuration& configuration, Json fields, 
   if (!trainer) return tl::unexpected(trainer.error());
   fields["maximum_ns"] = limit.count();
   const std::filesystem::path file = get_string(fields, "path").value_or("");
+  std::vector<std::string> others;
+  for (const Json& path : member(fields, "rank_paths"))
+    others.push_back(path.get<std::string>());
   auto answer = ask(**trainer, "trace", std::move(fields), limit + spec_.block_limit * 2);
-  if (!answer) remove_unfinished(file);
+  if (!answer) {
+    remove_unfinished(file);
+    for (const std::string& other : others)
+      remove_unfinished(other);
+  }
   return answer;
 }
 

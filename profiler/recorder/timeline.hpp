@@ -64,8 +64,19 @@ struct ThreadTimeline {
   std::vector<OperatorInputs> inputs;
 };
 
+// What several ranks exchange, such as the mean of gradients: from its beginning on a thread of the process group until all
+// that this rank waits for has come.
+struct ExchangeEvent {
+  std::int64_t thread = 0;  // the system's number
+  std::string name;         // "gloo:all_reduce"
+  std::int64_t start_ns = 0;
+  std::int64_t end_ns = 0;
+  OperatorInputs inputs;  // empty texts: not recorded
+};
+
 struct Timeline {
   std::vector<ThreadTimeline> threads;
+  std::vector<ExchangeEvent> exchanges;
   std::vector<std::string> modules;  // paths: "model.blocks.0.attn.qkv"
   std::int64_t lost_events = 0;      // events for which there was no room
 };

@@ -59,6 +59,7 @@ class RecordingWriter {
       const std::vector<BackwardLink> links = charge_backward(stretch.timeline);
       for (const ThreadTimeline& thread : stretch.timeline.threads)
         write_thread(stretch.timeline, thread);
+      write_exchanges(stretch.timeline);
       write_links(stretch.timeline, links);
       place_backward_work(stretch.device, stretch.spans, recording_.training_thread);
       write_device_timeline(writer_, stretch.device, numbers_, offset_ns_);
@@ -82,6 +83,8 @@ class RecordingWriter {
         names.try_emplace(span.thread, "loader worker");
     }
     for (const RecordedSteps& stretch : recording_.stretches) {
+      for (const ExchangeEvent& exchange : stretch.timeline.exchanges)
+        names.try_emplace(exchange.thread, "exchange of ranks");
       for (const ThreadTimeline& thread : stretch.timeline.threads) {
         if (thread.thread != recording_.training_thread)
           names.try_emplace(thread.thread, "autograd");
@@ -183,6 +186,15 @@ class RecordingWriter {
     }
   }
 
+  void write_exchanges(const Timeline& timeline) {
+    for (const ExchangeEvent& exchange : timeline.exchanges) {
+      begin("user_annotation", exchange.name, exchange.thread, exchange.start_ns, exchange.end_ns);
+      if (exchange.inputs.sizes.empty()) continue;
+      writer_.argument_json("Input Dims", exchange.inputs.sizes);
+      writer_.argument_json("Input type", exchange.inputs.types);
+    }
+  }
+
   void write_links(const Timeline& timeline, const std::vector<BackwardLink>& links) {
     for (const auto& [forward, backward] : links) {
       const ThreadTimeline& from = timeline.threads[forward.thread];
@@ -238,6 +250,9 @@ Result<traces::WrittenTrace> write_recording(Recording& recording, std::int64_t 
                                  .has_shapes = recording.has_shapes,
                                  .has_memory = recording.has_memory,
                                  .cpus = recording.cpus,
+                                 .rank = recording.rank,
+                                 .world_size = recording.ranks,
+                                 .backend = "gloo",
                                  .devices_json = device_properties_json(recording.devices)});
   if (!writer) return tl::unexpected(writer.error());
   return RecordingWriter(recording, unix_offset_ns, std::move(*writer)).write();

@@ -43,6 +43,8 @@ struct Recording {
   bool has_shapes = false;
   bool has_memory = false;
   int cpus = 0;  // CPUs that the process may use; 0: not known
+  int rank = 0;
+  int ranks = 1;  // more: the trace says which of them it is of
   std::vector<RecordedDevice> devices;
   std::vector<std::string> notes;  // what could not be recorded, one sentence each
 };

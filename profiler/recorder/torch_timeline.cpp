@@ -42,6 +42,7 @@ class RecordedLogs {
   }
 
   [[nodiscard]] const TimelineOptions& options() const { return options_; }
+  void add(ExchangeEvent exchange);
   [[nodiscard]] Timeline take(const ModulePaths& paths);
 
  private:
@@ -49,6 +50,7 @@ class RecordedLogs {
   EventRoom room_;
   std::mutex mutex_;
   std::vector<std::shared_ptr<ThreadLog>> logs_;
+  std::vector<ExchangeEvent> exchanges_;
 };
 
 // A log lives as long as its recording and the thread's pointer to it.
@@ -191,6 +193,44 @@ void on_exit(const at::RecordFunction& /*function*/, at::ObserverContext* /*cont
   }
 }
 
+void RecordedLogs::add(ExchangeEvent exchange) {
+  if (room_.take(1) == 0) return room_.lose();
+  const std::scoped_lock lock(mutex_);
+  exchanges_.push_back(std::move(exchange));
+}
+
+// An exchange of ranks that has begun. A thread of the process group ends it, perhaps only after the recording: so it has no
+// part in the logs of threads, which nobody guards.
+struct BegunExchange : public at::ObserverContext {
+  std::shared_ptr<RecordedLogs> recording;
+  ExchangeEvent event;
+};
+
+std::unique_ptr<at::ObserverContext> on_exchange_begin(const at::RecordFunction& function) {
+  const std::string_view name = function.name();
+  if (!name.starts_with("gloo:") && !name.starts_with("nccl:")) return nullptr;
+  auto begun = std::make_unique<BegunExchange>();
+  {
+    const std::scoped_lock lock(recording_mutex);
+    begun->recording = current_recording;
+  }
+  if (begun->recording == nullptr) return nullptr;
+  begun->event.thread = ::gettid();
+  begun->event.name = name;
+  if (begun->recording->options().records_shapes && function.needsInputs()) {
+    begun->event.inputs = inputs_of(function.inputs());
+  }
+  begun->event.start_ns = now_ns();
+  return begun;
+}
+
+void on_exchange_end(const at::RecordFunction& /*function*/, at::ObserverContext* context) {
+  if (context == nullptr) return;
+  auto* const begun = static_cast<BegunExchange*>(context);
+  begun->event.end_ns = now_ns();
+  begun->recording->add(std::move(begun->event));
+}
+
 // Hears of memory on the thread that has it in its slot, and on the engine's, which inherit the slot.
 class MemoryListener final : public c10::MemoryReportingInfoBase {
  public:
@@ -245,6 +285,7 @@ Timeline RecordedLogs::take(const ModulePaths& paths) {
     }
     timeline.threads.push_back(std::move(thread));
   }
+  timeline.exchanges = std::move(exchanges_);
   return timeline;
 }
 
@@ -253,11 +294,13 @@ Timeline RecordedLogs::take(const ModulePaths& paths) {
 struct TimelineRecorder::State {
   std::shared_ptr<RecordedLogs> recording;
   at::CallbackHandle handle = at::INVALID_CALLBACK_HANDLE;
+  at::CallbackHandle exchange_handle = at::INVALID_CALLBACK_HANDLE;
   bool listens_to_memory = false;
 
   void end() {
     if (handle == at::INVALID_CALLBACK_HANDLE) return;
     at::removeCallback(std::exchange(handle, at::INVALID_CALLBACK_HANDLE));
+    at::removeCallback(exchange_handle);
     if (listens_to_memory) c10::ThreadLocalDebugInfo::_pop(c10::DebugInfoKind::PROFILER_STATE);
     ThreadLog::set_current(nullptr);
     recording_number = 0;
@@ -285,6 +328,10 @@ TimelineRecorder::TimelineRecorder(const TimelineOptions& options)
       at::RecordFunctionCallback(on_enter, on_exit)
           .needsInputs(options.records_shapes)
           .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION}));
+  state_->exchange_handle =
+      at::addGlobalCallback(at::RecordFunctionCallback(on_exchange_begin, on_exchange_end)
+                                .needsInputs(options.records_shapes)
+                                .scopes({at::RecordScope::USER_SCOPE}));
 }
 
 TimelineRecorder::~TimelineRecorder() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records every operator that LibTorch runs, on all threads. The header itself knows no LibTorch.
+// Records every operator that LibTorch runs, on all threads, and what ranks exchange. The header itself knows no LibTorch.
 #pragma once
 
 #include <cstdint>

@@ -96,6 +96,11 @@ Result<TraceWriter> TraceWriter::create(const std::filesystem::path& file, Trace
   if (writer.header_.cpus > 0) {
     text += "  \"cpusAllowed\": " + std::to_string(writer.header_.cpus) + ",\n";
   }
+  if (writer.header_.world_size > 1) {
+    text += "  \"distributedInfo\": {\"backend\": \"" + writer.header_.backend +
+            "\", \"rank\": " + std::to_string(writer.header_.rank) +
+            ", \"world_size\": " + std::to_string(writer.header_.world_size) + "},\n";
+  }
   text += "  \"displayTimeUnit\": \"ms\",\n  \"baseTimeNanoseconds\": ";
   append_number(text, writer.base_ns_);
   text += ",\n  \"traceEvents\": [";

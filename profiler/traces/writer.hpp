@@ -20,7 +20,11 @@ struct TraceHeader {
   std::int64_t start_ns = 0;  // when the recording began, since 1970
   bool has_shapes = false;
   bool has_memory = false;
-  int cpus = 0;                     // CPUs that the process may use; 0: not known
+  int cpus = 0;  // CPUs that the process may use; 0: not known
+  // Of several ranks, which one this is; a `world_size` of 1 says nothing of it.
+  int rank = 0;
+  int world_size = 1;
+  std::string backend;              // "gloo"
   std::string devices_json = "[]";  // PyTorch's deviceProperties
 };
 

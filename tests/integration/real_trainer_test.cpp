@@ -232,6 +232,29 @@ TEST_F(RealTrainer, ProfilesWhatAnalyzeReads) {
   EXPECT_TRUE(scene_.all_ended());
 }
 
+TEST_F(RealTrainer, ProfilesEachOfSeveralRanks) {
+  write_recipe(kSynthetic, 1);
+  const Outcome outcome =
+      scene_.command({"profile", scene_.recipe().string(), "--ranks", "2", "--steps", "4", "--json",
+                      "--output", (scene_.folder() / "mine.pt.trace.json.gz").string()});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json profile = outcome.json();
+  ASSERT_EQ(profile.at("ranks").size(), 2U) << profile;
+  EXPECT_EQ(profile.at("ranks")[1].at("rank"), 1);
+  EXPECT_EQ(profile.at("ranks")[1].at("steps"), 4);
+  EXPECT_EQ(profile.at("ranks")[1].at("file"),
+            (scene_.folder() / "mine.rank1.pt.trace.json.gz").string());
+  const Json& tables = profile.at("views").at("distributed");
+  EXPECT_EQ(tables.at(0).at("table"), "ranks");
+  EXPECT_EQ(tables.at(0).at("rows").size(), 2U);
+  EXPECT_EQ(tables.at(1).at("rows").at(0).at("operation"), "gloo:all_reduce");
+  // One rank of several may still be looked at on its own.
+  const Outcome one = scene_.command(
+      {"analyze", (scene_.folder() / "mine.rank1.pt.trace.json.gz").string(), "--json"});
+  EXPECT_EQ(one.json().at("rank"), 1);
+  EXPECT_TRUE(scene_.all_ended());
+}
+
 // The recipe of the repository without its blocks and with small pictures: what gather costs in its backward is
 // charged to the module that called it.
 TEST_F(RealTrainer, ProfileNamesPatchDropoutAsTheCauseOfASlowGather) {

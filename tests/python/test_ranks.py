@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import pathlib
@@ -24,6 +25,18 @@ STEPS = 50
 BATCH = 8
 # Neither two nor three ranks share them evenly, and batches do not fill an epoch.
 SAMPLES = 173
+FASHION = pathlib.Path("/usr/share/datasets/fashion-mnist")
+FASHION_BATCH = 32
+
+
+def write_idx(folder: pathlib.Path, images: torch.Tensor, labels: torch.Tensor) -> None:
+    """The data for both sides."""
+    torch.save({"images": images, "labels": labels}, folder / "data.pt")
+    count, _, height, width = images.shape
+    (folder / "images").write_bytes(
+        struct.pack(">IIII", 0x0803, count, height, width) + bytes(images.flatten().tolist())
+    )
+    (folder / "labels").write_bytes(struct.pack(">II", 0x0801, count) + bytes(labels.tolist()))
 
 
 def write_job(folder: pathlib.Path, start: str = "", tune: str = "budget: 0s") -> None:
@@ -31,13 +44,9 @@ def write_job(folder: pathlib.Path, start: str = "", tune: str = "budget: 0s") -
     torch.manual_seed(3)
     side = data_parallel.SIDE
     images = torch.randint(0, 256, (SAMPLES, 1, side, side), dtype=torch.uint8)
-    labels = torch.randint(0, data_parallel.CLASSES, (SAMPLES,))
-    torch.save({"images": images, "labels": labels}, folder / "data.pt")
+    write_idx(folder, images, torch.randint(0, data_parallel.CLASSES, (SAMPLES,)))
     torch.save(dict(data_parallel.Mlp().state_dict()), folder / "start.pt")
-    (folder / "images").write_bytes(
-        struct.pack(">IIII", 0x0803, SAMPLES, side, side) + bytes(images.flatten().tolist())
-    )
-    (folder / "labels").write_bytes(struct.pack(">II", 0x0801, SAMPLES) + bytes(labels.tolist()))
+    rate = data_parallel.JOBS["mlp"].rate
     (folder / "recipe.yaml").write_text(
         f"""autotuned: 1
 name: ranks
@@ -50,7 +59,7 @@ model:
 data: {{type: idx, images: images, labels: labels, shuffle: false}}
 input:
   - scale: {{by: 1/256}}
-optimizer: {{type: sgd, lr: {data_parallel.RATE}, momentum: {data_parallel.MOMENTUM}}}
+optimizer: {{type: sgd, lr: {rate}, momentum: {data_parallel.MOMENTUM}}}
 train: {{steps: {STEPS}, batch_size: {BATCH}}}
 start: {{threads.intra_op: 1{start}}}
 tune: {{{tune}}}
@@ -58,12 +67,46 @@ tune: {{{tune}}}
     )
 
 
-def train_in_pytorch(folder: pathlib.Path, ranks: int) -> dict[str, torch.Tensor]:
+def read_fashion(name: str, header: int, count: int) -> bytes:
+    with gzip.open(FASHION / name) as file:
+        return file.read(header + count)[header:]
+
+
+def write_fashion_job(folder: pathlib.Path) -> None:
+    """recipes/fashion_cnn.yaml over its first pictures in their order, without tuning."""
+    count, side = 2 * STEPS * FASHION_BATCH, 28
+    pixels = read_fashion("train-images-idx3-ubyte.gz", 16, count * side * side)
+    labels = read_fashion("train-labels-idx1-ubyte.gz", 8, count)
+    images = torch.frombuffer(bytearray(pixels), dtype=torch.uint8).view(count, 1, side, side)
+    write_idx(folder, images, torch.frombuffer(bytearray(labels), dtype=torch.uint8).long())
+    torch.manual_seed(3)
+    torch.save(dict(data_parallel.FashionCnn().state_dict()), folder / "start.pt")
+    rate = data_parallel.JOBS["fashion_cnn"].rate
+    (folder / "recipe.yaml").write_text(
+        f"""autotuned: 1
+name: ranks
+device: cpu
+model: {{type: fashion_cnn, classes: 10, weights: start.pt}}
+data: {{type: idx, images: images, labels: labels, shuffle: false}}
+input:
+  - scale: {{by: 1/255}}
+  - normalize: {{mean: 0.286, std: 0.353}}
+optimizer: {{type: sgd, lr: {rate}, momentum: {data_parallel.MOMENTUM}}}
+train: {{steps: {STEPS}, batch_size: {FASHION_BATCH}}}
+start: {{threads.intra_op: 1}}
+tune: {{budget: 0s}}
+"""
+    )
+
+
+def train_in_pytorch(
+    folder: pathlib.Path, job: str, ranks: int, batch: int
+) -> dict[str, torch.Tensor]:
     script = HERE / "scripts" / "data_parallel.py"
     started = [
         subprocess.Popen(
-            [sys.executable, str(script), str(folder)]
-            + [str(number) for number in (rank, ranks, STEPS, BATCH)]
+            [sys.executable, str(script), str(folder), job]
+            + [str(number) for number in (rank, ranks, STEPS, batch)]
         )
         for rank in range(ranks)
     ]
@@ -87,22 +130,34 @@ def run_in(
 
 
 class Ranks(unittest.TestCase):
+    def expect_as_in_pytorch(
+        self, folder: pathlib.Path, job: str, ranks: int, batch: int
+    ) -> None:
+        expected = train_in_pytorch(folder, job, ranks, batch)
+        program = os.environ["AUTOTUNED_PROGRAM"]
+        done = run_in(folder, [program], "--ranks", str(ranks))
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        trained = torch.load(folder / "out" / "model.pt")
+        start = torch.load(folder / "start.pt")
+        self.assertEqual(sorted(trained), sorted(expected))
+        for parameter, value in expected.items():
+            self.assertTrue(torch.equal(trained[parameter], value), parameter)
+            self.assertFalse(torch.equal(start[parameter], value), parameter)
+
     def test_they_train_as_distributed_data_parallel_does(self) -> None:
         # Two numbers have one sum; three have one for each order, and Gloo's is the same in both.
         for ranks in (2, 3):
             with self.subTest(ranks=ranks), tempfile.TemporaryDirectory() as name:
                 folder = pathlib.Path(name)
                 write_job(folder)
-                expected = train_in_pytorch(folder, ranks)
-                program = os.environ["AUTOTUNED_PROGRAM"]
-                done = run_in(folder, [program], "--ranks", str(ranks))
-                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-                trained = torch.load(folder / "out" / "model.pt")
-                start = torch.load(folder / "start.pt")
-                self.assertEqual(sorted(trained), sorted(expected))
-                for parameter, value in expected.items():
-                    self.assertTrue(torch.equal(trained[parameter], value), parameter)
-                    self.assertFalse(torch.equal(start[parameter], value), parameter)
+                self.expect_as_in_pytorch(folder, "mlp", ranks, BATCH)
+
+    @unittest.skipUnless(FASHION.is_dir(), "needs the Debian package dataset-fashion-mnist")
+    def test_they_train_the_main_job_as_distributed_data_parallel_does(self) -> None:
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            write_fashion_job(folder)
+            self.expect_as_in_pytorch(folder, "fashion_cnn", 2, FASHION_BATCH)
 
     def test_they_are_tuned_and_torchrun_starts_them(self) -> None:
         # What plugin set_to_none then proposes to change.

@@ -88,7 +88,7 @@ struct JobProfile {
 // then in each cycle `wait` steps that nobody looks at, `warmup` that are recorded and dropped, and
 // `active` that are kept.
 struct TraceRequest {
-  std::filesystem::path file;
+  std::filesystem::path file;  // of this rank; empty: its steps are made, and nothing is written
   std::int64_t skip_first = 0;
   std::int64_t wait = 0;
   std::int64_t warmup = 0;

@@ -436,7 +436,7 @@ Result<Stretch> Job::State::advance(const StretchLimits& limits, const CancelChe
     stretch.ended_epoch = taken->ends_epoch;
     had_epoch_end |= taken->ends_epoch;
     if (taken->ends_epoch && limits.stops_at_epoch_end) break;
-    stretch.was_cancelled = as_leader_says(cancel(now_ns()));
+    stretch.was_cancelled = is_cancelled_for_all(cancel);
     if (stretch.was_cancelled || now_ns() >= limits.deadline_ns) break;
   }
   if (had_epoch_end) {

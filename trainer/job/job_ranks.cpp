@@ -7,8 +7,10 @@
 #include <string>
 #include <utility>
 
+#include "profiler/spans.hpp"
 #include "trainer/input/common/random.hpp"
 #include "trainer/job/job_state.hpp"
+#include "trainer/job/step_clock.hpp"
 
 namespace autotuned::trainer {
 
@@ -74,7 +76,24 @@ Result<void> Job::State::start_together() {
                 "training", "delete the checkpoint to train from the start");
   }
   learner_->take_state_from_leader();
+  question_ = {};
   return {};
+}
+
+bool Job::State::is_cancelled_for_all(CancelPoll& cancel) {
+  if (ranks_ == nullptr) return cancel(profiler::now_ns());
+  if (++question_.steps < question_.after) return false;
+  // All count their steps alike, and take from the leader when to ask again.
+  const std::int64_t now = profiler::now_ns();
+  const bool is_first = question_.asked_ns == 0;
+  const std::int64_t elapsed = is_first ? 0 : now - question_.asked_ns;
+  std::array<double, 2> told = {
+      cancel(now) ? 1.0 : 0.0,
+      is_first ? 1.0 : static_cast<double>(steps_until_question(question_.steps, elapsed))};
+  ranks_->take_from_leader(told);
+  question_ = {
+      .steps = 0, .after = static_cast<std::int64_t>(told[1]), .asked_ns = profiler::now_ns()};
+  return told[0] != 0.0;
 }
 
 void Job::State::seed_step() const {

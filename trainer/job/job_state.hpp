@@ -134,6 +134,9 @@ class Job::State {
   // The leader's answer or number, on all ranks.
   [[nodiscard]] bool as_leader_says(bool mine) const;
   [[nodiscard]] std::int64_t of_leader(std::int64_t mine) const;
+  // After a step of a training: whether it was cancelled. Of several ranks the leader decides, about every 50 ms, after
+  // the same step on all of them.
+  [[nodiscard]] bool is_cancelled_for_all(CancelPoll& cancel);
   [[nodiscard]] bool is_leader() const { return ranks_ == nullptr || ranks_->is_leader(); }
   // job_evaluation.cpp
   Result<TestResult> evaluate_here(const CancelCheck& is_cancelled);
@@ -268,6 +271,12 @@ class Job::State {
   RankGroup* ranks_ = nullptr;
   std::int64_t rank_step_ns_ =
       0;  // of the last block of several ranks, the same on all; 0: not known
+  // To the leader: whether a training of several ranks was cancelled.
+  struct {
+    std::int64_t steps = 0;     // since the last one
+    std::int64_t after = 1;     // steps, the same on all ranks
+    std::int64_t asked_ns = 0;  // 0: not yet
+  } question_;
 };
 
 }  // namespace autotuned::trainer

@@ -48,6 +48,8 @@ class Job::State::Tracing {
     recording_.has_shapes = request.shapes;
     recording_.has_memory = request.memory;
     recording_.cpus = job.cpus_allowed_;
+    recording_.ranks = job.recipe_.train.ranks;
+    recording_.rank = static_cast<int>(job.share().rank);
     if (job.device_.is_cuda()) open_gpu();
   }
 
@@ -75,7 +77,7 @@ class Job::State::Tracing {
   }
 
   Result<JobTrace> write() {
-    if (!job_.is_leader()) return JobTrace{.steps = steps_, .duration_ns = duration_ns_};
+    if (request_.file.empty()) return JobTrace{.steps = steps_, .duration_ns = duration_ns_};
     if (gpu_ != nullptr) {
       for (const std::string& note : gpu_->notes())
         recording_.notes.push_back(note);
@@ -182,6 +184,7 @@ class Job::State::Tracing {
     for (const profiler::ThreadTimeline& thread : stretch.timeline.threads) {
       events_left_ -= static_cast<std::int64_t>(thread.events.size() + thread.memory.size());
     }
+    events_left_ -= std::ssize(stretch.timeline.exchanges);
     recording_.lost_events += stretch.timeline.lost_events;
     if (gpu_ != nullptr) {
       stretch.device = gpu_->take();

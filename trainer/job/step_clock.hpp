@@ -43,6 +43,17 @@ class CancelPoll {
                                   std::max<std::int64_t>(kMostBetweenNs / step_ns, 1));
 }
 
+// How many steps of a training several ranks make until they ask the first of them whether it was cancelled: each question
+// is a message for which all of them wait. `steps` were made since the last question, in `elapsed_ns` of the first rank.
+// At most twice as many as before, so that a few short steps do not put the next question far off. At least 1.
+[[nodiscard]] inline std::int64_t steps_until_question(std::int64_t steps,
+                                                       std::int64_t elapsed_ns) {
+  constexpr std::int64_t kBetweenNs = 50'000'000;
+  const std::int64_t step_ns =
+      std::max<std::int64_t>(elapsed_ns / std::max<std::int64_t>(steps, 1), 1);
+  return std::clamp<std::int64_t>(kBetweenNs / step_ns, 1, 2 * std::max<std::int64_t>(steps, 1));
+}
+
 // A block that ends with fewer ready batches than it started with has lived off work done before its
 // clock started: a full ring would hide a slow loader. So a block that is long enough goes on until
 // the ring is as full as at its start. Where that does not happen within another minimum length, the

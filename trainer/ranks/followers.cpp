@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "trainer/ranks/fault_limits.hpp"
 
 namespace autotuned::trainer {
 namespace {
@@ -17,8 +18,6 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::nanoseconds;
 
 constexpr int kSocketInFollower = 3;
-// For a process whose socket has closed: it is ending.
-constexpr nanoseconds kEndLimit = std::chrono::seconds(2);
 
 nanoseconds left_until(Clock::time_point deadline) {
   return std::max(nanoseconds(0), nanoseconds(deadline - Clock::now()));
@@ -59,17 +58,19 @@ Result<std::unique_ptr<Followers>> Followers::start(const std::filesystem::path&
       return tl::unexpected(started.error());
     }
   }
+  // From now on: one may be stopped before it says hello.
+  made->watch();
   const auto deadline = Clock::now() + hello_limit;
   for (Follower& follower : made->followers_) {
     const auto hello = follower.channel.receive(left_until(deadline));
     if (hello) continue;
-    if (hello.error().kind != ErrorKind::timeout) return tl::unexpected(made->ended(follower));
+    if (hello.error().kind != ErrorKind::timeout)
+      return tl::unexpected(made->ended(follower, kEndLimit));
     return fail(
         ErrorKind::timeout,
         made->name_of(follower) + " did not say hello within " + format_duration(hello_limit),
         "train.ranks");
   }
-  made->watch();
   return made;
 }
 
@@ -110,8 +111,8 @@ std::string Followers::name_of(const Follower& follower) const {
   return "rank " + std::to_string(follower.rank) + " of " + std::to_string(place_.ranks);
 }
 
-Error Followers::ended(Follower& follower) const {
-  const auto exit = follower.process.wait(kEndLimit);
+Error Followers::ended(Follower& follower, nanoseconds patience) const {
+  const auto exit = follower.process.wait(patience);
   std::string what = exit ? " ended: " + exit->message() : " does not answer any more, but runs on";
   if (watch_ != nullptr && watch_->has_ended(follower.process.pid())) {
     what = " was stopped (SIGSTOP) for " + format_duration(kMostStopped) + " and has been ended";
@@ -122,7 +123,7 @@ Error Followers::ended(Follower& follower) const {
 Result<void> Followers::send(const Json& request) {
   for (Follower& follower : followers_) {
     follower.early.reset();
-    if (!follower.channel.send(request)) return tl::unexpected(ended(follower));
+    if (!follower.channel.send(request)) return tl::unexpected(ended(follower, kEndLimit));
   }
   return {};
 }
@@ -136,6 +137,7 @@ void Followers::cancel() {
 std::vector<Followers::Answer> Followers::answers(nanoseconds patience, const Told& told) {
   std::vector<Answer> all;
   const auto deadline = Clock::now() + patience;
+  nanoseconds end_patience = kEndLimit;
   for (Follower& follower : followers_) {
     Result<Json> frame = std::exchange(follower.early, std::nullopt).value_or(Json());
     while (frame && (frame->is_null() || is_report(*frame))) {
@@ -151,7 +153,9 @@ std::vector<Followers::Answer> Followers::answers(nanoseconds patience, const To
                           "train.ranks"),
                      true});
     } else {
-      all.push_back({follower.rank, tl::unexpected(ended(follower)), true});
+      const auto start = Clock::now();
+      all.push_back({follower.rank, tl::unexpected(ended(follower, end_patience)), true});
+      end_patience = std::max(nanoseconds(0), end_patience - (Clock::now() - start));
     }
   }
   return all;

@@ -71,7 +71,8 @@ class Followers {
   [[nodiscard]] Result<void> start_one(int rank, const std::filesystem::path& program,
                                        std::vector<std::string> environment);
   void watch();
-  [[nodiscard]] Error ended(Follower& follower) const;
+  // `patience`: for the process to end, whose socket has closed.
+  [[nodiscard]] Error ended(Follower& follower, std::chrono::nanoseconds patience) const;
   [[nodiscard]] std::string name_of(const Follower& follower) const;
 
   Descriptor store_;  // a file in memory, which nobody else on the machine can open

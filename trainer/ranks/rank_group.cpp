@@ -2,6 +2,7 @@
 #include "trainer/ranks/rank_group.hpp"
 
 #include <ATen/ops/from_blob.h>
+#include <ATen/record_function.h>
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
@@ -65,6 +66,8 @@ int RankGroup::ranks() const {
 }
 
 void RankGroup::take_from_leader(std::span<double> numbers) {
+  // A trace shows what a training exchanges, and not what is agreed on beside it.
+  const at::RecordFunctionGuard is_recorded(false);
   std::vector<at::Tensor> tensors = {
       at::from_blob(numbers.data(), {std::ssize(numbers)}, at::dtype(at::kDouble))};
   c10d::BroadcastOptions options;
@@ -80,6 +83,7 @@ bool RankGroup::as_leader_says(bool mine) {
 }
 
 void RankGroup::take_largest(std::span<double> numbers) {
+  const at::RecordFunctionGuard is_recorded(false);
   std::vector<at::Tensor> tensors = {
       at::from_blob(numbers.data(), {std::ssize(numbers)}, at::dtype(at::kDouble))};
   c10d::AllreduceOptions options;

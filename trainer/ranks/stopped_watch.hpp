@@ -12,10 +12,9 @@
 #include <thread>
 #include <vector>
 
-namespace autotuned::trainer {
+#include "trainer/ranks/fault_limits.hpp"
 
-// Longer than any rank stands still by itself, and shorter than anybody wants to wait.
-inline constexpr std::chrono::milliseconds kMostStopped = std::chrono::seconds(10);
+namespace autotuned::trainer {
 
 // Ends processes (SIGKILL) that stay stopped while this one runs, so that whoever waits for them learns it, and says
 // so on standard error. A session stops all ranks of a trainer at once: that does not count, nor does a process that a

@@ -232,6 +232,11 @@ Breakdown breakdown_of(const Trace& trace, const Launches& launches) {
   }
   for (Intervals& part : breakdown.all)
     part = merged(std::move(part));
+  // Without a device it is operators that hide communication.
+  if (launches.device_events.empty()) {
+    Intervals& communication = breakdown.all[static_cast<std::size_t>(Part::communication)];
+    communication = difference(communication, breakdown.all[static_cast<std::size_t>(Part::cpu)]);
+  }
 
   Intervals free;
   for (const Step& step : breakdown.steps)

@@ -114,7 +114,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"wide_characters", "40"}, Case{"withdrawn", "80"},
                     Case{"withdrawn", "lines"}, Case{"cancelled", "80"}, Case{"failed", "80"},
                     Case{"nothing_found", "80"}, Case{"resumed", "80"}, Case{"resumed", "lines"},
-                    Case{"no_budget", "80"}),
+                    Case{"no_budget", "80"}, Case{"ranks", "80"}, Case{"ranks", "lines"}),
     [](const testing::TestParamInfo<Case>& tested) {
       std::string name = std::string(tested.param.stream) + "_" + tested.param.look;
       std::ranges::replace(name, '-', '_');

@@ -4,8 +4,11 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <map>
+#include <optional>
 
+#include "profiler/analysis/profile.hpp"
 #include "profiler/analysis/trace_analysis.hpp"
 #include "profiler/traces/reader.hpp"
 #include "tests/base/temporary_folder.hpp"
@@ -171,6 +174,39 @@ TEST(TimelineTrace, NumbersStepsAndNamesLoadersOfItsOwnThread) {
             "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__");
   EXPECT_EQ(span_name_in_trace(span::kZeroGrad, 3, single), "Optimizer.zero_grad#adam.zero_grad");
   EXPECT_EQ(span_name_in_trace(span::kBackward, 3, single), "backward");
+}
+
+TEST(TimelineTrace, OfSeveralRanksSaysWhichAndWhatTheyExchange) {
+  Recording one = recording();
+  one.rank = 1;
+  one.ranks = 3;
+  one.stretches[0].timeline.exchanges = {{.thread = 12,
+                                          .name = "gloo:all_reduce",
+                                          .start_ns = 40 * kUs,
+                                          .end_ns = 95 * kUs,
+                                          .inputs = {"[[500]]", "[\"float\"]", ""}}};
+  const Trace trace = written(std::move(one));
+  EXPECT_THAT(trace.damage, IsEmpty());
+  EXPECT_EQ(trace.rank, 1);
+  EXPECT_EQ(trace.world_size, 3);
+  EXPECT_EQ(trace.backend, "gloo");
+  const auto found = std::ranges::find(trace.events.kind, EventKind::communication);
+  ASSERT_NE(found, trace.events.kind.end());
+  const auto row = static_cast<std::size_t>(found - trace.events.kind.begin());
+  EXPECT_EQ(trace.name_of(row), "gloo:all_reduce");
+  EXPECT_EQ(trace.events.length_ns[row], 55 * kUs);
+  ASSERT_EQ(trace.collectives.size(), 1U);
+  EXPECT_EQ(trace.collectives[0].bytes, 2000);
+  // The backward node ends at 90.
+  const auto profile = analysis::profile_of(trace, analysis::Depth::views);
+  EXPECT_EQ(profile.communication.communication_ns, 55 * kUs);
+  EXPECT_EQ(profile.communication.exposed_ns(), 5 * kUs);
+}
+
+TEST(TimelineTrace, OfOneRankSaysNothingOfRanks) {
+  const Trace trace = written(recording());
+  EXPECT_EQ(trace.rank, std::nullopt);
+  EXPECT_EQ(trace.world_size, 1);
 }
 
 }  // namespace

@@ -1,22 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One rank of DistributedDataParallel over the job of test_ranks.py.
+"""One rank of DistributedDataParallel over a job of test_ranks.py.
 
-data_parallel.py FOLDER RANK RANKS STEPS BATCH: rank 0 leaves the parameters in FOLDER/expected.pt.
+data_parallel.py FOLDER JOB RANK RANKS STEPS BATCH: rank 0 leaves the parameters in FOLDER/expected.pt.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import pathlib
 import sys
+from collections.abc import Callable
 
 import torch
 from torch import distributed
+from torch.nn import functional
 from torch.utils.data.distributed import DistributedSampler
 
 CLASSES = 5
 HIDDEN = 24
 SIDE = 8
-RATE = 0.1
 MOMENTUM = 0.9
 
 
@@ -30,18 +32,56 @@ class Mlp(torch.nn.Module):
         return self.output(torch.relu(self.hidden(images.flatten(1))))
 
 
+class FashionCnn(torch.nn.Module):
+    """That of recipes/fashion_cnn.yaml."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv1 = torch.nn.Conv2d(1, 32, 3, padding=1)
+        self.conv2 = torch.nn.Conv2d(32, 64, 3, padding=1)
+        self.linear = torch.nn.Linear(64 * 7 * 7, 10)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        x = torch.relu(functional.max_pool2d(self.conv1(images), 2))
+        x = torch.relu(functional.max_pool2d(self.conv2(x), 2))
+        return self.linear(x.flatten(1))
+
+
+def values_of_bytes(by: float, mean: float = 0.0, std: float = 1.0) -> torch.Tensor:
+    """What becomes of each byte of a picture: one operation after another, in floats."""
+    values = torch.arange(256, dtype=torch.float32)
+    values = values * torch.full_like(values, by)
+    return (values - torch.full_like(values, mean)) / torch.full_like(values, std)
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    make: Callable[[], torch.nn.Module]
+    values: Callable[[], torch.Tensor]  # of a byte
+    rate: float
+
+
+JOBS = {
+    # A power of two: no rounding.
+    "mlp": Job(Mlp, lambda: values_of_bytes(1 / 256), 0.1),
+    "fashion_cnn": Job(FashionCnn, lambda: values_of_bytes(1 / 255, 0.286, 0.353), 0.01),
+}
+
+
 def main() -> None:
     folder = pathlib.Path(sys.argv[1])
-    rank, ranks, steps, batch = map(int, sys.argv[2:6])
+    job = JOBS[sys.argv[2]]
+    rank, ranks, steps, batch = map(int, sys.argv[3:7])
     torch.set_num_threads(1)
     distributed.init_process_group(
         "gloo", init_method=f"file://{folder}/store", rank=rank, world_size=ranks
     )
     data = torch.load(folder / "data.pt")
-    model = Mlp()
+    values = job.values()
+    model = job.make()
     model.load_state_dict(torch.load(folder / "start.pt"))
     parallel = torch.nn.parallel.DistributedDataParallel(model)
-    optimizer = torch.optim.SGD(parallel.parameters(), lr=RATE, momentum=MOMENTUM)
+    optimizer = torch.optim.SGD(parallel.parameters(), lr=job.rate, momentum=MOMENTUM)
     sampler = DistributedSampler(
         data["labels"], num_replicas=ranks, rank=rank, shuffle=False, drop_last=True
     )
@@ -50,9 +90,8 @@ def main() -> None:
     for step in range(steps):
         chosen = batches[step % len(batches)]
         optimizer.zero_grad()
-        # A power of two: no rounding.
-        logits = parallel(data["images"][chosen].float() * (1 / 256))
-        torch.nn.functional.cross_entropy(logits, data["labels"][chosen]).backward()
+        logits = parallel(values[data["images"][chosen].long()])
+        functional.cross_entropy(logits, data["labels"][chosen]).backward()
         optimizer.step()
     if rank == 0:
         torch.save(model.state_dict(), folder / "expected.pt")

@@ -32,6 +32,18 @@ TEST(StepsUntilLook, LastASecondAtMost) {
   EXPECT_EQ(steps_until_look(0, 0, 5, 0, 3'000'000'000), 1);
 }
 
+TEST(StepsUntilQuestion, AreAboutFiftyMilliseconds) {
+  EXPECT_EQ(steps_until_question(10, 10 * 5'000'000), 10);
+  EXPECT_EQ(steps_until_question(10, 10 * 10'000'000), 5) << "steps take longer now";
+  EXPECT_EQ(steps_until_question(1, 3'000'000'000), 1);
+}
+
+TEST(StepsUntilQuestion, GrowFromOneToTwiceAsManyAtMost) {
+  EXPECT_EQ(steps_until_question(1, 1'000), 2);
+  EXPECT_EQ(steps_until_question(8, 8'000), 16);
+  EXPECT_EQ(steps_until_question(0, 0), 2) << "nothing is known";
+}
+
 TEST(RingRule, EndsWhenTheRingIsAsFullAsAtTheStart) {
   RingRule rule(3);
   EXPECT_EQ(rule.after(100, 100, 2), Next::go_on);

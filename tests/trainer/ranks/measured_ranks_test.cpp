@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Blocks, checks and profiles of several ranks by the real trainer, and what becomes of them when a rank fails.
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <future>
 #include <thread>
 
 #include "base/trial.hpp"
 #include "daemon/trainers/trainer_job.hpp"
+#include "profiler/analysis/profile.hpp"
+#include "profiler/traces/reader.hpp"
 #include "tests/daemon/trainers/fake_session.hpp"
 #include "tests/trainer/ranks/ranks_scene.hpp"
 
@@ -15,11 +19,31 @@ namespace {
 using daemon::TrainerClient;
 using testing::HasSubstr;
 using testing::SizeIs;
+using testing::StartsWith;
 
 constexpr std::int64_t kAnHour = 3'600'000'000'000;
 
+// Leaves a process so much of its address space, for good.
+void limit_memory(pid_t process, std::uint64_t more_bytes) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/statm");
+  std::uint64_t pages = 0;
+  file >> pages;
+  rlimit limit{};
+  ASSERT_EQ(::prlimit(process, RLIMIT_AS, nullptr, &limit), 0);
+  limit.rlim_cur = pages * 4096 + more_bytes;
+  ASSERT_EQ(::prlimit(process, RLIMIT_AS, &limit, nullptr), 0);
+}
+
 class MeasuredRanks : public SeveralRanks {
  protected:
+  daemon::TrainerJobSpec spec_of(const recipes::Recipe& recipe) const {
+    daemon::TrainerJobSpec spec;
+    spec.recipe = recipe;
+    spec.knobs = recipes::with_ranks(recipes::knobs_of(test_machine()), recipe.train.ranks);
+    spec.trainer = tests::build_folder() / "bin/autotuned-trainer";
+    spec.folder = folder_;
+    return spec;
+  }
   static Json ask(TrainerClient& client, const std::string& name, Json fields = Json::object()) {
     return value_of(client.request(name, std::move(fields), kLimit));
   }
@@ -67,6 +91,21 @@ TEST_F(MeasuredRanks, ABlockIsThatOfAllOfThem) {
   ask(client, "prepare", {{"configuration", workers.to_json()}});
   EXPECT_GE(block(client, {{"minimum_ns", 20'000'000}}).duration_ns, 20'000'000);
   EXPECT_GE(block(client, {{"minimum_ns", 1'000'000}, {"reuse", "device_batch"}}).steps, 1);
+}
+
+TEST_F(MeasuredRanks, TellWhatASwitchTookOnEach) {
+  TrainerClient client = start(recipe(3));
+  const Configuration other = with(starting(recipe(3)), "optimizer.set_to_none", false);
+  const Json switched = ask(client, "prepare", {{"configuration", other.to_json()}});
+  EXPECT_EQ(switched.at("changed"), Json::array({"optimizer.set_to_none"}));
+  ASSERT_THAT(switched.at("ranks_ns"), SizeIs(3));
+  std::int64_t slowest = 0;
+  for (const Json& rank : switched.at("ranks_ns")) {
+    EXPECT_GT(rank, 0);
+    slowest = std::max(slowest, rank.get<std::int64_t>());
+  }
+  EXPECT_LE(switched.at("switch_ns"), slowest);
+  EXPECT_THAT(switched, SizeIs(3)) << "nothing that is between ranks";
 }
 
 // What all refuse leaves them as they are.
@@ -127,12 +166,85 @@ TEST_F(MeasuredRanks, AreProfiledTogether) {
   EXPECT_GE(exposed, 0.0);
   EXPECT_LE(exposed, 1.0);
   EXPECT_EQ(profile.at("metrics").at("step.samples"), 20.0) << "of a rank";
+  EXPECT_GE(profile.at("metrics").at("ranks.behind_ratio"), 0.0);
+  EXPECT_LE(profile.at("metrics").at("ranks.behind_ratio"), 1.0 - exposed);
+  EXPECT_LE(profile.at("metrics").at("ranks.slowest"), 1.0);
   EXPECT_TRUE(std::filesystem::exists(folder_ / "profile.json"));
   const std::filesystem::path trace = folder_ / "trace.json.gz";
   EXPECT_EQ(
       ask(client, "trace", {{"path", trace.string()}, {"active", 2}, {"warmup", 1}}).at("steps"),
       2);
   EXPECT_TRUE(std::filesystem::exists(trace));
+}
+
+// Stops a process and lets it go on, half of the time each.
+class Brake {
+ public:
+  explicit Brake(pid_t process)
+      : thread_([process](const std::stop_token& over) {
+          while (!over.stop_requested()) {
+            ::kill(process, SIGSTOP);
+            std::this_thread::sleep_for(kPhase);
+            ::kill(process, SIGCONT);
+            std::this_thread::sleep_for(kPhase);
+          }
+        }) {}
+
+ private:
+  static constexpr std::chrono::milliseconds kPhase{30};
+  std::jthread thread_;
+};
+
+// The one that is waited for, and the ones that wait.
+TEST_F(MeasuredRanks, TheirTracesTellWhoIsSlow) {
+  recipes::Recipe wide = small_cnn_recipe();
+  wide.train.ranks = 2;
+  wide.train.batch_size = 500;
+  wide.data.parameters["samples"] = 4'000;
+  TrainerClient client = start(wide);
+  const std::vector<pid_t> others = children_of(client.pid());
+  ASSERT_THAT(others, SizeIs(1));
+  const std::vector<std::string> files = {(folder_ / "a.pt.trace.json.gz").string(),
+                                          (folder_ / "a.rank1.pt.trace.json.gz").string()};
+  Json written;
+  Json profile;
+  {
+    const Brake brake(others.front());
+    profile = ask(client, "profile", {{"count", 20}, {"warmup_steps", 3}, {"path", ""}});
+    written = ask(client, "trace",
+                  {{"path", files[0]},
+                   {"rank_paths", Json::array({files[1]})},
+                   {"active", 20},
+                   {"warmup", 3},
+                   {"shapes", true}});
+  }
+  EXPECT_EQ(profile.at("metrics").at("ranks.slowest"), 1.0);
+  EXPECT_GT(profile.at("metrics").at("ranks.behind_ratio"), 0.1);
+  EXPECT_EQ(written.at("steps"), 20);
+  std::vector<analysis::Profile> profiles;
+  std::int64_t events = 0;
+  for (const std::string& file : files) {
+    const auto trace = traces::read_trace(file);
+    ASSERT_TRUE(trace) << trace.error().message();
+    EXPECT_EQ(trace->rank, static_cast<int>(profiles.size()));
+    EXPECT_EQ(trace->world_size, 2);
+    EXPECT_EQ(trace->backend, "gloo");
+    events += std::ssize(trace->events.kind);
+    profiles.push_back(analysis::profile_of(*trace, analysis::Depth::views));
+  }
+  EXPECT_GE(events, get_integer(written, "events").value_or(0)) << "of both";
+  const analysis::Communication& first = profiles[0].communication;
+  const analysis::Communication& second = profiles[1].communication;
+  ASSERT_GT(first.window_ns, 0);
+  EXPECT_GT(first.exposed_ns(), first.window_ns / 8) << "it waits";
+  EXPECT_GT(first.exposed_ns(), second.exposed_ns()) << "for the other";
+  const auto table = analysis::collective_table({&first, &second});
+  ASSERT_FALSE(table.empty());
+  EXPECT_EQ(table[0].name, "gloo:all_reduce");
+  EXPECT_THAT(table, SizeIs(1)) << "what is agreed on beside the training is left out";
+  EXPECT_GE(table[0].calls, 20);
+  EXPECT_GT(table[0].waiting_ns, table[0].transfer_ns);
+  EXPECT_EQ(table[0].bytes, 20 * get_integer(facts_, "parameter_bytes").value_or(0));
 }
 
 TEST_F(MeasuredRanks, StopTogetherWhenABlockIsCancelled) {
@@ -195,13 +307,8 @@ TEST_F(MeasuredRanks, ARankThatIsStoppedIsEndedAndNamed) {
 
 // The session's side: what is left of a trainer is ended, and the next trial starts another one.
 TEST_F(MeasuredRanks, TheNextTrialRunsAfterAFault) {
-  daemon::TrainerJobSpec spec;
-  spec.recipe = recipe(2);
-  spec.knobs = recipes::with_ranks(recipes::knobs_of(test_machine()), 2);
-  spec.trainer = tests::build_folder() / "bin/autotuned-trainer";
-  spec.folder = folder_;
   daemon::NeverCancelled never;
-  daemon::TrainerJob job(std::move(spec), never);
+  daemon::TrainerJob job(spec_of(recipe(2)), never);
   const Configuration begin = starting(recipe(2));
   const auto first = job.run_block(begin, {});
   ASSERT_TRUE(first) << first.error().message();
@@ -227,6 +334,46 @@ TEST_F(MeasuredRanks, TheNextTrialRunsAfterAFault) {
   EXPECT_THAT(children_of(::getpid()), SizeIs(2));
   const auto again = job.run_block(begin, {});
   EXPECT_TRUE(again) << again.error().message();
+}
+
+TEST_F(MeasuredRanks, TheNextTrialRunsAfterOneHadNoMemory) {
+  recipes::Recipe many = small_cnn_recipe();
+  many.train.ranks = 2;
+  many.data.parameters["samples"] = 20'000;
+  daemon::NeverCancelled never;
+  daemon::TrainerJob job(spec_of(many), never);
+  const Configuration begin = starting(many);
+  ASSERT_TRUE(job.run_block(begin, {}));
+  const std::vector<pid_t> trainers = children_of(::getpid());
+  ASSERT_THAT(trainers, SizeIs(1));
+  const std::vector<pid_t> others = children_of(trainers.front());
+  ASSERT_THAT(others, SizeIs(1));
+  limit_memory(others.front(), 64U << 20U);  // the first activation alone takes 180 MiB
+  const auto failed = job.run_block(with(begin, "batch_size", std::int64_t{10'000}), {});
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().kind, ErrorKind::out_of_memory) << failed.error().message();
+  EXPECT_THAT(failed.error().what, StartsWith("rank 1 of 2: "));
+  const auto next = job.run_block(begin, {});
+  ASSERT_TRUE(next) << next.error().message();
+  EXPECT_EQ(next->samples, next->steps * 20 * 2);
+  wait_for([&] { return !is_running(others.front()); });
+}
+
+// The trainer that the session speaks to is a rank, too.
+TEST_F(MeasuredRanks, TheFirstOneIsNamedWhenItDies) {
+  daemon::NeverCancelled never;
+  daemon::TrainerJob job(spec_of(recipe(2)), never);
+  const Configuration begin = starting(recipe(2));
+  ASSERT_TRUE(job.run_block(begin, {}));
+  const std::vector<pid_t> trainers = children_of(::getpid());
+  ASSERT_THAT(trainers, SizeIs(1));
+  ::kill(trainers.front(), SIGKILL);
+  const auto failed = job.run_block(begin, {});
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().kind, ErrorKind::crashed);
+  EXPECT_THAT(failed.error().what, StartsWith("rank 0 of 2: the trainer ended"));
+  const auto next = job.run_block(begin, {});
+  EXPECT_TRUE(next) << next.error().message();
 }
 
 }  // namespace

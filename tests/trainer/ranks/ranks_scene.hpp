@@ -84,6 +84,7 @@ class SeveralRanks : public testing::Test {
         "load", {{"recipe", recipe.to_json()}, {"configuration", starting(recipe).to_json()}},
         kLimit);
     EXPECT_TRUE(loaded) << loaded.error().message();
+    facts_ = loaded.value_or(Json());
     return std::move(*client);
   }
 
@@ -104,6 +105,7 @@ class SeveralRanks : public testing::Test {
 
   Flag cancel_;
   std::filesystem::path folder_;
+  Json facts_;  // of the last one that was started
 
  private:
   int started_ = 0;

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trainings on several ranks by the real trainer, over its protocol.
+#include <future>
+#include <utility>
+
+#include "tests/daemon/trainers/fake_session.hpp"
 #include "tests/trainer/ranks/ranks_scene.hpp"
 
 namespace autotuned::trainer {
@@ -8,6 +12,7 @@ namespace {
 using daemon::TrainerClient;
 using testing::HasSubstr;
 using testing::SizeIs;
+using testing::StartsWith;
 
 // The trainer itself compares the parameters of all ranks.
 TEST_F(SeveralRanks, TrainToTheSameParameters) {
@@ -61,7 +66,7 @@ TEST_F(SeveralRanks, AgreeWhateverAStepDoes) {
 TEST_F(SeveralRanks, GoOnToTheSameBitsAfterACancel) {
   recipes::Recipe random = patch_dropout_recipe();
   random.train.ranks = 2;
-  random.train.epochs = 8;
+  random.train.epochs = 100;  // a cancel is noticed some steps later
   const std::string expected = parameters_of(trained(random));
 
   TrainerClient first = start(random);
@@ -74,6 +79,23 @@ TEST_F(SeveralRanks, GoOnToTheSameBitsAfterACancel) {
   const Json done = value_of(train(second, random, true));
   EXPECT_GT(get_integer(done, "resumed_from_step").value_or(0), 0);
   EXPECT_EQ(parameters_of(done), expected);
+}
+
+// The first rank alone hears of it, and all of them end after the same step: otherwise one would wait for the others, and
+// their parameters were not the same.
+TEST_F(SeveralRanks, EndAfterTheSameStepWhenCancelled) {
+  recipes::Recipe endless = recipe(3);
+  endless.train.epochs = kManyEpochs;
+  endless.evaluation.reset();
+  daemon::CancelSwitch cancel;
+  TrainerClient client = start(endless, cancel);
+  const Json stopped = value_of(train(client, endless, false, [&](const Json& progress) {
+    if (get_integer(progress, "epoch").value_or(0) >= 40) cancel.request();
+  }));
+  EXPECT_TRUE(get_bool(stopped, "cancelled").value_or(false));
+  EXPECT_GE(get_integer(stopped, "steps").value_or(0), 39 * (200 / 3 / 20));
+  EXPECT_THAT(parameters_of(stopped), SizeIs(64));
+  EXPECT_TRUE(client.is_alive());
 }
 
 TEST_F(SeveralRanks, TellWhichOneDied) {
@@ -111,6 +133,40 @@ TEST_F(SeveralRanks, EndWithTheFirstOne) {
   wait_for([&] { return !is_running(others[0]) && !is_running(others[1]); });
 }
 
+// No connection tells of it. The others see a rank that is stopped, and the first one, too.
+TEST_F(SeveralRanks, EndTheOneThatIsStoppedAndNameIt) {
+  recipes::Recipe endless = recipe(2);
+  endless.train.epochs = kManyEpochs;
+  endless.evaluation.reset();
+  TrainerClient of_other = start(endless);
+  TrainerClient of_first = start(endless);
+  const std::vector<pid_t> others = children_of(of_other.pid());
+  const std::vector<pid_t> second = children_of(of_first.pid());
+  ASSERT_THAT(others, SizeIs(1));
+  ASSERT_THAT(second, SizeIs(1));
+  const auto with_first = std::async(std::launch::async, [&] {
+    return train(of_first, endless, false, [&](const Json& progress) {
+      if (get_integer(progress, "step")) ::kill(of_first.pid(), SIGSTOP);
+    });
+  });
+  const auto other = of_other.request("train",
+                                      {{"configuration", starting(endless).to_json()},
+                                       {"checkpoint_path", (folder_ / "other.pt").string()},
+                                       {"resume", false},
+                                       {"progress_every_ns", 1}},
+                                      kLimit, [&](const Json& progress) {
+                                        if (get_integer(progress, "step"))
+                                          ::kill(others.front(), SIGSTOP);
+                                      });
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().kind, ErrorKind::crashed);
+  EXPECT_THAT(other.error().what, HasSubstr("rank 1 of 2 was stopped (SIGSTOP)"));
+  wait_for([&] { return !is_running(others.front()); });
+  with_first.wait();
+  EXPECT_FALSE(of_first.is_alive());
+  wait_for([&] { return !is_running(second.front()); });
+}
+
 TEST_F(SeveralRanks, FailTogether) {
   recipes::Recipe wild = recipe(2);
   wild.optimizer.parameters["lr"] = 1e30;
@@ -118,14 +174,14 @@ TEST_F(SeveralRanks, FailTogether) {
   const auto failed = train(client, wild);
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().kind, ErrorKind::invalid);
-  EXPECT_THAT(failed.error().what, HasSubstr("the loss is not finite at step"));
+  EXPECT_THAT(failed.error().what, StartsWith("the loss is not finite at step")) << "of no rank";
 }
 
 // The other one does not wait for it, whatever is wrong with the file.
 TEST_F(SeveralRanks, EndWhenOneCannotReadAFileOfItsShare) {
   const std::filesystem::path data = tests::source_folder() / "tests/trainer/input/data";
   recipes::Recipe pictures = recipe(2);
-  pictures.data = {"image_files", {{"files", (folder_ / "*/*.jpg").string()}}};
+  pictures.data = {"image_files", {{"files", (folder_ / "*/*.jpg").string()}, {"shuffle", false}}};
   pictures.input = {{"decode", Json::object()}, {"to_float", Json::object()}};
   pictures.evaluation.reset();
   pictures.train.batch_size = 2;
@@ -135,14 +191,20 @@ TEST_F(SeveralRanks, EndWhenOneCannotReadAFileOfItsShare) {
     for (const char* file : {"1.jpg", "2.jpg", "3.jpg", "4.jpg"})
       std::filesystem::copy_file(data / "420_16x32.jpg", folder_ / name / file);
   }
-  TrainerClient client = start(pictures);
-  std::filesystem::copy_file(data / "cmyk.jpg", folder_ / "cat/3.jpg",
-                             std::filesystem::copy_options::overwrite_existing);
-  const auto failed = train(client, pictures);
-  ASSERT_FALSE(failed);
-  EXPECT_EQ(failed.error().kind, ErrorKind::corrupt);
-  EXPECT_THAT(failed.error().message(), HasSubstr("cat/3.jpg"));
-  EXPECT_THAT(failed.error().message(), HasSubstr("CMYK"));
+  // In their order they are dealt out in turn.
+  for (const auto& [file, rank] : {std::pair{"cat/3.jpg", 0}, std::pair{"cat/4.jpg", 1}}) {
+    TrainerClient client = start(pictures);
+    std::filesystem::copy_file(data / "cmyk.jpg", folder_ / file,
+                               std::filesystem::copy_options::overwrite_existing);
+    const auto failed = train(client, pictures);
+    ASSERT_FALSE(failed);
+    EXPECT_EQ(failed.error().kind, ErrorKind::corrupt);
+    EXPECT_THAT(failed.error().what, StartsWith("rank " + std::to_string(rank) + " of 2: "));
+    EXPECT_THAT(failed.error().message(), HasSubstr(file));
+    EXPECT_THAT(failed.error().message(), HasSubstr("CMYK"));
+    std::filesystem::copy_file(data / "420_16x32.jpg", folder_ / file,
+                               std::filesystem::copy_options::overwrite_existing);
+  }
 }
 
 TEST_F(SeveralRanks, RefuseWhatTheyCannotDoYet) {

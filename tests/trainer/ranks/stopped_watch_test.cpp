@@ -35,6 +35,13 @@ TEST(StoppedWatch, EndsWhatStaysStoppedAndNothingElse) {
   EXPECT_FALSE(running.wait(std::chrono::nanoseconds(0)));
 }
 
+// However many ranks there are.
+TEST(FaultLimits, LeaveHalfAMinute) {
+  static_assert(kMostUntilVerdict < std::chrono::seconds(30));
+  static_assert(kMostUntilVerdict >= kMostStopped + kFailurePatience + kEndLimit);
+  static_assert(kMostUntilVerdict >= kJoinLimit + kFailurePatience + kEndLimit);
+}
+
 TEST(StoppedWatch, EndsAtOnceWithItsOwner) {
   Process running = sleeper();
   { const StoppedWatch watch({{running.pid(), "rank 1 of 2"}}, std::chrono::hours(1)); }

@@ -168,6 +168,17 @@ TEST(Breakdown, CommunicationOfEveryMaker) {
   EXPECT_EQ(part_us(breakdown_of_text(other).steps[0], Part::cpu), 30);
 }
 
+// As kernels do on a device.
+TEST(Breakdown, OperatorsHideCommunicationOfTheHost) {
+  TraceText text;
+  text.step(1, 0, 100).event("user_annotation", "gloo:all_reduce", 10, 60, Json::object(), 2);
+  text.event("cpu_op", "aten::mm", 5, 45);
+  const Breakdown breakdown = breakdown_of_text(text);
+  EXPECT_EQ(part_us(breakdown.steps[0], Part::communication), 20);
+  EXPECT_EQ(part_us(breakdown.steps[0], Part::cpu), 45);
+  EXPECT_EQ(part_us(breakdown.steps[0], Part::other), 35);
+}
+
 // Whatever events there are, in whatever order, the parts add up to the steps.
 TEST(Breakdown, PartsAddUp) {
   const std::vector<std::string> categories = {"cpu_op",  "user_annotation", "cuda_runtime",
