@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// Takes over the runs of another history. The other file is copied first, into a database without a name, and brought up to
+// date there: it stays as it is, whoever writes to it, and its rows have the columns of this version. The copy is attached,
+// and rows go from table to table by SQL, so that a column of a later migration is copied without a line here. A new table
+// needs one (tests/storage/import_test.cpp compares).
+#include <SQLiteCpp/Backup.h>
+#include <sqlite3.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include "storage/connection.hpp"
+#include "storage/run_owners.hpp"
+
+namespace autotuned::storage {
+namespace {
+
+namespace fs = std::filesystem;
+using Database = SQLite::Database;
+
+enum class Taken {
+  always,       // rows that runs share: where one with the same key is here, that one stays
+  of_new_runs,  // rows of the runs that are not here yet
+  if_newer,     // best configurations
+};
+
+struct ImportedTable {
+  const char* name;
+  Taken taken;
+  const char* run = nullptr;  // of_new_runs: the column with the id of the run
+};
+
+// Tables that others refer to come first.
+constexpr std::array kImported = {
+    ImportedTable{"environments", Taken::always},
+    ImportedTable{"recipes", Taken::always},
+    ImportedTable{"plugins", Taken::always},
+    ImportedTable{"runs", Taken::of_new_runs, "id"},
+    ImportedTable{"trials", Taken::of_new_runs, "run_id"},
+    ImportedTable{"blocks", Taken::of_new_runs, "run_id"},
+    ImportedTable{"checks", Taken::of_new_runs, "run_id"},
+    ImportedTable{"trainer_ends", Taken::of_new_runs, "run_id"},
+    ImportedTable{"profiles", Taken::of_new_runs, "run_id"},
+    ImportedTable{"findings", Taken::of_new_runs, "run_id"},
+    ImportedTable{"plugin_answers", Taken::of_new_runs, "run_id"},
+    ImportedTable{"best_configurations", Taken::if_newer},
+};
+
+constexpr const char* kNumber = "sequence";
+
+// The plugin has another number here.
+constexpr const char* kPluginHere =
+    "(SELECT here.sequence FROM imported.plugins AS there JOIN main.plugins AS here"
+    " ON here.name = there.name AND here.version = there.version AND here.sha256 = there.sha256"
+    " WHERE there.sequence = source.plugin)";
+
+// A copy of the other history as `imported` beside `main`. It lies in a file that has no name, and is gone with the
+// process, however that ends.
+class Attached {
+ public:
+  Attached(Database& database, Database& copy) : database_(database) {
+    database_.exec("ATTACH '' AS imported");
+    code_ = SQLite::Backup(database_, "imported", copy, "main").executeStep(-1);
+  }
+  ~Attached() { sqlite3_exec(database_.getHandle(), "DETACH imported", nullptr, nullptr, nullptr); }
+  Attached(const Attached&) = delete;
+  Attached& operator=(const Attached&) = delete;
+
+  [[nodiscard]] bool is_whole() const { return code_ == SQLITE_DONE; }
+
+ private:
+  Database& database_;
+  int code_ = SQLITE_ERROR;
+};
+
+std::vector<std::string> columns_of(const Database& database, const char* table) {
+  auto listed = prepare(database, "SELECT name FROM pragma_table_info(?, 'main')", {text(table)});
+  std::vector<std::string> columns;
+  while (listed.executeStep())
+    columns.push_back(listed.getColumn(0).getString());
+  return columns;
+}
+
+// What is added to the numbers of a table's imported rows, so that they are nobody else's and stay in order.
+std::string shift_of(const Database& database, const char* table) {
+  auto last =
+      prepare(database, std::string("SELECT coalesce(max(sequence), 0) FROM main.") + table, {});
+  return std::to_string(last.executeStep() ? last.getColumn(0).getInt64() : 0);
+}
+
+// Columns whose value here is another one than there, by "table.column".
+using Renumbered = std::map<std::string, std::string>;
+
+Renumbered renumbered(const Database& database) {
+  Renumbered columns;
+  for (const char* table :
+       {"runs", "checks", "trainer_ends", "profiles", "findings", "plugin_answers"})
+    columns[std::string(table) + "." + kNumber] = "source.sequence + " + shift_of(database, table);
+  columns["findings.profile"] = "source.profile + " + shift_of(database, "profiles");
+  columns["plugin_answers.plugin"] = kPluginHere;
+  return columns;
+}
+
+std::string import_sql(const Database& database, const ImportedTable& table,
+                       const Renumbered& numbers) {
+  std::string into;
+  std::string from;
+  bool is_numbered = false;
+  for (const std::string& column : columns_of(database, table.name)) {
+    const bool is_number = column == kNumber;
+    // Rows that runs share get the next free number.
+    if (is_number && table.taken == Taken::always) continue;
+    is_numbered = is_numbered || is_number;
+    const auto other = numbers.find(std::string(table.name) + "." + column);
+    into.append(into.empty() ? "" : ", ").append(column);
+    from.append(from.empty() ? "" : ", ")
+        .append(other == numbers.end() ? "source." + column : other->second);
+  }
+  const std::string name = table.name;
+  std::string sql = std::string(table.taken == Taken::always ? "INSERT OR IGNORE" : "INSERT") +
+                    " INTO main." + name + " (" + into + ") SELECT " + from + " FROM imported." +
+                    name + " AS source";
+  if (table.taken == Taken::of_new_runs) {
+    sql += std::string(" WHERE source.") + table.run + " IN (SELECT value FROM json_each(?1))";
+  } else if (table.taken == Taken::if_newer) {
+    // A run that is still at work was left out, and so is what it has found so far.
+    sql +=
+        " WHERE source.run_id IN (SELECT id FROM main.runs)"
+        " ON CONFLICT (recipe_hash, environment_key) DO UPDATE SET run_id = excluded.run_id";
+    for (const std::string& column : columns_of(database, table.name)) {
+      if (column == "recipe_hash" || column == "environment_key" || column == "run_id") continue;
+      sql += ", " + column + " = excluded." + column;
+    }
+    sql += " WHERE excluded.updated_unix_ns > best_configurations.updated_unix_ns";
+  }
+  if (is_numbered) sql += std::string(" ORDER BY source.") + kNumber;
+  return sql;
+}
+
+// By the names and owners of `copy`, whose file is `file`.
+ImportedRuns runs_to_import(const Database& database, const Database& copy, const fs::path& file) {
+  ImportedRuns imported;
+  const RunOwners owners(file);
+  std::vector<std::string> at_work;
+  for (const UnfinishedRun& run : unfinished_runs(copy)) {
+    if (owners.has(run.sequence)) at_work.push_back(run.id);
+  }
+  auto runs = prepare(database,
+                      "SELECT id, id IN (SELECT id FROM main.runs) AS is_known"
+                      " FROM imported.runs ORDER BY sequence",
+                      {});
+  while (runs.executeStep()) {
+    const Row row(runs);
+    const std::string id = row.text("id");
+    if (row.boolean("is_known")) {
+      ++imported.known;
+    } else if (std::ranges::find(at_work, id) != at_work.end()) {
+      ++imported.kept_at_work;
+    } else {
+      imported.runs.push_back({id});
+    }
+  }
+  return imported;
+}
+
+// One moment of a history that may be in use, checked and brought up to date.
+Result<void> copy_history(Database& from, Database& copy, const fs::path& file) {
+  if (SQLite::Backup(copy, from).executeStep(-1) != SQLITE_DONE) {
+    return fail(ErrorKind::busy, "the history is locked", file, "give the command again later");
+  }
+  const std::string findings = integrity_of(copy);
+  if (findings != "ok") {
+    return tl::unexpected(corrupt_error("the history is damaged: " + findings, file));
+  }
+  return migrate(copy, file);
+}
+
+}  // namespace
+
+std::vector<std::string> History::imported_tables() {
+  std::vector<std::string> names;
+  for (const ImportedTable& table : kImported)
+    names.emplace_back(table.name);
+  return names;
+}
+
+Result<ImportedRuns> History::import_from(const fs::path& file) {
+  auto other = open(file, Access::read_only);
+  if (!other) {
+    Error refused = other.error();
+    if (refused.kind == ErrorKind::unsupported) {
+      refused.remedy =
+          "copy it to a local disk when no program uses it ('autotuned history backup' makes one "
+          "file of it), and import the copy";
+    } else if (refused.kind == ErrorKind::not_found) {
+      refused.remedy = "name the history of another machine or job";
+    }
+    return tl::unexpected(std::move(refused));
+  }
+  std::error_code error;
+  if (fs::equivalent(other->path(), path(), error)) {
+    return fail(ErrorKind::invalid, "this is the history itself", file, "name another one");
+  }
+  // Without a name: it lies where SQLite has its temporary files.
+  std::unique_ptr<Database> copy;
+  const auto copied =
+      other->connection_->read("copy the history", [&](Database& from) -> Result<void> {
+        copy = std::make_unique<Database>("", SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
+        return copy_history(from, *copy, other->path());
+      });
+  if (!copied) return tl::unexpected(copied.error());
+
+  std::unique_ptr<Attached> attached;
+  const auto ready = connection_->read("import a history", [&](Database& database) -> Result<void> {
+    attached = std::make_unique<Attached>(database, *copy);
+    if (attached->is_whole()) return {};
+    return fail(ErrorKind::busy, "the copy of the history is locked", file);
+  });
+  if (!ready) return tl::unexpected(ready.error());
+  return connection_->write("import a history", [&](Database& database) -> Result<ImportedRuns> {
+    ImportedRuns imported = runs_to_import(database, *copy, other->path());
+    Json ids = Json::array();
+    for (const RunId& run : imported.runs)
+      ids.push_back(run.text);
+    const Renumbered numbers = renumbered(database);
+    for (const ImportedTable& table : kImported) {
+      const std::string sql = import_sql(database, table, numbers);
+      auto statement = table.taken == Taken::of_new_runs ? prepare(database, sql, {json_text(ids)})
+                                                         : prepare(database, sql, {});
+      const int rows = statement.exec();
+      if (std::string_view(table.name) == "trials") imported.trials = rows;
+      if (table.taken == Taken::if_newer) imported.best = rows;
+    }
+    return imported;
+  });
+}
+
+}  // namespace autotuned::storage
