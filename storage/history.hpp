@@ -315,11 +315,13 @@ class History {
   // What a rule would remove. Never a run on which a best configuration depends (the run that it names, and
   // the run that found it), one that a process owns, or one that the same command would continue.
   [[nodiscard]] Result<PrunePlan> plan_pruning(const PruneRule& rule) const;
-  // Takes over what the history in `file` has and this one has not: runs with all that belongs to them, and best
-  // configurations that are newer. What is here stays as it is. All in one transaction, from a copy of one moment of
-  // `file`, which is not changed. Refuses what open() refuses to read, and `corrupt` damaged pages of any size of file.
-  // ErrorKind::invalid if `file` is this history.
-  [[nodiscard]] Result<ImportedRuns> import_from(const std::filesystem::path& file);
+  // open() with read_only of a history whose runs another one is to take over.
+  [[nodiscard]] static Result<History> open_to_import(const std::filesystem::path& file);
+  // Takes over what `other` has and this history has not: runs with all that belongs to them, and best configurations
+  // that are newer. What is here stays as it is. All in one transaction, from a copy of one moment of `other`, whose file
+  // is not changed and may be of an earlier version. ErrorKind::corrupt: damaged pages, or rows that lack another;
+  // invalid: it is this history.
+  [[nodiscard]] Result<ImportedRuns> import_from(const History& other);
   // The tables that import_from() copies.
   [[nodiscard]] static std::vector<std::string> imported_tables();
   // Removes a run with all its trials, blocks, checks, profiles, findings and answers, in one transaction.

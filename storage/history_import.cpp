@@ -187,29 +187,32 @@ std::vector<std::string> History::imported_tables() {
   return names;
 }
 
-Result<ImportedRuns> History::import_from(const fs::path& file) {
+Result<History> History::open_to_import(const fs::path& file) {
   auto other = open(file, Access::read_only);
-  if (!other) {
-    Error refused = other.error();
-    if (refused.kind == ErrorKind::unsupported) {
-      refused.remedy =
-          "copy it to a local disk when no program uses it ('autotuned history backup' makes one "
-          "file of it), and import the copy";
-    } else if (refused.kind == ErrorKind::not_found) {
-      refused.remedy = "name the history of another machine or job";
-    }
-    return tl::unexpected(std::move(refused));
+  if (other) return other;
+  Error refused = other.error();
+  if (refused.kind == ErrorKind::unsupported) {
+    refused.remedy =
+        "copy it to a local disk when no program uses it, with its -wal file if there is one, and "
+        "import the copy";
+  } else if (refused.kind == ErrorKind::not_found) {
+    refused.remedy = "name the history of another machine or job";
   }
+  return tl::unexpected(std::move(refused));
+}
+
+Result<ImportedRuns> History::import_from(const History& other) {
+  const fs::path& file = other.path();
   std::error_code error;
-  if (fs::equivalent(other->path(), path(), error)) {
+  if (fs::equivalent(file, path(), error)) {
     return fail(ErrorKind::invalid, "this is the history itself", file, "name another one");
   }
   // Without a name: it lies where SQLite has its temporary files.
   std::unique_ptr<Database> copy;
   const auto copied =
-      other->connection_->read("copy the history", [&](Database& from) -> Result<void> {
+      other.connection_->read("copy the history", [&](Database& from) -> Result<void> {
         copy = std::make_unique<Database>("", SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
-        return copy_history(from, *copy, other->path());
+        return copy_history(from, *copy, file);
       });
   if (!copied) return tl::unexpected(copied.error());
 
@@ -221,7 +224,7 @@ Result<ImportedRuns> History::import_from(const fs::path& file) {
   });
   if (!ready) return tl::unexpected(ready.error());
   return connection_->write("import a history", [&](Database& database) -> Result<ImportedRuns> {
-    ImportedRuns imported = runs_to_import(database, *copy, other->path());
+    ImportedRuns imported = runs_to_import(database, *copy, file);
     Json ids = Json::array();
     for (const RunId& run : imported.runs)
       ids.push_back(run.text);

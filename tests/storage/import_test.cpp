@@ -102,10 +102,12 @@ class ImportTest : public ::testing::Test {
     fill(theirs_, kTheirs, "yours");
   }
 
-  [[nodiscard]] Result<ImportedRuns> import() const {
+  [[nodiscard]] Result<ImportedRuns> take_over() const {
     auto history = History::open(ours_, Access::read_write);
     if (!history) return tl::unexpected(history.error());
-    return history->import_from(theirs_);
+    const auto other = History::open_to_import(theirs_);
+    if (!other) return tl::unexpected(other.error());
+    return history->import_from(*other);
   }
   void put_best(const std::filesystem::path& file, const BestRow& best) const {
     must(History::open(file, Access::read_write)->put_best(best));
@@ -114,7 +116,7 @@ class ImportTest : public ::testing::Test {
   void expect_refused(ErrorKind kind, const std::string& what) const {
     const auto before = content_of(ours_);
     const std::string bytes = folder_.read("theirs.db");
-    const auto refused = import();
+    const auto refused = take_over();
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().kind, kind) << refused.error().message();
     EXPECT_THAT(refused.error().what, HasSubstr(what));
@@ -138,7 +140,7 @@ TEST_F(ImportTest, KnowsEveryTable) {
 
 TEST_F(ImportTest, TakesOverEveryRow) {
   put_best(theirs_, best_of(kTheirs, 7));
-  const auto imported = import();
+  const auto imported = take_over();
   ASSERT_TRUE(imported) << imported.error().message();
   EXPECT_THAT(imported->runs, ElementsAre(RunId{kTheirs}));
   EXPECT_EQ(imported->trials, 2);
@@ -159,7 +161,7 @@ TEST_F(ImportTest, TakesOverEveryRow) {
 
 // Both files count from 1; each row belongs to the same other rows as before.
 TEST_F(ImportTest, RowsStillBelongTogether) {
-  ASSERT_TRUE(import());
+  ASSERT_TRUE(take_over());
   const History history = History::open(ours_, Access::read_only).value();
   for (const char* id : {kOurs, kTheirs}) {
     const RunId run{id};
@@ -182,9 +184,9 @@ TEST_F(ImportTest, RowsStillBelongTogether) {
 
 TEST_F(ImportTest, TwiceIsOnce) {
   put_best(theirs_, best_of(kTheirs, 7));
-  ASSERT_TRUE(import());
+  ASSERT_TRUE(take_over());
   const auto once = content_of(ours_);
-  const auto again = import();
+  const auto again = take_over();
   ASSERT_TRUE(again);
   EXPECT_THAT(again->runs, IsEmpty());
   EXPECT_EQ(again->trials, 0);
@@ -198,7 +200,7 @@ TEST_F(ImportTest, TakesWhatACopyHasMore) {
   std::filesystem::remove(theirs_);
   ASSERT_TRUE(History::open(ours_, Access::read_only)->backup(theirs_, false));
   fill(theirs_, kTheirs, "yours");
-  const auto imported = import();
+  const auto imported = take_over();
   ASSERT_TRUE(imported) << imported.error().message();
   EXPECT_THAT(imported->runs, ElementsAre(RunId{kTheirs}));
   EXPECT_EQ(imported->known, 1);
@@ -211,10 +213,10 @@ TEST_F(ImportTest, KeepsTheNewerBest) {
     return History::open(ours_, Access::read_only)->best("h1", "e1").value()->run.text;
   };
   put_best(theirs_, best_of(kTheirs, 9));
-  EXPECT_EQ(import()->best, 0);
+  EXPECT_EQ(take_over()->best, 0);
   EXPECT_EQ(run_of_best(), kOurs);
   put_best(theirs_, best_of(kTheirs, 11));
-  EXPECT_EQ(import()->best, 1);
+  EXPECT_EQ(take_over()->best, 1);
   EXPECT_EQ(run_of_best(), kTheirs);
 }
 
@@ -223,13 +225,13 @@ TEST_F(ImportTest, LeavesOutARunThatIsAtWork) {
   History theirs = open_with_run(theirs_, "r-20261123-cccccc");  // in training
   put_best(theirs_, best_of("r-20261123-cccccc", 7));
   auto claim = theirs.claim(RunId{"r-20261123-cccccc"}).value();
-  auto imported = import();
+  auto imported = take_over();
   ASSERT_TRUE(imported) << imported.error().message();
   EXPECT_THAT(imported->runs, ElementsAre(RunId{kTheirs}));
   EXPECT_EQ(imported->kept_at_work, 1);
   EXPECT_EQ(imported->best, 0);
   claim.reset();
-  imported = import();
+  imported = take_over();
   EXPECT_THAT(imported->runs, ElementsAre(RunId{"r-20261123-cccccc"}));
   EXPECT_EQ(imported->best, 1);
 }
@@ -238,7 +240,7 @@ TEST_F(ImportTest, BringsEarlierVersionsUpToDate) {
   const std::filesystem::path v1 = tests::source_folder() / "tests/storage/data/v1.db";
   std::filesystem::copy_file(v1, theirs_, std::filesystem::copy_options::overwrite_existing);
   const std::string before = folder_.read("theirs.db");
-  const auto imported = import();
+  const auto imported = take_over();
   ASSERT_TRUE(imported) << imported.error().message();
   EXPECT_THAT(imported->runs, ::testing::Not(IsEmpty()));
   EXPECT_EQ(folder_.read("theirs.db"), before) << "it stays of its version";
@@ -251,7 +253,7 @@ TEST_F(ImportTest, RefusesWhatOpenRefuses) {
   folder_.write("theirs.db", "a diary, not a database");
   expect_refused(ErrorKind::corrupt, "not a database");
   std::filesystem::remove(theirs_);
-  const auto missing = import();
+  const auto missing = take_over();
   ASSERT_FALSE(missing);
   EXPECT_EQ(missing.error().kind, ErrorKind::not_found);
 }
@@ -271,7 +273,7 @@ TEST_F(ImportTest, RefusesItself) {
   std::filesystem::create_symlink(ours_, link);
   History history = History::open(ours_, Access::read_write).value();
   for (const auto& file : {ours_, link}) {
-    const auto refused = history.import_from(file);
+    const auto refused = history.import_from(History::open_to_import(file).value());
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().kind, ErrorKind::invalid);
   }
@@ -290,7 +292,7 @@ TEST_F(ImportTest, IsWholeOrNotAtAll) {
   constexpr useconds_t kLater = 500;
   int untouched = 0;
   for (int kill = 0; kill < kKills; ++kill) {
-    const int child = start_child([&] { return import() ? 0 : 1; });
+    const int child = start_child([&] { return take_over() ? 0 : 1; });
     ::usleep(static_cast<useconds_t>(kill) * kLater);
     ASSERT_EQ(::kill(child, SIGKILL), 0);
     static_cast<void>(wait_for(child));
@@ -305,7 +307,7 @@ TEST_F(ImportTest, IsWholeOrNotAtAll) {
     }
   }
   EXPECT_GT(untouched, 0);
-  ASSERT_TRUE(import());
+  ASSERT_TRUE(take_over());
   for (const std::string& name : names_in(folder_.path())) {
     if (name.ends_with("-wal") || name.ends_with("-shm")) continue;
     EXPECT_THAT(files, ::testing::Contains(name));
