@@ -155,11 +155,12 @@ struct PrunePlan {
 
 // What History::import_from() has done.
 struct ImportedRuns {
-  std::vector<RunId> runs;        // that are new here, in the order in which they were begun
+  std::vector<RunId> runs;        // that were not here, in the order in which they were begun
+  std::vector<RunId> renewed;     // that were here unfinished and have gone on there
   std::int64_t trials = 0;        // of these runs
   std::int64_t best = 0;          // best configurations that were missing here, or older
-  std::int64_t known = 0;         // runs that were here before
-  std::int64_t kept_at_work = 0;  // runs that a process is at work on: left out
+  std::int64_t known = 0;         // runs of which nothing is new
+  std::int64_t kept_at_work = 0;  // runs that a process is at work on, there or here: left out
 };
 
 // The reason of a trial whose session ended while the trial ran.
@@ -317,8 +318,9 @@ class History {
   [[nodiscard]] Result<PrunePlan> plan_pruning(const PruneRule& rule) const;
   // open() with read_only of a history whose runs another one is to take over.
   [[nodiscard]] static Result<History> open_to_import(const std::filesystem::path& file);
-  // Takes over what `other` has and this history has not: runs with all that belongs to them, and best configurations
-  // that are newer. What is here stays as it is. All in one transaction, from a copy of one moment of `other`, whose file
+  // Takes over what `other` has and this history has not: runs with all that belongs to them, whole runs in the place of
+  // those that are here unfinished and have gone on there, and best configurations that are newer. The rest stays as it
+  // is. All in one transaction, from a copy of one moment of `other`, whose file
   // is not changed and may be of an earlier version. ErrorKind::corrupt: damaged pages, or rows that lack another;
   // invalid: it is this history.
   [[nodiscard]] Result<ImportedRuns> import_from(const History& other);

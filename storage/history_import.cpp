@@ -6,8 +6,8 @@
 #include <SQLiteCpp/Backup.h>
 #include <sqlite3.h>
 
-#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <map>
 #include <string_view>
 #include <utility>
@@ -23,7 +23,7 @@ using Database = SQLite::Database;
 
 enum class Taken {
   always,       // rows that runs share: where one with the same key is here, that one stays
-  of_new_runs,  // rows of the runs that are not here yet
+  of_new_runs,  // rows of the runs that are taken over
   if_newer,     // best configurations
 };
 
@@ -140,30 +140,70 @@ std::string import_sql(const Database& database, const ImportedTable& table,
   return sql;
 }
 
-// By the names and owners of `copy`, whose file is `file`.
-ImportedRuns runs_to_import(const Database& database, const Database& copy, const fs::path& file) {
+// A run that another machine has continued is further there: it has ended, or it has more trials, or a later end.
+constexpr const char* kRunsSql = R"sql(
+SELECT there.id AS id, there.sequence AS there_number, coalesce(here.sequence, 0) AS here_number,
+  here.id IS NOT NULL AS is_known, there.state IN ('tuning', 'training') AS is_unfinished_there,
+  coalesce(here.state IN ('tuning', 'training'), 0) AS is_unfinished_here,
+  coalesce(here.state NOT IN ('finished', 'failed')
+    AND (there.state IN ('finished', 'failed') OR there.ended_unix_ns > here.ended_unix_ns
+      OR (SELECT count(*) FROM imported.trials WHERE run_id = there.id)
+       > (SELECT count(*) FROM main.trials WHERE run_id = here.id)), 0) AS has_gone_on
+FROM imported.runs AS there LEFT JOIN main.runs AS here ON here.id = there.id
+ORDER BY there.sequence)sql";
+
+struct Selection {
   ImportedRuns imported;
-  const RunOwners owners(file);
-  std::vector<std::string> at_work;
-  for (const UnfinishedRun& run : unfinished_runs(copy)) {
-    if (owners.has(run.sequence)) at_work.push_back(run.id);
-  }
-  auto runs = prepare(database,
-                      "SELECT id, id IN (SELECT id FROM main.runs) AS is_known"
-                      " FROM imported.runs ORDER BY sequence",
-                      {});
+  std::vector<std::int64_t> places;  // of the renewed runs, here
+};
+
+// `other` and `own`: the files of that history and of this one.
+Selection select_runs(const Database& database, const fs::path& other, const fs::path& own) {
+  Selection selected;
+  ImportedRuns& imported = selected.imported;
+  const RunOwners there(other);
+  const RunOwners here(own);
+  auto runs = prepare(database, kRunsSql, {});
   while (runs.executeStep()) {
     const Row row(runs);
-    const std::string id = row.text("id");
-    if (row.boolean("is_known")) {
+    const bool is_known = row.boolean("is_known");
+    const bool has_gone_on = row.boolean("has_gone_on");
+    if (is_known && !has_gone_on) {
       ++imported.known;
-    } else if (std::ranges::find(at_work, id) != at_work.end()) {
+    } else if ((row.boolean("is_unfinished_there") && there.has(row.integer("there_number"))) ||
+               (row.boolean("is_unfinished_here") && here.has(row.integer("here_number")))) {
       ++imported.kept_at_work;
+    } else if (is_known) {
+      imported.renewed.push_back({row.text("id")});
+      selected.places.push_back(row.integer("here_number"));
     } else {
-      imported.runs.push_back({id});
+      imported.runs.push_back({row.text("id")});
     }
   }
-  return imported;
+  return selected;
+}
+
+Value ids_of(const std::vector<RunId>& runs, const std::vector<RunId>& others = {}) {
+  Json ids = Json::array();
+  for (const auto* list : {&runs, &others}) {
+    for (const RunId& run : *list)
+      ids.push_back(run.text);
+  }
+  return json_text(ids);
+}
+
+// Their rows come back within the transaction; a best configuration may refer to them meanwhile.
+void remove_runs(Database& database, const std::vector<RunId>& runs) {
+  if (runs.empty()) return;
+  database.exec("PRAGMA defer_foreign_keys = ON");
+  for (const ImportedTable& table : kImported) {
+    if (table.taken != Taken::of_new_runs) continue;
+    prepare(database,
+            std::string("DELETE FROM main.") + table.name + " WHERE " + table.run +
+                " IN (SELECT value FROM json_each(?1))",
+            {ids_of(runs)})
+        .exec();
+  }
 }
 
 // One moment of a history that may be in use, checked and brought up to date.
@@ -224,18 +264,22 @@ Result<ImportedRuns> History::import_from(const History& other) {
   });
   if (!ready) return tl::unexpected(ready.error());
   return connection_->write("import a history", [&](Database& database) -> Result<ImportedRuns> {
-    ImportedRuns imported = runs_to_import(database, *copy, file);
-    Json ids = Json::array();
-    for (const RunId& run : imported.runs)
-      ids.push_back(run.text);
+    Selection selected = select_runs(database, file, path());
+    ImportedRuns& imported = selected.imported;
+    // Before rows go: numbers of theirs are not given again.
     const Renumbered numbers = renumbered(database);
+    remove_runs(database, imported.renewed);
     for (const ImportedTable& table : kImported) {
-      const std::string sql = import_sql(database, table, numbers);
-      auto statement = table.taken == Taken::of_new_runs ? prepare(database, sql, {json_text(ids)})
-                                                         : prepare(database, sql, {});
-      const int rows = statement.exec();
+      std::vector<Value> values;
+      if (table.taken == Taken::of_new_runs)
+        values.push_back(ids_of(imported.runs, imported.renewed));
+      const int rows = prepare(database, import_sql(database, table, numbers), values).exec();
       if (std::string_view(table.name) == "trials") imported.trials = rows;
       if (table.taken == Taken::if_newer) imported.best = rows;
+    }
+    for (std::size_t i = 0; i < selected.places.size(); ++i) {
+      update(database, "runs", {{kNumber, integer(selected.places[i])}}, "id = ?",
+             {text(imported.renewed[i].text)});
     }
     return imported;
   });

@@ -78,6 +78,10 @@ void print_imported(const std::filesystem::path& file, const storage::ImportedRu
                            printable(file.string()),
                            format_count(static_cast<std::int64_t>(imported.runs.size())),
                            format_count(imported.trials), format_count(imported.best));
+  if (!imported.renewed.empty()) {
+    std::cout << fmt::format("  {} runs have gone on there, and are here as they are there now\n",
+                             format_count(static_cast<std::int64_t>(imported.renewed.size())));
+  }
   if (imported.known > 0) {
     std::cout << fmt::format("  {} runs were here before\n", format_count(imported.known));
   }
@@ -87,13 +91,21 @@ void print_imported(const std::filesystem::path& file, const storage::ImportedRu
   }
 }
 
+Json names_of(const std::vector<RunId>& runs) {
+  Json names = Json::array();
+  for (const RunId& run : runs)
+    names.push_back(run.text);
+  return names;
+}
+
 Json imported_json(const std::filesystem::path& file, const storage::ImportedRuns& imported) {
-  Json ids = Json::array();
-  for (const RunId& run : imported.runs)
-    ids.push_back(run.text);
-  return {{"file", file.string()},     {"runs", ids},
-          {"trials", imported.trials}, {"best", imported.best},
-          {"known", imported.known},   {"at_work", imported.kept_at_work}};
+  return {{"file", file.string()},
+          {"runs", names_of(imported.runs)},
+          {"renewed", names_of(imported.renewed)},
+          {"trials", imported.trials},
+          {"best", imported.best},
+          {"known", imported.known},
+          {"at_work", imported.kept_at_work}};
 }
 
 }  // namespace

@@ -146,6 +146,7 @@ TEST_F(ImportTest, TakesOverEveryRow) {
   EXPECT_EQ(imported->trials, 2);
   EXPECT_EQ(imported->best, 1);
   EXPECT_EQ(imported->known, 0);
+  EXPECT_THAT(imported->renewed, IsEmpty());
 
   const auto all = content_of(ours_, false);
   for (const auto& [table, rows] : content_of(theirs_, false)) {
@@ -218,6 +219,55 @@ TEST_F(ImportTest, KeepsTheNewerBest) {
   put_best(theirs_, best_of(kTheirs, 11));
   EXPECT_EQ(take_over()->best, 1);
   EXPECT_EQ(run_of_best(), kTheirs);
+}
+
+// A job was stopped, its history was imported, and another job has continued the run.
+TEST_F(ImportTest, RenewsARunThatHasGoneOnThere) {
+  const std::string name = "r-20261123-cccccc";
+  const RunId id{name};
+  {
+    History history = open_with_run(ours_, name);
+    RunRow stopped = sample_run(name);
+    stopped.state = RunState::cancelled;
+    must(history.update_run(stopped));
+    must(history.put_trial(id, sample_trial(1)));
+  }
+  put_best(ours_, best_of(name, 5));
+  fill(ours_, "r-20261124-dddddd", "mine");
+  std::filesystem::remove(theirs_);
+  ASSERT_TRUE(History::open(ours_, Access::read_only)->backup(theirs_, false));
+  EXPECT_EQ(take_over()->known, 3) << "nothing is new";
+  {
+    History theirs = History::open(theirs_, Access::read_write).value();
+    RunRow finished = sample_run(name);
+    finished.state = RunState::finished;
+    must(theirs.update_run(finished));
+    must(theirs.put_trial(id, sample_trial(2)));
+    must(theirs.put_block({id, 2}, sample_block(1)));
+  }
+  const auto imported = take_over();
+  ASSERT_TRUE(imported) << imported.error().message();
+  EXPECT_THAT(imported->runs, IsEmpty());
+  EXPECT_THAT(imported->renewed, ElementsAre(id));
+  EXPECT_EQ(imported->known, 2);
+  EXPECT_EQ(content_of(ours_, false), content_of(theirs_, false));
+  const History history = History::open(ours_, Access::read_only).value();
+  EXPECT_EQ(history.run(name)->state, RunState::finished);
+  EXPECT_EQ(history.run("last")->id.text, "r-20261124-dddddd") << "it has kept its place";
+  EXPECT_EQ(history.check_integrity().value(), "ok");
+  EXPECT_EQ(take_over()->known, 3);
+}
+
+TEST_F(ImportTest, KeepsARunThatHasGoneOnHere) {
+  RunRow stopped = sample_run(kOurs);
+  stopped.state = RunState::cancelled;
+  must(History::open(ours_, Access::read_write)->update_run(stopped));
+  std::filesystem::remove(theirs_);
+  ASSERT_TRUE(History::open(ours_, Access::read_only)->backup(theirs_, false));
+  must(History::open(ours_, Access::read_write)->put_trial(RunId{kOurs}, sample_trial(3)));
+  const auto before = content_of(ours_);
+  EXPECT_EQ(take_over()->known, 1);
+  EXPECT_EQ(content_of(ours_), before);
 }
 
 // Half of it would be taken for all of it later.
