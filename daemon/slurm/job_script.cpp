@@ -47,6 +47,7 @@ while :; do
   code=$status
   test -n "$signalled" || break
 done
+run=
 )sh";
 
 constexpr std::string_view kBringBack = R"sh(

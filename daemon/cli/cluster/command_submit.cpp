@@ -105,12 +105,13 @@ std::optional<Submitted> read_recipes(const SubmitOptions& options) {
   return submitted;
 }
 
-std::vector<std::string> run_options_of(const SubmitOptions& options) {
+std::vector<std::string> run_options_of(const SubmitOptions& options, int ranks) {
   std::vector<std::string> words;
   const auto add = [&words](const std::string& name, const std::string& value) {
     words.insert(words.end(), {name, value});
   };
-  if (options.ranks) add("--ranks", std::to_string(*options.ranks));
+  // Of the recipe too: where this command is given in a step of srun, its variables come along.
+  add("--ranks", std::to_string(ranks));
   if (options.budget) add("--budget", *options.budget);
   for (const std::string& setting : options.settings)
     add("--set", setting);
@@ -185,7 +186,7 @@ int submit(const SubmitOptions& options) {
   JobScript job{.name = name_of(submitted->recipes),
                 .ranks = submitted->ranks,
                 .program = find_places().program,
-                .run_options = run_options_of(options),
+                .run_options = run_options_of(options, submitted->ranks),
                 .folder = fs::absolute(options.job_folder).lexically_normal()};
   for (const recipes::Recipe& recipe : submitted->recipes)
     job.recipes.push_back(recipe.file);

@@ -56,12 +56,12 @@ if test "$1" = history; then
   cp "$AUTOTUNED_HISTORY" "$3"
   exit 0
 fi
-for word; do echo "$word"; done > "$here/words"
-echo "$AUTOTUNED_HISTORY" > "$here/place"
-echo run >> "$AUTOTUNED_HISTORY"
 left=1
 test ! -e "$here/stubborn" || left=2
 trap 'left=$((left - 1)); echo signal >> "$here/signals"' TERM
+for word; do echo "$word"; done > "$here/words"
+echo run >> "$AUTOTUNED_HISTORY"
+echo "$AUTOTUNED_HISTORY" > "$here/place"
 test ! -e "$here/waits" || while test "$left" -gt 0; do sleep 0.05; done
 test "$left" -gt 0 && exit 3
 exit 130
@@ -137,7 +137,6 @@ TEST_F(RunningScript, PassesTheSignalOn) {
   folder_.write("bin/waits", "");
   Process process = start({"SLURM_JOB_ID=7"});
   wait_for("bin/place");
-  std::this_thread::sleep_for(200ms);
   ::kill(process.pid(), SIGTERM);
   EXPECT_EQ(process.wait(kLimit)->code, 130) << folder_.read("job.log");
   EXPECT_EQ(folder_.read("bin/signals"), "signal\n");
@@ -149,7 +148,6 @@ TEST_F(RunningScript, PassesTheSecondSignalOnToo) {
   folder_.write("bin/stubborn", "");
   Process process = start({"SLURM_JOB_ID=7"});
   wait_for("bin/place");
-  std::this_thread::sleep_for(200ms);
   ::kill(process.pid(), SIGTERM);
   wait_for("bin/signals");
   EXPECT_FALSE(process.wait(300ms));

@@ -37,6 +37,7 @@ while :; do
   code=$status
   test -n "$signalled" || break
 done
+run=
 
 if test -f "$AUTOTUNED_HISTORY"; then
   if "$program" history backup "$scratch/copy.db" >/dev/null &&
