@@ -23,22 +23,22 @@ using namespace std::chrono_literals;
 constexpr std::chrono::nanoseconds kLimit = 30s;
 
 TEST(JobScript, OfOneRun) {
-  tests::expect_golden("daemon/slurm/golden/one.sh",
+  tests::expect_golden("daemon/slurm/golden/one_run.txt",
                        script_text({.name = "fashion cnn",
                                     .ranks = 4,
                                     .program = "/opt/autotuned/bin/autotuned",
-                                    .recipes = {"/home/me/recipe.yaml"},
+                                    .recipes = {"/data/me/recipe.yaml"},
                                     .run_options = {"--ranks", "4", "--set", "loader.workers=2"},
-                                    .folder = "/home/me/autotuned-slurm",
-                                    .known = "/home/me/autotuned-slurm/r-20261126-7f3a9c.known"}));
+                                    .folder = "/data/me/autotuned-slurm",
+                                    .known = "/data/me/autotuned-slurm/r-20261126-7f3a9c.known"}));
 }
 
 TEST(JobScript, OfAnArray) {
-  tests::expect_golden("daemon/slurm/golden/array.sh",
+  tests::expect_golden("daemon/slurm/golden/array.txt",
                        script_text({.name = "2-recipes",
                                     .program = "/usr/bin/autotuned",
-                                    .recipes = {"/home/me/a.yaml", "/home/me/it's b.yaml"},
-                                    .folder = "/home/me/jobs"}));
+                                    .recipes = {"/data/me/a.yaml", "/data/me/it's b.yaml"},
+                                    .folder = "/data/me/jobs"}));
 }
 
 TEST(JobScript, NamesItsFiles) {
