@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Slurm of one's own on this machine: munged, slurmctld and two slurmd in a folder, for as long as a test runs."""
+"""A Slurm on this machine, for as long as a test runs: munged, slurmctld, two slurmd, one folder."""
 
 import os
 import pwd
@@ -139,8 +139,10 @@ class Cluster:
         self._serve("slurmctld", "-D", "-f", str(self.config))
         for name in ("n1", "n2"):
             self._serve("slurmd", "-D", "-N", name, "-f", str(self.config))
-        idle = lambda: self.command("sinfo", "--noheader", "--format=%t %D").split() == ["idle", "2"]
-        self._wait(idle, "the two nodes are not idle")
+        self._wait(self._is_idle, "the two nodes are not idle")
+
+    def _is_idle(self):
+        return self.command("sinfo", "--noheader", "--format=%t %D").split() == ["idle", "2"]
 
     def _serve(self, program, *arguments):
         out = open(self.folder / f"{program}.out.log", "ab")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""submit, status, cancel and history import with a real Slurm, which is started for this test (cluster.py).
+"""submit, status, cancel and history import with a real Slurm, which cluster.py starts.
 
-Both nodes are this machine, so what is not tested is what needs two: a file system that they share, and a folder for
-temporary files that they do not.
+Both nodes are this machine, so what is not tested is what needs two: a file system that they
+share, and a folder for temporary files that they do not.
 """
 
 import json
