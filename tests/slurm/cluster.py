@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Slurm on this machine, for as long as a test runs: munged, slurmctld, two slurmd, one folder."""
+"""A Slurm on this machine while a test runs: munged, slurmctld, two slurmd, one folder."""
 
 import os
 import pwd
