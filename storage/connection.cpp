@@ -108,24 +108,6 @@ Result<void> check_pragmas(SQLite::Database& database, std::chrono::milliseconds
   return {};
 }
 
-// Brings the schema up to date, step by step. Another process may be doing the same.
-Result<void> migrate(SQLite::Database& database, const fs::path& file) {
-  const auto steps = migrations();
-  for (;;) {
-    // Read before the lock is taken, because nearly every start finds the schema up to date.
-    const auto version = stored_version(database, file);
-    if (!version) return tl::unexpected(version.error());
-    if (*version == static_cast<std::int64_t>(steps.size())) return {};
-
-    SQLite::Transaction transaction(database, SQLite::TransactionBehavior::IMMEDIATE);
-    if (database.execAndGet("PRAGMA user_version").getInt64() != *version) continue;
-    database.exec(steps[static_cast<std::size_t>(*version)]);
-    database.exec("PRAGMA application_id = " + std::to_string(kApplicationId));
-    database.exec("PRAGMA user_version = " + std::to_string(*version + 1));
-    transaction.commit();
-  }
-}
-
 void checkpoint_on_close(SQLite::Database& database, bool is_wanted) {
   sqlite3_db_config(database.getHandle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, is_wanted ? 0 : 1,
                     nullptr);
@@ -179,6 +161,23 @@ std::string immutable_uri(const fs::path& file) {
     }
   }
   return uri + "?immutable=1";
+}
+
+Result<void> migrate(SQLite::Database& database, const fs::path& file) {
+  const auto steps = migrations();
+  for (;;) {
+    // Read before the lock is taken, because nearly every start finds the schema up to date.
+    const auto version = stored_version(database, file);
+    if (!version) return tl::unexpected(version.error());
+    if (*version == static_cast<std::int64_t>(steps.size())) return {};
+
+    SQLite::Transaction transaction(database, SQLite::TransactionBehavior::IMMEDIATE);
+    if (database.execAndGet("PRAGMA user_version").getInt64() != *version) continue;
+    database.exec(steps[static_cast<std::size_t>(*version)]);
+    database.exec("PRAGMA application_id = " + std::to_string(kApplicationId));
+    database.exec("PRAGMA user_version = " + std::to_string(*version + 1));
+    transaction.commit();
+  }
 }
 
 std::string integrity_of(const SQLite::Database& database) {

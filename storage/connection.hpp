@@ -24,6 +24,9 @@ namespace autotuned::storage {
 // "ok", or the findings of SQLite's checks of pages and references, one on each line.
 [[nodiscard]] std::string integrity_of(const SQLite::Database& database);
 
+// Brings the schema of a history up to date, step by step; another process may be doing the same. `file` is for messages.
+[[nodiscard]] Result<void> migrate(SQLite::Database& database, const std::filesystem::path& file);
+
 // The error for a history whose file was deleted or moved while it was open.
 [[nodiscard]] Error gone_error(const std::filesystem::path& file);
 

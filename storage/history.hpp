@@ -153,6 +153,16 @@ struct PrunePlan {
   std::int64_t kept_unfinished = 0;  // match the rule, but are running or can be continued
 };
 
+// What History::import_from() has done.
+struct ImportedRuns {
+  std::vector<RunId> runs;        // that were not here, in the order in which they were begun
+  std::vector<RunId> renewed;     // that were here unfinished and have gone on there
+  std::int64_t trials = 0;        // of these runs
+  std::int64_t best = 0;          // best configurations that were missing here, or older
+  std::int64_t known = 0;         // runs of which nothing is new
+  std::int64_t kept_at_work = 0;  // runs that a process is at work on, there or here: left out
+};
+
 // The reason of a trial whose session ended while the trial ran.
 inline constexpr std::string_view kEndedMeanwhile = "the session ended while this trial ran";
 
@@ -297,7 +307,7 @@ class History {
   // whole file, 100 MB in about a second; above `kMostBytesChecked` it looks at nothing.
   [[nodiscard]] Result<void> check_pages() const;
 
-  // --- upkeep (history_upkeep.cpp) ---
+  // --- upkeep (history_upkeep.cpp, history_import.cpp) ---
   // Writes a copy, consistent while others write, and checks it before it gets its name: `target` appears
   // complete or not at all, with mode 0600. Returns its size in bytes. ErrorKind::invalid if `target` is this
   // history, or exists and not `may_replace`.
@@ -306,6 +316,16 @@ class History {
   // What a rule would remove. Never a run on which a best configuration depends (the run that it names, and
   // the run that found it), one that a process owns, or one that the same command would continue.
   [[nodiscard]] Result<PrunePlan> plan_pruning(const PruneRule& rule) const;
+  // open() with read_only of a history whose runs another one is to take over.
+  [[nodiscard]] static Result<History> open_to_import(const std::filesystem::path& file);
+  // Takes over what `other` has and this history has not: runs with all that belongs to them, whole runs in the place of
+  // those that are here unfinished and have gone on there, and best configurations that are newer. The rest stays as it
+  // is. All in one transaction, from a copy of one moment of `other`, whose file
+  // is not changed and may be of an earlier version. ErrorKind::corrupt: damaged pages, or rows that lack another;
+  // invalid: it is this history.
+  [[nodiscard]] Result<ImportedRuns> import_from(const History& other);
+  // The tables that import_from() copies.
+  [[nodiscard]] static std::vector<std::string> imported_tables();
   // Removes a run with all its trials, blocks, checks, profiles, findings and answers, in one transaction.
   // Returns false and changes nothing if the run does not exist any more, is owned by a process, or has
   // become the best of its job.

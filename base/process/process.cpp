@@ -14,6 +14,8 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
+#include <system_error>
 #include <thread>
 
 // glibc 2.36 declares these without saying that they are C; later versions do.
@@ -278,6 +280,29 @@ void adopt_orphans() {
 bool is_ignored(int signal) {
   struct sigaction current {};
   return ::sigaction(signal, nullptr, &current) == 0 && current.sa_handler == SIG_IGN;
+}
+
+std::filesystem::path program_in_path(const std::string& name) {
+  const char* const path = std::getenv("PATH");
+  std::string_view rest = path == nullptr ? "/usr/bin:/bin" : path;
+  while (true) {
+    const std::size_t colon = rest.find(':');
+    std::filesystem::path file = std::filesystem::path(rest.substr(0, colon)) / name;
+    std::error_code error;
+    if (::access(file.c_str(), X_OK) == 0 && std::filesystem::is_regular_file(file, error)) {
+      // An entry may be relative.
+      return std::filesystem::absolute(file, error);
+    }
+    if (colon == std::string_view::npos) return {};
+    rest.remove_prefix(colon + 1);
+  }
+}
+
+std::vector<std::string> whole_environment() {
+  std::vector<std::string> environment;
+  for (char** variable = environ; *variable != nullptr; ++variable)
+    environment.emplace_back(*variable);
+  return environment;
 }
 
 std::vector<std::string> environment_of(const std::vector<std::string>& names) {

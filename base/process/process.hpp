@@ -93,6 +93,12 @@ void adopt_orphans();
 // and a null pointer at the end.
 [[nodiscard]] std::vector<char*> null_terminated(const std::vector<std::string>& texts);
 
+// The program that a shell would start by this name: the first in PATH. Empty where there is none.
+[[nodiscard]] std::filesystem::path program_in_path(const std::string& name);
+
+// Our own environment as NAME=value.
+[[nodiscard]] std::vector<std::string> whole_environment();
+
 // The named variables of our own environment as NAME=value, without those that are not set.
 [[nodiscard]] std::vector<std::string> environment_of(const std::vector<std::string>& names);
 

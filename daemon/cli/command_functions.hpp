@@ -55,12 +55,31 @@ struct ServeOptions {
   bool web_control = false;        // the page may cancel runs
   std::filesystem::path history;   // that the page shows; empty: the default place
 };
-// The daemon and its queue. `id` is a number of the queue, a run of the history, or "last".
+// The daemon and its queue. `id` is a number of the queue, a run of the history, or "last"; or a job of Slurm, as slurm:7.
 int serve(const ServeOptions& options);
-int status(bool as_json);
+// `id` empty: of the daemon. "slurm": all jobs of Slurm that `submit` has made.
+int status(const std::string& id, bool as_json);
 int attach(const std::string& id, bool as_json, const ScreenOptions& screen);
 int cancel(const std::string& id, bool as_json);
 int stop(bool as_json);
+
+// Runs as jobs of Slurm (daemon/cli/cluster).
+struct SubmitOptions {
+  std::vector<std::filesystem::path> recipes;  // several: an array
+  std::optional<int> ranks;                    // instead of the recipe's train.ranks
+  std::optional<std::string> budget;
+  std::vector<std::string> settings;  // KNOB=VALUE, over the recipe's start
+  std::vector<std::filesystem::path> plugin_folders;
+  bool tune_only = false;
+  bool retune = false;
+  std::filesystem::path job_folder = "autotuned-slurm";  // for script, log and history of the job
+  std::vector<std::string> slurm_options;                // of sbatch, as they were typed
+  std::filesystem::path history;                         // of which the job gets a copy
+  bool as_json = false;
+};
+int submit(const SubmitOptions& options);
+int slurm_status(const std::string& id, bool as_json);
+int slurm_cancel(const std::string& id, bool as_json);
 
 struct HistoryOptions {
   std::filesystem::path history;
@@ -92,6 +111,13 @@ struct PruneOptions {
   bool as_json = false;
 };
 int prune_history(const PruneOptions& options);
+
+struct ImportOptions {
+  std::filesystem::path history;
+  std::vector<std::filesystem::path> files;  // other histories
+  bool as_json = false;
+};
+int import_history(const ImportOptions& options);
 
 // What to write; empty paths are left out, and one at least must not be empty.
 struct ExportOptions {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// history backup, history prune: a copy that was checked, and a smaller history.
+// history backup, history import, history prune: a copy that was checked, runs from elsewhere, and a smaller history.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +7,8 @@
 #include <cmath>
 #include <iostream>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "base/clock.hpp"
 #include "base/printable.hpp"
@@ -71,6 +73,41 @@ void print_removed(const Removed& removed, const storage::PrunePlan& plan, bool 
   }
 }
 
+void print_imported(const std::filesystem::path& file, const storage::ImportedRuns& imported) {
+  std::cout << fmt::format("{}: {} runs with {} trials, {} best configurations\n",
+                           printable(file.string()),
+                           format_count(static_cast<std::int64_t>(imported.runs.size())),
+                           format_count(imported.trials), format_count(imported.best));
+  if (!imported.renewed.empty()) {
+    std::cout << fmt::format("  {} runs have gone on there, and are here as they are there now\n",
+                             format_count(static_cast<std::int64_t>(imported.renewed.size())));
+  }
+  if (imported.known > 0) {
+    std::cout << fmt::format("  {} runs were here before\n", format_count(imported.known));
+  }
+  if (imported.kept_at_work > 0) {
+    std::cout << fmt::format("  left out {} that a process is at work on: import them later\n",
+                             format_count(imported.kept_at_work));
+  }
+}
+
+Json names_of(const std::vector<RunId>& runs) {
+  Json names = Json::array();
+  for (const RunId& run : runs)
+    names.push_back(run.text);
+  return names;
+}
+
+Json imported_json(const std::filesystem::path& file, const storage::ImportedRuns& imported) {
+  return {{"file", file.string()},
+          {"runs", names_of(imported.runs)},
+          {"renewed", names_of(imported.renewed)},
+          {"trials", imported.trials},
+          {"best", imported.best},
+          {"known", imported.known},
+          {"at_work", imported.kept_at_work}};
+}
+
 }  // namespace
 
 int back_up_history(const BackupOptions& options) {
@@ -90,6 +127,31 @@ int back_up_history(const BackupOptions& options) {
     std::cout << fmt::format("{} {}, {}, integrity ok\n", is_replacing ? "replaced" : "wrote",
                              printable(options.target.string()), format_bytes(*size));
   }
+  return kDone;
+}
+
+int import_history(const ImportOptions& options) {
+  // All of them first: a name with a mistake in it must neither make a history nor leave half of the files to be imported.
+  std::vector<storage::History> others;
+  for (const std::filesystem::path& file : options.files) {
+    auto other = storage::History::open_to_import(file);
+    if (!other) return report_error(other.error(), exit_code_of(other.error()));
+    others.push_back(*std::move(other));
+  }
+  auto history = storage::History::open_to_write(
+      options.history.empty() ? storage::History::default_path() : options.history);
+  if (!history) return report_error(history.error());
+  Json files = Json::array();
+  for (const storage::History& other : others) {
+    const auto imported = history->import_from(other);
+    if (!imported) return report_error(imported.error(), exit_code_of(imported.error()));
+    if (options.as_json) {
+      files.push_back(imported_json(other.path(), *imported));
+    } else {
+      print_imported(other.path(), *imported);
+    }
+  }
+  if (options.as_json) std::cout << to_line({{"files", files}}) << "\n";
   return kDone;
 }
 

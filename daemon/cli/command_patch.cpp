@@ -118,8 +118,7 @@ Result<int> run_python(const std::string& interpreter, const Json& question) {
   ProcessSpec spec;
   spec.program = kEnv;
   spec.arguments = {interpreter, "-I", "-B", "-c", kProgram, package.string(), to_line(question)};
-  for (char** variable = environ; *variable != nullptr; ++variable)
-    spec.environment.emplace_back(*variable);
+  spec.environment = whole_environment();
   spec.new_group = false;
   std::cout.flush();
   auto process = Process::start(spec);

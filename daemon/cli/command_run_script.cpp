@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -14,6 +13,7 @@
 
 #include "base/digest.hpp"
 #include "base/machine/machine.hpp"
+#include "base/process/process.hpp"
 #include "base/text.hpp"
 #include "daemon/cli/command_functions.hpp"
 #include "daemon/cli/run_request.hpp"
@@ -45,21 +45,10 @@ std::string option_of_recipes(const RunOptions& options) {
   return {};
 }
 
-bool is_in_path(const std::string& program) {
-  const char* const path = std::getenv("PATH");
-  std::string_view rest = path == nullptr ? "/usr/bin:/bin" : path;
-  while (true) {
-    const std::size_t colon = rest.find(':');
-    const auto file = std::filesystem::path(rest.substr(0, colon)) / program;
-    if (::access(file.c_str(), X_OK) == 0) return true;
-    if (colon == std::string_view::npos) return false;
-    rest.remove_prefix(colon + 1);
-  }
-}
-
 // As the user would type it: that of an active virtual environment is the first in PATH.
 std::string python_here() {
-  return is_in_path("python3") || !is_in_path("python") ? "python3" : "python";
+  const bool is_other = program_in_path("python3").empty() && !program_in_path("python").empty();
+  return is_other ? "python" : "python3";
 }
 
 // What the command trains, and what it is called.

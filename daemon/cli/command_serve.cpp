@@ -17,6 +17,7 @@
 #include "daemon/queue/store.hpp"
 #include "daemon/report/history_reading.hpp"
 #include "daemon/report/report.hpp"
+#include "daemon/slurm/slurm.hpp"
 #include "daemon/web/web_server.hpp"
 
 namespace autotuned::daemon {
@@ -137,7 +138,14 @@ int serve(const ServeOptions& options) {
   return may_pass ? report_error(served.error()) : report_refusal(served.error());
 }
 
-int status(bool as_json) {
+int status(const std::string& id, bool as_json) {
+  if (is_slurm_name(id)) return slurm_status(id, as_json);
+  if (!id.empty()) {
+    return usage_error(
+        "status of '" + id +
+        "': without a name it shows the daemon, with slurm or slurm:N jobs of Slurm; "
+        "`autotuned show` is for runs");
+  }
   const auto answer = ask_daemon({{"request", "status"}});
   if (!answer) return report_refusal(answer.error());
   if (as_json) {
@@ -149,6 +157,11 @@ int status(bool as_json) {
 }
 
 int attach(const std::string& id, bool as_json, const ScreenOptions& options) {
+  if (is_slurm_name(id)) {
+    return usage_error(id +
+                       ": a job of Slurm writes its progress into its log, beside its script; "
+                       "`tail -f` follows it");
+  }
   auto client = connect_or_explain();
   if (!client) return report_refusal(client.error());
   // Its number stays what it is when the daemon does not.
@@ -171,6 +184,7 @@ int attach(const std::string& id, bool as_json, const ScreenOptions& options) {
 }
 
 int cancel(const std::string& id, bool as_json) {
+  if (is_slurm_name(id)) return slurm_cancel(id, as_json);
   const auto answer = ask_daemon({{"request", "cancel"}, {"job", id}});
   if (!answer) return report_refusal(answer.error());
   if (as_json) {

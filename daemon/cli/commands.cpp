@@ -133,34 +133,6 @@ void add_run(CLI::App& app, RunOptions& options) {
   add_json(command, options.as_json);
 }
 
-CLI::App& add_backup(CLI::App& list, BackupOptions& options) {
-  CLI::App& command = *list.add_subcommand(
-      "backup", "Copy the history, also while it is written to; check the copy");
-  command.add_option("FILE", options.target, "The copy")->required()->type_name("FILE");
-  command.add_flag("--overwrite", options.overwrite, "Replace FILE if it exists");
-  add_history(command, options.history);
-  add_json(command, options.as_json);
-  return command;
-}
-
-CLI::App& add_prune(CLI::App& list, PruneOptions& options) {
-  CLI::App& command = *list.add_subcommand(
-      "prune", "Remove old runs; never those that a best configuration or unfinished work needs");
-  command.add_option("--older-than", options.older_than_days, "Only runs started so long ago")
-      ->type_name("DAYS")
-      ->check(CLI::NonNegativeNumber);
-  command.add_option("--keep-last", options.keep_last, "Only runs that are not among the newest N")
-      ->type_name("N")
-      ->check(CLI::NonNegativeNumber);
-  CLI::Option* const dry_run = command.add_flag("--dry-run", options.dry_run,
-                                                "Say what would be removed, and remove nothing");
-  command.add_flag("--vacuum", options.vacuum, "Give the space back to the file system")
-      ->excludes(dry_run);
-  add_history(command, options.history);
-  add_json(command, options.as_json);
-  return command;
-}
-
 void add_history_list(CLI::App& app, HistoryOptions& options) {
   CLI::App& command = *app.add_subcommand("history", "List runs, newest first");
   command.add_option("--recipe", options.recipe, "Only runs of this recipe or script (its name)")
@@ -352,11 +324,9 @@ int run_command(int argc, char** argv) {
   add_init(app, guide_options);
   add_run(app, run_options);
   add_history_list(app, history_options);
-  BackupOptions backup_options;
-  PruneOptions prune_options;
+  ResultOptions result_options;
   CLI::App& history_command = *app.get_subcommand("history");
-  const CLI::App& backup_command = add_backup(history_command, backup_options);
-  const CLI::App& prune_command = add_prune(history_command, prune_options);
+  add_upkeep(history_command, result_options);
   ProfileOptions profile_options;
   add_profile(app, profile_options);
   AnalyzeOptions analyze_options;
@@ -364,11 +334,11 @@ int run_command(int argc, char** argv) {
   ServeOptions serve_options;
   const CLI::App& serve_command = add_serve(app, serve_options);
   CLI::App& status_command =
-      *app.add_subcommand("status", "What the daemon runs, what waits, and its counters");
+      *app.add_subcommand("status", "What the daemon runs and what waits; or jobs of Slurm");
   CLI::App& attach_command =
       *app.add_subcommand("attach", "Follow a run of the daemon from its beginning");
-  CLI::App& cancel_command =
-      *app.add_subcommand("cancel", "Stop a run of the daemon; a second time ends it at once");
+  CLI::App& cancel_command = *app.add_subcommand(
+      "cancel", "Stop a run of the daemon, or slurm:N; a second time ends it at once");
   CLI::App& stop_command =
       *app.add_subcommand("stop", "End the daemon; the next one goes on with what is not finished");
   for (CLI::App* command : {&attach_command, &cancel_command}) {
@@ -376,12 +346,12 @@ int run_command(int argc, char** argv) {
         ->required()
         ->type_name(kRunType);
   }
+  status_command.add_option("ID", id, "slurm: all jobs of `submit`; slurm:N: one of them");
   for (CLI::App* command : {&status_command, &attach_command, &cancel_command, &stop_command})
     add_json(*command, as_json);
   ScreenOptions screen_options;
   add_screen(attach_command, screen_options);
 
-  ResultOptions result_options;
   add_results(app, result_options);
   CLI::App& show_command = *app.add_subcommand("show", "One run, or one trial (RUN.NUMBER)");
   show_command.add_option("ID", id, "A run, the beginning of its name, or 'last'")
@@ -445,6 +415,10 @@ int run_command(int argc, char** argv) {
   }
   const int begin = script_begin(*app.get_subcommand("run"), argc, argv);
   std::vector<char*> own(argv, argv + begin);
+  if (const int end = slurm_options_begin(argc, argv); end < argc) {
+    own.resize(static_cast<std::size_t>(end));
+    result_options.submit.slurm_options.assign(argv + end + 1, argv + argc);
+  }
   if (begin < argc) {
     run_options.is_script_file = std::string_view(argv[begin]) != "--";
     run_options.command.assign(argv + begin + (run_options.is_script_file ? 0 : 1), argv + argc);
@@ -467,14 +441,12 @@ int run_command(int argc, char** argv) {
   }
   if (const auto code = run_guide(app, guide_options)) return *code;
   if (app.got_subcommand("run")) return run(run_options);
-  // Where --history stands before the name of the subcommand, it is the parent's.
-  if (backup_options.history.empty()) backup_options.history = history_options.history;
-  if (prune_options.history.empty()) prune_options.history = history_options.history;
-  if (backup_command.parsed()) return back_up_history(backup_options);
-  if (prune_command.parsed()) return prune_history(prune_options);
+  if (const auto code = run_upkeep(history_command, result_options, history_options.history)) {
+    return *code;
+  }
   if (serve_command.parsed()) return serve(serve_options);
   if (const auto code = run_results(app, result_options)) return *code;
-  if (status_command.parsed()) return status(as_json);
+  if (status_command.parsed()) return status(id, as_json);
   if (attach_command.parsed()) return attach(id, as_json, screen_options);
   if (cancel_command.parsed()) return cancel(id, as_json);
   if (stop_command.parsed()) return stop(as_json);

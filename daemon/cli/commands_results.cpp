@@ -8,6 +8,7 @@
 #include "daemon/cli/commands_guide.hpp"
 #include "daemon/common/exit_codes.hpp"
 #include "daemon/report/history_reading.hpp"
+#include "recipes/recipe.hpp"
 
 namespace autotuned::daemon {
 namespace {
@@ -61,6 +62,78 @@ void add_guard(CLI::App& app, ResultOptions& options) {
   add_json(command, guard.as_json);
 }
 
+void add_backup(CLI::App& list, BackupOptions& options) {
+  CLI::App& command = *list.add_subcommand(
+      "backup", "Copy the history, also while it is written to; check the copy");
+  command.add_option("FILE", options.target, "The copy")->required()->type_name("FILE");
+  command.add_flag("--overwrite", options.overwrite, "Replace FILE if it exists");
+  add_history(command, options.history);
+  add_json(command, options.as_json);
+}
+
+void add_prune(CLI::App& list, PruneOptions& options) {
+  CLI::App& command = *list.add_subcommand(
+      "prune", "Remove old runs; never those that a best configuration or unfinished work needs");
+  command.add_option("--older-than", options.older_than_days, "Only runs started so long ago")
+      ->type_name("DAYS")
+      ->check(CLI::NonNegativeNumber);
+  command.add_option("--keep-last", options.keep_last, "Only runs that are not among the newest N")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber);
+  CLI::Option* const dry_run = command.add_flag("--dry-run", options.dry_run,
+                                                "Say what would be removed, and remove nothing");
+  command.add_flag("--vacuum", options.vacuum, "Give the space back to the file system")
+      ->excludes(dry_run);
+  add_history(command, options.history);
+  add_json(command, options.as_json);
+}
+
+void add_import(CLI::App& list, ImportOptions& options) {
+  CLI::App& command = *list.add_subcommand(
+      "import", "Take over the runs of other histories; those that are here stay as they are");
+  command.add_option("FILE", options.files, "The history of another machine or job")
+      ->required()
+      ->type_name("FILE");
+  add_history(command, options.history);
+  add_json(command, options.as_json);
+}
+
+void add_submit(CLI::App& app, SubmitOptions& options) {
+  CLI::App& command = *app.add_subcommand(
+      "submit", "Hand a run to Slurm as a job; of several recipes an array of jobs");
+  command
+      .add_option("RECIPE", options.recipes,
+                  "Recipe files; behind -- options of sbatch: -- --partition gpu --time 2:00:00")
+      ->required()
+      ->type_name("FILE");
+  command
+      .add_option("--ranks", options.ranks,
+                  "Processes that train together, instead of the recipe's train.ranks")
+      ->check(CLI::Range(1, recipes::kMostRanks))
+      ->type_name("N");
+  command.add_option("--budget", options.budget, "Time for tuning, instead of the recipe's")
+      ->type_name("TIME");
+  command.add_option("-s,--set", options.settings, "Start from this knob value (KNOB=VALUE)")
+      ->type_name("KNOB=VALUE")
+      ->allow_extra_args(false);
+  command.add_flag("--tune-only", options.tune_only,
+                   "Tune and keep the best configuration; no training");
+  command.add_flag("--retune", options.retune,
+                   "Search again, even if a best configuration is stored");
+  command
+      .add_option("--job-dir", options.job_folder,
+                  "Folder for script, log and history of the job, which its node sees too")
+      ->check(not_empty())
+      ->type_name("DIR")
+      ->capture_default_str();
+  command.add_option("--plugin-dir", options.plugin_folders, "Look for plugins here first")
+      ->check(not_empty())
+      ->type_name("DIR")
+      ->allow_extra_args(false);
+  add_history(command, options.history);
+  add_json(command, options.as_json);
+}
+
 // "5%", "5 %" or "5"; above 0 and below 100.
 std::optional<double> ratio_from(std::string_view text) {
   if (text.ends_with('%')) text.remove_suffix(1);
@@ -92,11 +165,39 @@ void add_sequel(CLI::App& run, RunOptions& options) {
 }
 
 void add_results(CLI::App& app, ResultOptions& options) {
+  add_submit(app, options.submit);
   add_export(app, options.exported);
   add_guard(app, options);
 }
 
+void add_upkeep(CLI::App& history, ResultOptions& options) {
+  add_backup(history, options.backup);
+  add_import(history, options.imports);
+  add_prune(history, options.prune);
+}
+
+std::optional<int> run_upkeep(const CLI::App& history, ResultOptions& options,
+                              const std::filesystem::path& given) {
+  for (std::filesystem::path* file :
+       {&options.backup.history, &options.imports.history, &options.prune.history}) {
+    if (file->empty()) *file = given;
+  }
+  if (history.got_subcommand("backup")) return back_up_history(options.backup);
+  if (history.got_subcommand("import")) return import_history(options.imports);
+  if (history.got_subcommand("prune")) return prune_history(options.prune);
+  return std::nullopt;
+}
+
+int slurm_options_begin(int argc, char** argv) {
+  if (argc < 2 || std::string_view(argv[1]) != "submit") return argc;
+  for (int i = 2; i < argc; ++i) {
+    if (std::string_view(argv[i]) == "--") return i;
+  }
+  return argc;
+}
+
 std::optional<int> run_results(const CLI::App& app, ResultOptions& options) {
+  if (app.got_subcommand("submit")) return submit(options.submit);
   if (app.got_subcommand("export")) return export_run(options.exported);
   if (!app.got_subcommand("guard")) return std::nullopt;
   const auto tolerance = ratio_from(options.tolerance);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// history backup and history prune, as a user calls them.
+// history backup, history import and history prune, as a user calls them.
 #include <gmock/gmock.h>
 
 #include "tests/integration/scene.hpp"
@@ -27,6 +27,29 @@ TEST(HistoryUpkeep, BackupIsAHistory) {
   EXPECT_EQ(replaced.json().at("integrity"), "ok");
   // The option in front of the subcommand is meant for it.
   EXPECT_EQ(scene.command({"history", "--history", copy, "backup", copy, "--overwrite"}).code, 2);
+}
+
+TEST(HistoryUpkeep, ImportTakesRunsOver) {
+  const Scene scene;
+  ASSERT_EQ(scene.run().code, 0);
+  const std::string here = (scene.folder() / "here.db").string();
+  const auto import_into_here = [&](std::vector<std::string> options) {
+    options.insert(options.begin(),
+                   {"history", "import", scene.history().string(), "--history", here});
+    return scene.command(options);
+  };
+  const Outcome told = import_into_here({});
+  EXPECT_EQ(told.code, 0) << told.err;
+  EXPECT_THAT(told.out, HasSubstr(": 1 runs with "));
+  EXPECT_EQ(scene.command({"show", "last", "--history", here, "--json"}).json(), scene.last_run());
+  EXPECT_EQ(scene.command({"best", scene.recipe().string(), "--history", here}).code, 0);
+
+  const Json again = import_into_here({"--json"}).json().at("files").at(0);
+  EXPECT_EQ(again.at("runs").size(), 0);
+  EXPECT_EQ(again.at("known"), 1);
+  // The option in front of the subcommand is meant for it.
+  EXPECT_THAT(scene.command({"history", "--history", here, "import", here}).err,
+              HasSubstr("the history itself"));
 }
 
 TEST(HistoryUpkeep, PruneSaysAndKeepsTheBest) {
@@ -64,6 +87,10 @@ TEST(HistoryUpkeep, NothingIsMadeWhereThereIsNoHistory) {
   const Scene scene;
   EXPECT_EQ(scene.command({"history", "prune", "--keep-last", "1"}).code, 1);
   EXPECT_EQ(scene.command({"history", "backup", (scene.folder() / "copy.db").string()}).code, 1);
+  const Outcome imported =
+      scene.command({"history", "import", (scene.folder() / "copy.db").string()});
+  EXPECT_EQ(imported.code, 2);
+  EXPECT_THAT(imported.err, HasSubstr("name the history of another machine"));
   EXPECT_FALSE(std::filesystem::exists(scene.history()));
   EXPECT_FALSE(std::filesystem::exists(scene.folder() / "copy.db"));
 }

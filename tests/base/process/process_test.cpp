@@ -16,6 +16,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "tests/base/environment_variable.hpp"
 #include "tests/base/temporary_folder.hpp"
 
 namespace autotuned {
@@ -378,12 +379,28 @@ TEST(DieWithParent, LeavesAtOnceWhenTheParentIsGone) {
   EXPECT_EQ(process.wait(kNoLimit)->code, EXIT_FAILURE);
 }
 
+TEST(ProgramInPath, IsTheFirstThatCanBeStarted) {
+  const TemporaryFolder folder;
+  for (const char* name : {"one/tool", "two/tool", "two/other"})
+    ::chmod(folder.write(name, "").c_str(), 0755);
+  ::chmod((folder / "one/tool").c_str(), 0644);
+  std::filesystem::create_directory(folder / "one/other");
+  const std::string path = (folder / "one").string() + ":" + (folder / "gone").string() + ":" +
+                           (folder / "two").string();
+  const EnvironmentVariable variable("PATH", path.c_str());
+  EXPECT_EQ(program_in_path("tool"), folder / "two/tool");
+  EXPECT_EQ(program_in_path("other"), folder / "two/other") << "not the folder";
+  EXPECT_EQ(program_in_path("none"), "");
+}
+
 TEST(EnvironmentOf, TakesWhatIsSet) {
   ::setenv("AUTOTUNED_TEST_A", "x=y", 1);
   ::setenv("AUTOTUNED_TEST_B", "", 1);
   ::unsetenv("AUTOTUNED_TEST_C");
   EXPECT_EQ(environment_of({"AUTOTUNED_TEST_A", "AUTOTUNED_TEST_C", "AUTOTUNED_TEST_B"}),
             (std::vector<std::string>{"AUTOTUNED_TEST_A=x=y", "AUTOTUNED_TEST_B="}));
+  EXPECT_THAT(whole_environment(),
+              testing::IsSupersetOf({"AUTOTUNED_TEST_A=x=y", "AUTOTUNED_TEST_B="}));
 }
 
 }  // namespace

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// What Slurm's own commands are asked: sbatch, squeue, sacct, scancel. Each is started with a list of arguments and this
+// program's environment, and is ended when it takes longer than two minutes. ErrorKind::unsupported: the command is not
+// here; ErrorKind::not_found: Slurm knows no such job; ErrorKind::io: the command failed, with its own words.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.hpp"
+#include "base/result.hpp"
+
+namespace autotuned::daemon {
+
+// How a job of Slurm is told from a run of the daemon: "slurm:7", "slurm:7_2" for one of an array.
+inline constexpr std::string_view kSlurmPrefix = "slurm:";
+
+// Whether a name is meant for Slurm at all.
+[[nodiscard]] bool is_slurm_name(std::string_view name);
+// The number behind the prefix, as Slurm's commands take it. ErrorKind::invalid.
+[[nodiscard]] Result<std::string> slurm_number_of(std::string_view name);
+
+struct SlurmJob {
+  std::string number;   // "7", "7_2"
+  std::string state;    // in small letters: "pending", "running", "completed", ...
+  std::string nodes;    // empty: none yet
+  std::string elapsed;  // "1-02:03:04"
+  std::string reason;   // why it waits, or how it ended; empty: nothing to say
+  std::string name;
+
+  [[nodiscard]] bool has_ended() const;
+  [[nodiscard]] Json to_json() const;
+};
+
+// By the answer of squeue in the form that slurm_jobs() asks for; `comment`: only jobs with this one. Pure.
+[[nodiscard]] std::vector<SlurmJob> jobs_of_squeue(std::string_view answer,
+                                                   std::string_view comment = {});
+// The same of sacct.
+[[nodiscard]] std::vector<SlurmJob> jobs_of_sacct(std::string_view answer);
+
+// The number of the job.
+[[nodiscard]] Result<std::string> submit_script(const std::filesystem::path& script,
+                                                const std::vector<std::string>& options);
+// This user's jobs that were submitted here and that Slurm still knows; or one, or those of one array.
+[[nodiscard]] Result<std::vector<SlurmJob>> slurm_jobs(
+    const std::optional<std::string>& number = std::nullopt);
+// Takes a job that waits out of the queue, and asks the script of one that runs to stop its run (job_script.hpp); the second
+// time that ends the run at once. ErrorKind::invalid: it has ended.
+[[nodiscard]] Result<void> cancel_slurm_job(const std::string& number);
+
+}  // namespace autotuned::daemon
