@@ -78,9 +78,9 @@ std::string shortened(const std::vector<std::string>& names) {
 
 }  // namespace
 
-Surroundings look_around(const std::filesystem::path& folder, const RecipeLook& is_sound) {
+FolderState look_around(const std::filesystem::path& folder, const RecipeLook& is_sound) {
   constexpr std::int64_t kMostNames = 5'000;
-  Surroundings here;
+  FolderState here;
   std::int64_t room = kMostNames;
   std::size_t opened = 0;
   for (const std::string& name : list_folder(folder, room).files) {
@@ -114,7 +114,7 @@ KnownRuns known_runs(const std::filesystem::path& file) {
   return {printable(text), last};
 }
 
-std::vector<NextStep> next_steps(const Surroundings& here,
+std::vector<NextStep> next_steps(const FolderState& here,
                                  const std::optional<storage::RunRow>& last) {
   std::vector<NextStep> steps;
   const bool goes_on = last && is_stopped(*last) && !is_script(last->recipe);
@@ -167,7 +167,7 @@ std::string next_steps_text(const std::vector<NextStep>& steps) {
   return text;
 }
 
-std::string surroundings_text(const Surroundings& here) {
+std::string folder_state_text(const FolderState& here) {
   std::string text;
   const auto add = [&text](const std::string& part) {
     if (!part.empty()) text += (text.empty() ? "" : "; ") + part;

@@ -49,8 +49,8 @@ std::string opening(const RunRecord& record) {
   std::string text = fmt::format("Run {} of {}, started {}: {}.\n", run.id.text, run.recipe_name,
                                  time_text(run.started_unix_ns), state_text(run));
   if (const std::string extended = extended_run(run); !extended.empty()) {
-    text += "It goes on with the training of run " + extended +
-            ", from which its configuration and all rates but that of its own training are.\n";
+    text += "It continues the training of run " + extended +
+            ". Configuration and rates come from that run, except the rate of this training.\n";
   }
   if (!run.error.empty()) text += "It ended with an error: " + run.error + ".\n";
   if (const std::string note = stand_in_note(run.recipe); !note.empty()) {
