@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "base/printable.hpp"
+#include "base/text.hpp"
 #include "daemon/guide/data_folder.hpp"
 #include "daemon/guide/folder_listing.hpp"
 #include "daemon/report/history_reading.hpp"
@@ -68,12 +69,7 @@ bool is_stopped(const storage::RunRow& run) {
 }
 
 std::string shortened(const std::vector<std::string>& names) {
-  constexpr std::size_t kShown = 3;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(names.size(), kShown); ++i)
-    text += (i > 0 ? ", " : "") + printable(names[i]);
-  if (names.size() > kShown) text += fmt::format(" and {} more", names.size() - kShown);
-  return text;
+  return printable(format_names(names, 3));
 }
 
 }  // namespace
