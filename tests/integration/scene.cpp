@@ -249,6 +249,20 @@ Json Scene::last_run() const {
   return command({"show", "last", "--json"}).json();
 }
 
+RunsOnOneDevice::RunsOnOneDevice()
+    : first([] {
+        Json behaviour = Scene::fast_job();
+        behaviour["faults"] = {{{"do", "pause"}, {"request", "train"}}};
+        return behaviour;
+      }()) {
+  // The lock is the device's: the same folder of locks, two histories.
+  second.set("AUTOTUNED_LOCKS=" + (first.folder() / "run").string());
+  holder = first.start_run();
+  EXPECT_TRUE(holder->wait_for("\ntuned "));
+  waiter = second.start_run();
+  EXPECT_TRUE(waiter->wait_for("waiting: "));
+}
+
 std::vector<Json> trials_with(const Json& run, const std::string& verdict) {
   std::vector<Json> found;
   for (const Json& trial : member(run, "trials")) {

@@ -93,6 +93,16 @@ class Scene {
   bool obeys_permissions_ = false;
 };
 
+// Two runs on one device: `holder` has it until the gate of `first` opens, `waiter` has said that it waits for it.
+struct RunsOnOneDevice {
+  RunsOnOneDevice();
+
+  Scene first;
+  Scene second;
+  std::optional<Running> holder;
+  std::optional<Running> waiter;
+};
+
 // The trials of `run --json` or `show --json` that ended so.
 [[nodiscard]] std::vector<Json> trials_with(const Json& run, const std::string& verdict);
 
