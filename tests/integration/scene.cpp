@@ -163,6 +163,21 @@ void Scene::set(const std::string& variable) {
   environment_.push_back(variable);
 }
 
+void Scene::use_real_trainer() {
+  set("AUTOTUNED_TRAINER=" + (tests::build_folder() / "bin/autotuned-trainer").string());
+}
+
+std::filesystem::path Scene::use_trainer_plugins(const std::vector<std::string>& names) {
+  use_real_trainer();
+  const std::filesystem::path plugins = folder() / "plugins";
+  std::filesystem::create_directory(plugins);
+  for (const std::string& name : names) {
+    const std::string file = "lib" + name + "_trainer.so";
+    std::filesystem::copy_file(fixture(name) + "/" + file, plugins / file);
+  }
+  return plugins;
+}
+
 void Scene::obey_permissions() {
   obeys_permissions_ = true;
 }
