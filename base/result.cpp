@@ -1,34 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/result.hpp"
 
-#include <array>
 #include <cerrno>
 #include <system_error>
+
+#include "base/enum_names.hpp"
 
 namespace autotuned {
 namespace {
 
-struct KindName {
-  ErrorKind kind;
-  std::string_view name;
-};
-
-constexpr std::array kKindNames = {
-    KindName{ErrorKind::invalid, "invalid"},
-    KindName{ErrorKind::not_found, "not_found"},
-    KindName{ErrorKind::io, "io"},
-    KindName{ErrorKind::disk_full, "disk_full"},
-    KindName{ErrorKind::permission, "permission"},
-    KindName{ErrorKind::busy, "busy"},
-    KindName{ErrorKind::corrupt, "corrupt"},
-    KindName{ErrorKind::newer_version, "newer_version"},
-    KindName{ErrorKind::unsupported, "unsupported"},
-    KindName{ErrorKind::out_of_memory, "out_of_memory"},
-    KindName{ErrorKind::timeout, "timeout"},
-    KindName{ErrorKind::crashed, "crashed"},
-    KindName{ErrorKind::cancelled, "cancelled"},
-    KindName{ErrorKind::internal, "internal"},
-};
+constexpr EnumNames<ErrorKind, 14> kKindNames = {{
+    {ErrorKind::invalid, "invalid"},
+    {ErrorKind::not_found, "not_found"},
+    {ErrorKind::io, "io"},
+    {ErrorKind::disk_full, "disk_full"},
+    {ErrorKind::permission, "permission"},
+    {ErrorKind::busy, "busy"},
+    {ErrorKind::corrupt, "corrupt"},
+    {ErrorKind::newer_version, "newer_version"},
+    {ErrorKind::unsupported, "unsupported"},
+    {ErrorKind::out_of_memory, "out_of_memory"},
+    {ErrorKind::timeout, "timeout"},
+    {ErrorKind::crashed, "crashed"},
+    {ErrorKind::cancelled, "cancelled"},
+    {ErrorKind::internal, "internal"},
+}};
 
 ErrorKind kind_of_errno(int error_number) {
   switch (error_number) {
@@ -86,17 +82,11 @@ std::string remedy_of(ErrorKind kind) {
 }  // namespace
 
 std::string_view to_string(ErrorKind kind) {
-  for (const KindName& entry : kKindNames) {
-    if (entry.kind == kind) return entry.name;
-  }
-  return "internal";
+  return enum_name(kKindNames, kind);
 }
 
 ErrorKind error_kind_from(std::string_view name) {
-  for (const KindName& entry : kKindNames) {
-    if (entry.name == name) return entry.kind;
-  }
-  return ErrorKind::internal;
+  return enum_value(kKindNames, name).value_or(ErrorKind::internal);
 }
 
 std::string Error::message() const {

@@ -162,11 +162,26 @@ std::string format_count(std::int64_t count) {
   return text;
 }
 
+std::string format_counted(std::int64_t count, std::string_view what) {
+  return fmt::format("{} {}{}", format_count(count), what, count == 1 ? "" : "s");
+}
+
 std::string format_gain(double ratio) {
   if (!std::isfinite(ratio)) return "unknown";
   // Rounded before printing so that a tiny loss does not read "-0.0 %".
   const double tenths = std::round((ratio - 1) * 1000);
   return fmt::format("{:+.1f} %", tenths == 0 ? 0.0 : tenths / 10);
+}
+
+std::string format_share(double ratio) {
+  return fmt::format("{:.{}f} %", ratio * 100, ratio < 0.1 ? 1 : 0);
+}
+
+std::string format_names(std::span<const std::string> names, std::size_t most) {
+  const std::size_t named = std::min(names.size(), most);
+  std::string text = fmt::format("{}", fmt::join(names.first(named), ", "));
+  if (names.size() > named) text += fmt::format(" and {} more", names.size() - named);
+  return text;
 }
 
 Result<std::chrono::nanoseconds> parse_duration(std::string_view text) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -30,8 +31,14 @@ namespace autotuned {
 [[nodiscard]] std::string format_bytes(std::int64_t bytes);
 // "12,345".
 [[nodiscard]] std::string format_count(std::int64_t count);
+// "1 picture", "1,200 pictures".
+[[nodiscard]] std::string format_counted(std::int64_t count, std::string_view what);
 // A gain for people: 1.234 → "+23.4 %", 0.98 → "-2.0 %".
 [[nodiscard]] std::string format_gain(double ratio);
+// A part of a whole for people: 0.314 → "31 %", 0.004 → "0.4 %".
+[[nodiscard]] std::string format_share(double ratio);
+// "a, b, c and 4 more": the first `most` of them.
+[[nodiscard]] std::string format_names(std::span<const std::string> names, std::size_t most);
 
 // "10min", "90s", "1h30min", "250ms". ErrorKind::invalid otherwise.
 [[nodiscard]] Result<std::chrono::nanoseconds> parse_duration(std::string_view text);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/trial.hpp"
 
-#include <array>
 #include <limits>
-#include <utility>
+
+#include "base/enum_names.hpp"
 
 namespace autotuned {
 namespace {
@@ -11,7 +11,7 @@ namespace {
 // Below it the median of an undecided ablation shows no gain.
 constexpr double kLeastMedianToKeep = 1.01;
 
-constexpr std::array<std::pair<Verdict, std::string_view>, 6> kVerdictNames = {{
+constexpr EnumNames<Verdict, 6> kVerdictNames = {{
     {Verdict::running, "running"},
     {Verdict::accepted, "accepted"},
     {Verdict::rejected, "rejected"},
@@ -20,7 +20,7 @@ constexpr std::array<std::pair<Verdict, std::string_view>, 6> kVerdictNames = {{
     {Verdict::interrupted, "interrupted"},
 }};
 
-constexpr std::array<std::pair<RejectionReason, std::string_view>, 7> kRejectionNames = {{
+constexpr EnumNames<RejectionReason, 7> kRejectionNames = {{
     {RejectionReason::slower, "slower"},
     {RejectionReason::no_gain, "no_gain"},
     {RejectionReason::undecided_in_time, "undecided_in_time"},
@@ -30,29 +30,12 @@ constexpr std::array<std::pair<RejectionReason, std::string_view>, 7> kRejection
     {RejectionReason::not_same_model, "not_same_model"},
 }};
 
-constexpr std::array<std::pair<TrialKind, std::string_view>, 4> kTrialKindNames = {{
+constexpr EnumNames<TrialKind, 4> kTrialKindNames = {{
     {TrialKind::proposal, "proposal"},
     {TrialKind::confirmation, "confirmation"},
     {TrialKind::verification, "verification"},
     {TrialKind::ablation, "ablation"},
 }};
-
-template <class Names, class Value>
-std::string_view name_in(const Names& names, Value value) {
-  for (const auto& [known, name] : names) {
-    if (known == value) return name;
-  }
-  return "unknown";
-}
-
-template <class Value, std::size_t kCount>
-std::optional<Value> value_in(const std::array<std::pair<Value, std::string_view>, kCount>& names,
-                              std::string_view wanted) {
-  for (const auto& [value, name] : names) {
-    if (name == wanted) return value;
-  }
-  return std::nullopt;
-}
 
 // Reads the fields of a block one by one and keeps the first error.
 class BlockReader {
@@ -117,27 +100,27 @@ class BlockReader {
 }  // namespace
 
 std::string_view to_string(Verdict verdict) {
-  return name_in(kVerdictNames, verdict);
+  return enum_name(kVerdictNames, verdict);
 }
 
 std::optional<Verdict> verdict_from(std::string_view name) {
-  return value_in(kVerdictNames, name);
+  return enum_value(kVerdictNames, name);
 }
 
 std::string_view to_string(RejectionReason reason) {
-  return name_in(kRejectionNames, reason);
+  return enum_name(kRejectionNames, reason);
 }
 
 std::optional<RejectionReason> rejection_reason_from(std::string_view name) {
-  return value_in(kRejectionNames, name);
+  return enum_value(kRejectionNames, name);
 }
 
 std::string_view to_string(TrialKind kind) {
-  return name_in(kTrialKindNames, kind);
+  return enum_name(kTrialKindNames, kind);
 }
 
 std::optional<TrialKind> trial_kind_from(std::string_view name) {
-  return value_in(kTrialKindNames, name);
+  return enum_value(kTrialKindNames, name);
 }
 
 double Block::samples_per_second() const {

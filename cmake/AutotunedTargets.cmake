@@ -13,6 +13,7 @@ include(AutotunedPrecompiledHeaders)
 if(AUTOTUNED_WITH_TESTS)
   include(GoogleTest)
 endif()
+set(AUTOTUNED_TEST_SUITES "${CMAKE_CURRENT_LIST_DIR}/AutotunedTestSuites.cmake")
 
 # What `autotuned run` needs: programs and plugins, without tests and benchmarks.
 add_custom_target(programs)
@@ -90,9 +91,13 @@ function(autotuned_plugin_files)
   endforeach()
 endfunction()
 
-# A GoogleTest executable in build/<preset>/tests. Test names carry the folder:
-# tests/tuner/CMakeLists.txt makes tuner.Suite.Test. Tests run in the repository root, know the tree by
-# tests/places.hpp, and are killed after TIMEOUT seconds (60 by default, per test). SERIAL: nothing else runs meanwhile, for tests that look at time.
+# All that autotuned_test() declares, with what each needs.
+add_custom_target(test_programs)
+
+# A GoogleTest executable in build/<preset>/tests. Test names carry the folder: tests/tuner/CMakeLists.txt makes
+# tuner.Suite.Test, or with AUTOTUNED_SANITIZE one test for each suite, tuner.Suite. Tests run in the repository root, know
+# the tree by tests/places.hpp, and are killed after TIMEOUT seconds (60 by default, per test case). SERIAL: nothing else
+# runs meanwhile, for tests that look at time.
 function(autotuned_test name)
   if(NOT AUTOTUNED_WITH_TESTS)
     return()
@@ -122,6 +127,18 @@ function(autotuned_test name)
   string(REGEX REPLACE "^tests/" "" folder "${folder}")
   string(REPLACE "/" "." prefix "${folder}")
   string(REGEX REPLACE "\\..*" "" area "${prefix}")
+  add_dependencies(test_programs ${name})
+  set_property(GLOBAL APPEND PROPERTY AUTOTUNED_TEST_PROGRAMS "${folder} ${name} ${prefix}")
+  if(AUTOTUNED_SANITIZE)
+    set(suites_file "${CMAKE_CURRENT_BINARY_DIR}/${name}_suites.cmake")
+    file(CONFIGURE OUTPUT "${suites_file}" @ONLY CONTENT "include([==[@AUTOTUNED_TEST_SUITES@]==])
+autotuned_add_suites([==[@AUTOTUNED_TEST_DIR@/@name@]==] @prefix@ @arg_TIMEOUT@ [==[@CMAKE_SOURCE_DIR@]==]
+  @arg_SERIAL@ \"@area@;@arg_LABELS@\")
+")
+    set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${suites_file}")
+    return()
+  endif()
+
   set(properties TIMEOUT ${arg_TIMEOUT})
   if(arg_SERIAL)
     list(APPEND properties RUN_SERIAL TRUE)

@@ -29,7 +29,7 @@ namespace {
     if (std::current_exception()) throw;
   } catch (const std::bad_alloc&) {
     constexpr std::string_view kText =
-        "autotuned: error: out of memory; the same command goes on with what is stored\n";
+        "autotuned: error: out of memory; run the same command again to continue\n";
     static_cast<void>(!::write(STDERR_FILENO, kText.data(), kText.size()));
     ::_exit(autotuned::daemon::kWorkFailed);
   } catch (...) {

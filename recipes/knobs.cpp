@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/enum_names.hpp"
 #include "base/machine/allocator_library.hpp"
 #include "base/utf8.hpp"
 #include "recipes/environment_variables.hpp"
@@ -15,6 +16,20 @@ constexpr std::string_view kEnvironmentPrefix = "env.";
 constexpr std::size_t kMaxTextBytes = 4096;
 constexpr std::string_view kRanksPrefix = "ddp.";
 constexpr std::string_view kBucketCap = "ddp.bucket_cap_mb";
+
+constexpr EnumNames<KnobType, 5> kTypeNames = {{
+    {KnobType::boolean, "boolean"},
+    {KnobType::integer, "integer"},
+    {KnobType::choice, "choice"},
+    {KnobType::text, "text"},
+    {KnobType::list, "list"},
+}};
+
+constexpr EnumNames<RiskClass, 3> kRiskNames = {{
+    {RiskClass::exact, "exact"},
+    {RiskClass::numerics, "numerics"},
+    {RiskClass::semantics, "semantics"},
+}};
 
 std::string list_text(const Knob& knob) {
   std::string result = knob.choices.front() + ", or a list of";
@@ -110,19 +125,11 @@ Knob choice(std::string name, std::vector<std::string> choices, std::string summ
 }  // namespace
 
 std::string_view to_string(KnobType type) {
-  switch (type) {
-    case KnobType::boolean:
-      return "boolean";
-    case KnobType::integer:
-      return "integer";
-    case KnobType::choice:
-      return "choice";
-    case KnobType::list:
-      return "list";
-    case KnobType::text:
-      break;
-  }
-  return "text";
+  return enum_name(kTypeNames, type);
+}
+
+std::optional<KnobType> knob_type_from(std::string_view name) {
+  return enum_value(kTypeNames, name);
 }
 
 std::string_view to_string(KnobSwitch how) {
@@ -130,22 +137,11 @@ std::string_view to_string(KnobSwitch how) {
 }
 
 std::string_view to_string(RiskClass risk) {
-  switch (risk) {
-    case RiskClass::exact:
-      return "exact";
-    case RiskClass::numerics:
-      return "numerics";
-    case RiskClass::semantics:
-      break;
-  }
-  return "semantics";
+  return enum_name(kRiskNames, risk);
 }
 
 std::optional<RiskClass> risk_class_from(std::string_view name) {
-  for (const RiskClass risk : {RiskClass::exact, RiskClass::numerics, RiskClass::semantics}) {
-    if (name == to_string(risk)) return risk;
-  }
-  return std::nullopt;
+  return enum_value(kRiskNames, name);
 }
 
 Json Knob::to_json() const {

@@ -29,6 +29,7 @@ enum class KnobSwitch { live, restart };
 enum class RiskClass { exact, numerics, semantics };
 
 [[nodiscard]] std::string_view to_string(KnobType type);
+[[nodiscard]] std::optional<KnobType> knob_type_from(std::string_view name);
 [[nodiscard]] std::string_view to_string(KnobSwitch how);
 [[nodiscard]] std::string_view to_string(RiskClass risk);
 [[nodiscard]] std::optional<RiskClass> risk_class_from(std::string_view name);

@@ -88,8 +88,9 @@ Field train_field() {
             .range = kPositive},
            {.key = "ema_decay",
             .type = number,
-            .summary = "Keep a running average of the parameters, of which this share stays "
-                       "in each step. It is what is evaluated, and saved as model_ema.pt.",
+            .summary = "Keep a running average of the parameters; in each step this share of "
+                       "the average stays. Evaluations use it, and it is saved as "
+                       "model_ema.pt.",
             .default_in_words = "no average",
             .range = {.minimum = 0, .maximum = 1, .open_minimum = true, .open_maximum = true}},
            {.key = "mixup_alpha",

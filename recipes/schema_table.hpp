@@ -55,12 +55,12 @@ struct Range {
 inline constexpr Range kPositive{.minimum = 0, .open_minimum = true};
 inline constexpr Range kNotNegative{.minimum = 0};
 
-// Of MixUp and CutMix. Below, the logarithms of what is drawn are infinite.
+// The range of alpha of MixUp and CutMix. Below it, the logarithms of the drawn numbers are infinite.
 inline constexpr Range kMixAlphas{.minimum = 1e-6, .maximum = 1000};
 
 struct Variant;
 
-// What is wrong with a map as a whole, or nothing. `values` lacks what was wrong by itself.
+// Checks a map as a whole and returns what is wrong with it, or nothing. `values` has only the fields that are valid.
 using Rule = std::string (*)(const YamlNode& map, const Json& values);
 
 struct Field {

@@ -10,63 +10,75 @@
 namespace autotuned::recipes {
 namespace {
 
-// The type with that name, with `own` in the place of its field `replaced` and without `classes`.
-Variant like(const std::vector<Variant>& types, std::string_view name, std::string_view replaced,
-             const Field& own) {
-  Variant variant = *find_variant(types, name);
+// `changed` as the type `base` is, but for its name, summary and target, and its one field in the place of the field
+// `replaced`; without `classes`.
+Variant like(const std::vector<Variant>& types, std::string_view base, std::string_view replaced,
+             const Variant& changed) {
+  Variant variant = *find_variant(types, base);
   for (Field& field : variant.fields)
-    if (field.key == replaced) field = own;
+    if (field.key == replaced) field = changed.fields.front();
   std::erase_if(variant.fields, [](const Field& field) { return field.key == "classes"; });
+  variant.name = changed.name;
+  variant.summary = changed.summary;
+  variant.target = changed.target;
   return variant;
+}
+
+Field index_field(std::string_view summary) {
+  return {.key = "index", .type = FieldType::path, .summary = summary, .is_required = true};
+}
+
+Field count_field(std::string_view key, std::string_view summary) {
+  return {.key = key,
+          .type = FieldType::integer,
+          .summary = summary,
+          .is_required = true,
+          .range = {.minimum = 1, .maximum = 65'536}};
 }
 
 Variant image_targets(const std::vector<Variant>& types) {
-  Variant variant = like(
-      types, "image_index", "index",
-      {.key = "index",
-       .type = FieldType::path,
-       .summary = "A CSV or TSV file with a line `file,number,…` per picture: at least one number, "
-                  "and as many in every line. Paths are relative to its folder. A first line "
-                  "without numbers names the columns.",
-       .is_required = true});
-  variant.name = "image_targets";
-  variant.summary =
-      "JPEG and PNG files listed in a table with numbers, for regression; otherwise "
-      "like image_files.";
-  variant.target = Target::numbers;
-  return variant;
-}
-
-Variant synthetic_targets(const std::vector<Variant>& types) {
-  Variant variant = like(types, "synthetic", "classes",
-                         {.key = "targets",
-                          .type = FieldType::integer,
-                          .summary = "Numbers of a sample, each from -1 to 1.",
-                          .is_required = true,
-                          .range = {.minimum = 1, .maximum = 65'536}});
-  variant.name = "synthetic_targets";
-  variant.summary =
-      "Artificial images of bytes with numbers that can be learned, for tests. Every "
-      "run sees the same images.";
-  variant.target = Target::numbers;
-  return variant;
+  return like(types, "image_index", "index",
+              {.name = "image_targets",
+               .summary = "JPEG and PNG files listed in a table with numbers, for regression; "
+                          "otherwise like image_files.",
+               .fields = {index_field(
+                   "A CSV or TSV file with a line `file,number,…` per picture: at least one "
+                   "number, and as many in every line. Paths are relative to its folder. A first "
+                   "line without numbers names the columns.")},
+               .target = Target::numbers});
 }
 
 Variant image_tags(const std::vector<Variant>& types) {
-  Variant variant = like(
-      types, "image_index", "index",
-      {.key = "index",
-       .type = FieldType::path,
-       .summary = "A CSV or TSV file with a line per picture: `file,0,1,…`, with a 0 or 1 for each "
-                  "tag, where a first line may name the tags; or `file,cat;dog` or `file,cat|dog`, "
-                  "with the names of the tags that it has. Paths are relative to its folder.",
-       .is_required = true});
-  variant.name = "image_tags";
-  variant.summary =
-      "JPEG and PNG files listed in a table, each with any number of tags; otherwise "
-      "like image_files.";
-  variant.target = Target::tags;
-  return variant;
+  return like(types, "image_index", "index",
+              {.name = "image_tags",
+               .summary = "JPEG and PNG files listed in a table, each with any number of tags; "
+                          "otherwise like image_files.",
+               .fields = {index_field(
+                   "A CSV or TSV file with a line per picture: `file,0,1,…`, with a 0 or 1 for "
+                   "each tag, where a first line may name the tags; or `file,cat;dog` or "
+                   "`file,cat|dog`, with the names of the tags that it has. Paths are relative to "
+                   "its folder.")},
+               .target = Target::tags});
+}
+
+Variant synthetic_targets(const std::vector<Variant>& types) {
+  return like(types, "synthetic", "classes",
+              {.name = "synthetic_targets",
+               .summary = "Artificial images of bytes with numbers that can be learned, for "
+                          "tests. Every run sees the same images.",
+               .fields = {count_field("targets", "Numbers of a sample, each from -1 to 1.")},
+               .target = Target::numbers});
+}
+
+Variant synthetic_tags(const std::vector<Variant>& types) {
+  return like(
+      types, "synthetic", "classes",
+      {.name = "synthetic_tags",
+       .summary = "Artificial images of bytes with tags that can be learned, for tests. Every run "
+                  "sees the same images.",
+       .fields = {count_field("tags",
+                              "Number of tags. A sample has each of them or not, at random.")},
+       .target = Target::tags});
 }
 
 Field context_field() {
@@ -136,21 +148,6 @@ Variant synthetic_tokens(const std::vector<Variant>& types) {
           .target = Target::tokens};
 }
 
-Variant synthetic_tags(const std::vector<Variant>& types) {
-  Variant variant = like(types, "synthetic", "classes",
-                         {.key = "tags",
-                          .type = FieldType::integer,
-                          .summary = "Number of tags. A sample has each of them or not, at random.",
-                          .is_required = true,
-                          .range = {.minimum = 1, .maximum = 65'536}});
-  variant.name = "synthetic_tags";
-  variant.summary =
-      "Artificial images of bytes with tags that can be learned, for tests. Every run "
-      "sees the same images.";
-  variant.target = Target::tags;
-  return variant;
-}
-
 std::string masks_have_classes(const YamlNode& map, const Json& values) {
   const Json& names = member(values, "names");
   const Json& numbers = member(values, "values");
@@ -170,16 +167,21 @@ std::string masks_have_classes(const YamlNode& map, const Json& values) {
 }
 
 Variant image_masks(const std::vector<Variant>& types) {
-  Variant variant = like(types, "image_files", "labels",
-                         {.key = "masks",
-                          .type = FieldType::files,
-                          .summary = "The masks, such as masks/*.png: PNG files of 8 bits or "
-                                     "less, grey or with a palette, that have the number of a "
-                                     "class in each pixel. A mask has its picture's name, "
-                                     "without the ending, and its size.",
-                          .is_required = true,
-                          .shape = Shape::single_or_list,
-                          .remedy = "put a PNG file for each picture there"});
+  Variant variant = like(
+      types, "image_files", "labels",
+      {.name = "image_masks",
+       .summary = "JPEG and PNG files with a mask each, for segmentation; otherwise like "
+                  "image_files.",
+       .fields = {{.key = "masks",
+                   .type = FieldType::files,
+                   .summary =
+                       "The masks, such as masks/*.png: PNG files of 8 bits or less, grey or with "
+                       "a palette, that have the number of a class in each pixel. A mask has its "
+                       "picture's name, without the ending, and its size.",
+                   .is_required = true,
+                   .shape = Shape::single_or_list,
+                   .remedy = "put a PNG file for each picture there"}},
+       .target = Target::masks});
   const std::vector<Field> own = {
       {.key = "classes",
        .type = FieldType::integer,
@@ -204,11 +206,7 @@ Variant image_masks(const std::vector<Variant>& types) {
        .range = {.minimum = 0, .maximum = 255}}};
   const auto place = std::ranges::find(variant.fields, std::string_view("masks"), &Field::key);
   variant.fields.insert(place + 1, own.begin(), own.end());
-  variant.name = "image_masks";
-  variant.summary =
-      "JPEG and PNG files with a mask each, for segmentation; otherwise like image_files.";
   variant.rule = masks_have_classes;
-  variant.target = Target::masks;
   return variant;
 }
 

@@ -3,12 +3,12 @@
 
 #include <sqlite3.h>
 
-#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <thread>
 #include <utility>
 
+#include "base/enum_names.hpp"
 #include "base/user_folders.hpp"
 #include "storage/connection.hpp"
 
@@ -17,8 +17,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array kRunStates = {RunState::tuning, RunState::training, RunState::finished,
-                                   RunState::failed, RunState::cancelled};
+constexpr EnumNames<RunState, 5> kRunStates = {{
+    {RunState::tuning, "tuning"},
+    {RunState::training, "training"},
+    {RunState::finished, "finished"},
+    {RunState::failed, "failed"},
+    {RunState::cancelled, "cancelled"},
+}};
 
 // Called by SQLite: `tries` counts from 0 for each lock that is waited for. No exception may leave it.
 int wait_for_lock(void* patience, int tries) {
@@ -52,26 +57,11 @@ Result<void> look_before_writing(const fs::path& file, Missing missing,
 }  // namespace
 
 std::string_view to_string(RunState state) {
-  switch (state) {
-    case RunState::tuning:
-      return "tuning";
-    case RunState::training:
-      return "training";
-    case RunState::finished:
-      return "finished";
-    case RunState::failed:
-      return "failed";
-    case RunState::cancelled:
-      return "cancelled";
-  }
-  std::abort();
+  return enum_name(kRunStates, state);
 }
 
 std::optional<RunState> run_state_from(std::string_view name) {
-  for (const RunState state : kRunStates) {
-    if (to_string(state) == name) return state;
-  }
-  return std::nullopt;
+  return enum_value(kRunStates, name);
 }
 
 History::History(std::unique_ptr<Connection> connection) : connection_(std::move(connection)) {}

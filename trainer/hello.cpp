@@ -32,7 +32,7 @@ Json hello_of(const Devices& devices) {
           {"device_uuids", devices.cuda_uuids},
           {"cuda_reason", devices.cuda_reason},
           {"cupti_reason", cupti_reason(devices)},
-          {"knobs", obeyed_knobs()}};
+          {"knobs", supported_knobs()}};
 }
 
 }  // namespace autotuned::trainer

@@ -51,7 +51,7 @@ double SignTest::all_in_weight() const {
   return weight;
 }
 
-double wealth(std::span<const ObservedPair> pairs, double shift, Side side, const SignTest& test) {
+double e_value(std::span<const ObservedPair> pairs, double shift, Side side, const SignTest& test) {
   const double direction = side == Side::above ? 1.0 : -1.0;
   double all_in = 1.0;
   std::array<double, kStrategies.size()> wealths;
@@ -85,7 +85,7 @@ double confidence_bound(std::span<const ObservedPair> pairs, Side side, const Si
   const double start = (side == Side::above ? *least : *most).log_ratio - direction * kResolution;
   const double end = (side == Side::above ? *most : *least).log_ratio + direction * kResolution;
   const auto is_refuted = [&](double shift) {
-    return wealth(pairs, shift, side, test) >= 1.0 / test.error_ratio;
+    return e_value(pairs, shift, side, test) >= 1.0 / test.error_ratio;
   };
 
   std::array<double, kScanSteps + 1> looks;

@@ -31,10 +31,10 @@ struct SignTest {
 // The test with the fewest pairs that the error allows: 7 at 1 %, 5 at 5 %.
 [[nodiscard]] SignTest fastest_test(double error_ratio);
 
-// The wealth of the e-process after these pairs; it starts at 1. If the true log-ratio is `shift`, the wealth
+// The value of the e-process after these pairs; it starts at 1. If the true log-ratio is `shift`, the value
 // ever reaches 1 / error_ratio with probability at most error_ratio.
-[[nodiscard]] double wealth(std::span<const ObservedPair> pairs, double shift, Side side,
-                            const SignTest& test);
+[[nodiscard]] double e_value(std::span<const ObservedPair> pairs, double shift, Side side,
+                             const SignTest& test);
 
 // One end of the confidence sequence at these pairs, as a log-ratio: the lower end for Side::above, the upper
 // end for Side::below. It is the last shift that is refuted on the way from outside the data to the first

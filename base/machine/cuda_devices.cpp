@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/machine/cuda_devices.hpp"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <type_traits>
+
+#include "base/function_lookup.hpp"
 
 namespace autotuned {
 namespace {
@@ -26,11 +26,6 @@ struct Cuda {
   int (*device_get_uuid)(CudaUuid*, int) = nullptr;
 };
 
-template <class Function>
-void load(void* library, Function& function, const char* name) {
-  function = reinterpret_cast<Function>(::dlsym(library, name));
-}
-
 std::string text_of(const CudaUuid& uuid) {
   std::string text;
   for (std::size_t i = 0; i < uuid.bytes.size(); ++i) {
@@ -44,19 +39,20 @@ std::string text_of(const CudaUuid& uuid) {
 
 int read_cuda_version(void* driver) {
   int (*get_version)(int*) = nullptr;
-  load(driver, get_version, "cuDriverGetVersion");
+  FunctionLookup(driver).find(get_version, "cuDriverGetVersion");
   int version = 0;
   return get_version != nullptr && get_version(&version) == kCudaSuccess ? version : 0;
 }
 
 std::vector<std::string> read_cuda_uuids(void* driver) {
   Cuda cuda;
-  load(driver, cuda.init, "cuInit");
-  load(driver, cuda.device_get_count, "cuDeviceGetCount");
-  load(driver, cuda.device_get, "cuDeviceGet");
+  FunctionLookup functions(driver);
+  functions.find(cuda.init, "cuInit");
+  functions.find(cuda.device_get_count, "cuDeviceGetCount");
+  functions.find(cuda.device_get, "cuDeviceGet");
   // The first form gives the UUID of the whole GPU also for a part of one.
-  load(driver, cuda.device_get_uuid, "cuDeviceGetUuid_v2");
-  if (cuda.device_get_uuid == nullptr) load(driver, cuda.device_get_uuid, "cuDeviceGetUuid");
+  functions.find(cuda.device_get_uuid, "cuDeviceGetUuid_v2");
+  if (cuda.device_get_uuid == nullptr) functions.find(cuda.device_get_uuid, "cuDeviceGetUuid");
   if (cuda.init == nullptr || cuda.device_get_count == nullptr || cuda.device_get == nullptr ||
       cuda.init(0) != kCudaSuccess) {
     return {};

@@ -136,14 +136,6 @@ double read_own_cpu_time(const std::string& root, std::vector<int> own) {
   return seconds;
 }
 
-std::string many_or_one(std::int64_t count, const char* what) {
-  return fmt::format("{} {}{}", format_count(count), what, count == 1 ? "" : "s");
-}
-
-std::string percent(double ratio) {
-  return fmt::format("{:.{}f} %", ratio * 100, ratio < 0.1 ? 1 : 0);
-}
-
 const GpuState* find_gpu(const MachineState& state, const std::string& uuid) {
   const auto found = std::ranges::find(state.gpus, uuid, &GpuState::uuid);
   return found == state.gpus.end() || uuid.empty() ? nullptr : &*found;
@@ -160,7 +152,7 @@ void add_gpu_findings(const GpuState& before, const GpuState& after, double inte
     if (share < kMuchSlowed) return true;
     findings.push_back(
         {"GPU", fmt::format("{} was slowed down by {} for {} of the time; {}", after.name, why,
-                            percent(std::min(share, 1.0)), remedy)});
+                            format_share(std::min(share, 1.0)), remedy)});
     return true;
   };
   const bool tells_heat =
@@ -215,7 +207,7 @@ std::vector<MachineFinding> findings_at(const MachineState& state, const std::st
   std::vector<std::string> governed;
   for (const auto& [governor, cpus] : state.governors) {
     if (governor == "performance") continue;
-    governed.push_back(fmt::format("'{}' ({})", governor, many_or_one(cpus, "CPU")));
+    governed.push_back(fmt::format("'{}' ({})", governor, format_counted(cpus, "CPU")));
   }
   if (!governed.empty()) {
     findings.push_back(
@@ -258,19 +250,19 @@ std::vector<MachineFinding> findings_between(const MachineState& before, const M
     findings.push_back(
         {"load", fmt::format("other programs used {:.1f} of the {} during the measurement, so "
                              "rates are lower and trials take longer or end without a verdict",
-                             others / interval, many_or_one(cpus, "CPU"))});
+                             others / interval, format_counted(cpus, "CPU"))});
   }
   if (stolen > kMuchStolen * all) {
     findings.push_back(
         {"hypervisor", fmt::format("the hypervisor gave {} of the CPU time to other machines; a "
                                    "dedicated machine gives steadier rates",
-                                   percent(stolen / all))});
+                                   format_share(stolen / all))});
   }
   const std::int64_t heat = after.heat_events.value_or(0) - before.heat_events.value_or(0);
   if (before.heat_events && heat > 0) {
     findings.push_back(
         {"heat", fmt::format("the temperature of CPUs slowed them down {}; check their cooling",
-                             many_or_one(heat, "time"))});
+                             format_counted(heat, "time"))});
   }
   const std::int64_t swapped = after.swapped_bytes.value_or(0) - before.swapped_bytes.value_or(0);
   if (before.swapped_bytes && swapped > kMuchSwapped) {

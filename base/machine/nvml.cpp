@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/machine/nvml.hpp"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/function_lookup.hpp"
 #include "base/machine/driver_library.hpp"
 
 namespace autotuned {
@@ -68,26 +68,23 @@ struct Nvml {
 
 // The name of the first function that the library lacks; empty when all are there.
 std::string load_functions(void* library, Nvml& nvml) {
-  std::string missing;
-  const auto load = [&](auto& function, const char* name) {
-    function = reinterpret_cast<std::decay_t<decltype(function)>>(::dlsym(library, name));
-    if (function == nullptr && missing.empty()) missing = name;
-  };
-  load(nvml.init, "nvmlInit_v2");
-  load(nvml.shutdown, "nvmlShutdown");
-  load(nvml.system_get_driver_version, "nvmlSystemGetDriverVersion");
-  load(nvml.device_get_count, "nvmlDeviceGetCount_v2");
-  load(nvml.device_get_handle_by_index, "nvmlDeviceGetHandleByIndex_v2");
-  load(nvml.device_get_uuid, "nvmlDeviceGetUUID");
-  load(nvml.device_get_name, "nvmlDeviceGetName");
-  load(nvml.device_get_memory_info, "nvmlDeviceGetMemoryInfo");
-  load(nvml.device_get_cuda_compute_capability, "nvmlDeviceGetCudaComputeCapability");
-  load(nvml.error_string, "nvmlErrorString");
-  const std::string needed = missing;
-  load(nvml.device_get_clocks_throttle_reasons, "nvmlDeviceGetCurrentClocksThrottleReasons");
-  load(nvml.device_get_processes, "nvmlDeviceGetComputeRunningProcesses_v3");
-  load(nvml.device_get_violation_status, "nvmlDeviceGetViolationStatus");
-  return needed;
+  FunctionLookup functions(library);
+  functions.find(nvml.init, "nvmlInit_v2");
+  functions.find(nvml.shutdown, "nvmlShutdown");
+  functions.find(nvml.system_get_driver_version, "nvmlSystemGetDriverVersion");
+  functions.find(nvml.device_get_count, "nvmlDeviceGetCount_v2");
+  functions.find(nvml.device_get_handle_by_index, "nvmlDeviceGetHandleByIndex_v2");
+  functions.find(nvml.device_get_uuid, "nvmlDeviceGetUUID");
+  functions.find(nvml.device_get_name, "nvmlDeviceGetName");
+  functions.find(nvml.device_get_memory_info, "nvmlDeviceGetMemoryInfo");
+  functions.find(nvml.device_get_cuda_compute_capability, "nvmlDeviceGetCudaComputeCapability");
+  functions.find(nvml.error_string, "nvmlErrorString");
+  std::string missing = functions.first_missing();
+  functions.find(nvml.device_get_clocks_throttle_reasons,
+                 "nvmlDeviceGetCurrentClocksThrottleReasons");
+  functions.find(nvml.device_get_processes, "nvmlDeviceGetComputeRunningProcesses_v3");
+  functions.find(nvml.device_get_violation_status, "nvmlDeviceGetViolationStatus");
+  return missing;
 }
 
 std::string failure(const Nvml& nvml, const char* call, int code) {

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/process/trainer_end.hpp"
 
-#include <array>
-#include <utility>
-
+#include "base/enum_names.hpp"
 #include "base/process/process.hpp"
 #include "base/text.hpp"
 
 namespace autotuned {
 namespace {
 
-constexpr std::array<std::pair<TrainerOutcome, std::string_view>, 7> kNames = {{
+constexpr EnumNames<TrainerOutcome, 7> kNames = {{
     {TrainerOutcome::out_of_device_memory, "out_of_device_memory"},
     {TrainerOutcome::out_of_host_memory, "out_of_host_memory"},
     {TrainerOutcome::crashed, "crashed"},
@@ -29,17 +27,11 @@ std::optional<int> number_of(const Json& object, const char* field) {
 }  // namespace
 
 std::string_view to_string(TrainerOutcome outcome) {
-  for (const auto& [known, name] : kNames) {
-    if (known == outcome) return name;
-  }
-  return "lost";
+  return enum_name(kNames, outcome);
 }
 
 std::optional<TrainerOutcome> trainer_outcome_from(std::string_view name) {
-  for (const auto& [outcome, known] : kNames) {
-    if (known == name) return outcome;
-  }
-  return std::nullopt;
+  return enum_value(kNames, name);
 }
 
 Json TrainerEnd::evidence() const {

@@ -291,7 +291,7 @@ int doctor(const std::filesystem::path& history_file, bool as_json) {
     std::cout << to_line({{"machine", machine.to_json()}, {"findings", list}}) << "\n";
   } else {
     const auto here = current_folder();
-    const auto steps = next_steps(here ? look_around(*here, recipe_look(machine)) : Surroundings{},
+    const auto steps = next_steps(here ? look_around(*here, recipe_look(machine)) : FolderState{},
                                   known_runs(history).last);
     std::cout << page_of(findings) << "\n" << next_steps_text(steps);
   }

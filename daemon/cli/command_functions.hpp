@@ -47,7 +47,8 @@ struct RunOptions {
   ScreenOptions screen;
 };
 int run(const RunOptions& options);
-// The same where there is a command. The exit code is that of the script, by whose signal this program may end, too.
+// Tunes the script that a command line starts. Returns the script's exit code. If a signal ended the script, the same
+// signal ends this program.
 int run_script(const RunOptions& options);
 
 struct ServeOptions {

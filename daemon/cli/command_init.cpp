@@ -147,12 +147,12 @@ int welcome() {
   const Places places = find_places();
   const Machine machine = detect_machine();
   const auto here = current_folder();
-  const Surroundings around = here ? look_around(*here, recipe_look(machine)) : Surroundings{};
+  const FolderState around = here ? look_around(*here, recipe_look(machine)) : FolderState{};
   const KnownRuns known = known_runs({});
   std::cout << "machine  "
             << printable(fmt::format("{}; {}; {} plugins", machine_text(machine),
                                      trainer_text(places), plugin_names_here({}).size()))
-            << "\nhere     " << surroundings_text(around) << "\nhistory  " << printable(known.text)
+            << "\nhere     " << folder_state_text(around) << "\nhistory  " << printable(known.text)
             << "\n\n";
   std::vector<NextStep> steps = next_steps(around, known.last);
   if (!known.last) steps.push_back({"autotuned doctor", "says what works on this machine"});

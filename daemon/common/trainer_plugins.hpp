@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Extensions and workloads as a session and the commands see them: by what their files say. Their code runs
-// in the trainer alone.
+// Extensions and workloads as their files describe them, for sessions and commands. Only the trainer runs their code.
 #pragma once
 
 #include <filesystem>
@@ -15,7 +14,8 @@
 
 namespace autotuned::daemon {
 
-// Those of the folders of --plugin-dir (`extra`), the environment and the program, save `without`.
+// The trainer plugins in the folders of --plugin-dir (`extra`), of the environment and of the program. Plugins named in
+// `without` are left out.
 [[nodiscard]] std::vector<plugins::FoundPlugin> trainer_plugins_here(
     const std::vector<std::filesystem::path>& extra, const std::vector<std::string>& without = {});
 
@@ -33,7 +33,7 @@ namespace autotuned::daemon {
 [[nodiscard]] Result<Json> libraries_for(const recipes::Recipe& recipe,
                                          const std::vector<plugins::FoundPlugin>& trainer_plugins);
 
-// What of libraries_for() is wrong with a recipe, with its line.
+// The errors of libraries_for() for a recipe, each with the recipe's line.
 [[nodiscard]] std::vector<recipes::Diagnostic> workload_problems(
     const recipes::Recipe& recipe, const std::vector<plugins::FoundPlugin>& trainer_plugins);
 

@@ -29,6 +29,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::size_t kColumnsNamed = 4;
+
 struct Place {
   fs::path folder;
   fs::path from;      // the folder of the recipe
@@ -38,11 +40,6 @@ struct Place {
 
 bool has(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
-}
-
-// "1 picture", "1,200 pictures".
-std::string counted(std::int64_t count, const std::string& what) {
-  return format_count(count) + " " + what + (count == 1 ? "" : "s");
 }
 
 bool is_picture(std::string_view name) {
@@ -133,15 +130,16 @@ int median_side(const Pictures& pictures) {
 
 void note_left_out(const Pictures& pictures, DataFolder& found) {
   if (pictures.others > 0) {
-    found.notes.push_back("left out: " + counted(pictures.others, "picture") +
+    found.notes.push_back("left out: " + format_counted(pictures.others, "picture") +
                           " in other forms than JPEG and PNG");
   }
   if (!pictures.hidden.empty()) {
-    found.notes.push_back("left out: " + counted(std::ssize(pictures.hidden), "hidden name") +
-                          ", such as " + pictures.hidden.front());
+    found.notes.push_back(
+        "left out: " + format_counted(std::ssize(pictures.hidden), "hidden name") + ", such as " +
+        pictures.hidden.front());
   }
   if (!pictures.special.empty()) {
-    found.notes.push_back("left out: " + counted(std::ssize(pictures.special), "name") +
+    found.notes.push_back("left out: " + format_counted(std::ssize(pictures.special), "name") +
                           " of no file, such as " + pictures.special.front() +
                           ": a link that leads nowhere, or a pipe");
   }
@@ -190,7 +188,8 @@ std::optional<DataFolder> class_folders(Place& place, const FolderListing& listi
   DataFolder found{.samples = Samples::pictures};
   found.count = pictures.count;
   found.classes = std::ssize(pictures.classes);
-  found.found = counted(found.count, "picture") + " in " + format_count(found.classes) + " classes";
+  found.found =
+      format_counted(found.count, "picture") + " in " + format_count(found.classes) + " classes";
   found.shorter_side = median_side(pictures);
   found.data = "type: image_files, " + files_of(place, folder, pictures);
   note_left_out(pictures, found);
@@ -216,7 +215,7 @@ std::optional<DataFolder> plain_pictures(Place& place, const FolderListing& list
   DataFolder found{.samples = Samples::pictures};
   found.has_labels = false;
   found.count = pictures.count;
-  found.found = counted(found.count, "picture") + " without classes";
+  found.found = format_counted(found.count, "picture") + " without classes";
   found.shorter_side = median_side(pictures);
   found.data = "type: image_files, " + files_of(place, folder, pictures) + ", labels: random";
   note_left_out(pictures, found);
@@ -226,16 +225,6 @@ std::optional<DataFolder> plain_pictures(Place& place, const FolderListing& list
   return found;
 }
 
-// "train", "a, b, c and 4 more": names for people.
-std::string listed(const std::vector<std::string>& names) {
-  constexpr std::size_t kMost = 4;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(names.size(), kMost); ++i)
-    text += (i == 0 ? "" : ", ") + names[i];
-  if (names.size() > kMost) text += " and " + std::to_string(names.size() - kMost) + " more";
-  return text;
-}
-
 struct NamedTable {
   std::string name;
   TablePeek peek;
@@ -243,11 +232,11 @@ struct NamedTable {
 
 std::string described(const NamedTable& table) {
   const TablePeek& peek = table.peek;
-  std::string text = (peek.is_whole ? "" : "more than ") + counted(peek.pictures, "picture");
+  std::string text = (peek.is_whole ? "" : "more than ") + format_counted(peek.pictures, "picture");
   if (peek.kind != TargetKind::classes) {
     const char* const what = peek.kind == TargetKind::numbers ? "number" : "tag";
-    text += " with " + counted(peek.outputs, what);
-    if (!peek.columns.empty()) text += " (" + listed(peek.columns) + ")";
+    text += " with " + format_counted(peek.outputs, what);
+    if (!peek.columns.empty()) text += " (" + format_names(peek.columns, kColumnsNamed) + ")";
   }
   return text + " in the table " + table.name;
 }
@@ -405,7 +394,7 @@ std::optional<DataFolder> arrays(const Place& place, const FolderListing& listin
     } else if (!found) {
       found = DataFolder{.samples = Samples::arrays};
       found->count = form->shape[0];
-      found->found = counted(found->count, "image") + " in " + name;
+      found->found = format_counted(found->count, "image") + " in " + name;
       found->data = text;
       found->are_bytes = is_byte;
       found->classes = classes_in_array(place.folder / *labels, 10 * place.most).value_or(10);
@@ -438,7 +427,7 @@ std::optional<DataFolder> shards(const Place& place, const FolderListing& listin
            yaml_text((base == "." ? std::string() : base + "/") + as_pattern(common) + "*.tar");
   };
   DataFolder found{.samples = Samples::pictures};
-  found.found = counted(std::ssize(training), "tar shard");
+  found.found = format_counted(std::ssize(training), "tar shard");
   found.classes =
       classes_in_shard(place.folder / training.front(), 1000 * place.most).value_or(1000);
   // The pattern of the training would take the tests, too, where they have no beginning in common.

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "base/printable.hpp"
+#include "base/text.hpp"
 #include "daemon/guide/data_folder.hpp"
 #include "daemon/guide/folder_listing.hpp"
 #include "daemon/report/history_reading.hpp"
@@ -68,19 +69,14 @@ bool is_stopped(const storage::RunRow& run) {
 }
 
 std::string shortened(const std::vector<std::string>& names) {
-  constexpr std::size_t kShown = 3;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(names.size(), kShown); ++i)
-    text += (i > 0 ? ", " : "") + printable(names[i]);
-  if (names.size() > kShown) text += fmt::format(" and {} more", names.size() - kShown);
-  return text;
+  return printable(format_names(names, 3));
 }
 
 }  // namespace
 
-Surroundings look_around(const std::filesystem::path& folder, const RecipeLook& is_sound) {
+FolderState look_around(const std::filesystem::path& folder, const RecipeLook& is_sound) {
   constexpr std::int64_t kMostNames = 5'000;
-  Surroundings here;
+  FolderState here;
   std::int64_t room = kMostNames;
   std::size_t opened = 0;
   for (const std::string& name : list_folder(folder, room).files) {
@@ -114,7 +110,7 @@ KnownRuns known_runs(const std::filesystem::path& file) {
   return {printable(text), last};
 }
 
-std::vector<NextStep> next_steps(const Surroundings& here,
+std::vector<NextStep> next_steps(const FolderState& here,
                                  const std::optional<storage::RunRow>& last) {
   std::vector<NextStep> steps;
   const bool goes_on = last && is_stopped(*last) && !is_script(last->recipe);
@@ -167,7 +163,7 @@ std::string next_steps_text(const std::vector<NextStep>& steps) {
   return text;
 }
 
-std::string surroundings_text(const Surroundings& here) {
+std::string folder_state_text(const FolderState& here) {
   std::string text;
   const auto add = [&text](const std::string& part) {
     if (!part.empty()) text += (text.empty() ? "" : "; ") + part;

@@ -12,7 +12,8 @@
 
 namespace autotuned::daemon {
 
-struct Surroundings {
+// What a folder holds that can be run or trained on.
+struct FolderState {
   std::vector<std::string> recipes;  // files in the folder that can be run as far as a look tells
   std::vector<std::string> faulty_recipes;  // others, in which `autotuned check` finds mistakes
   std::vector<std::string> scripts;         // in Python, that train with PyTorch
@@ -24,8 +25,8 @@ using RecipeLook = std::function<bool(const std::filesystem::path& recipe)>;
 
 // A folder that cannot be read holds nothing. Some thousand names are looked at, so that the answer comes at once. Without
 // `is_sound` every recipe is. A script is one whose code imports torch and calls `.backward(` or `.fit(`.
-[[nodiscard]] Surroundings look_around(const std::filesystem::path& folder,
-                                       const RecipeLook& is_sound = {});
+[[nodiscard]] FolderState look_around(const std::filesystem::path& folder,
+                                      const RecipeLook& is_sound = {});
 
 struct KnownRuns {
   std::string
@@ -42,13 +43,13 @@ struct NextStep {
 };
 
 // Two to four. `last` is the newest run of the history; nothing where there is none.
-[[nodiscard]] std::vector<NextStep> next_steps(const Surroundings& here,
+[[nodiscard]] std::vector<NextStep> next_steps(const FolderState& here,
                                                const std::optional<storage::RunRow>& last);
 
 // As lines under one another; the first begins with "next" in nine columns.
 [[nodiscard]] std::string next_steps_text(const std::vector<NextStep>& steps);
 
 // "recipe.yaml, train.py, 400 pictures in 10 classes"; "nothing to train on".
-[[nodiscard]] std::string surroundings_text(const Surroundings& here);
+[[nodiscard]] std::string folder_state_text(const FolderState& here);
 
 }  // namespace autotuned::daemon

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/machine/machine.hpp"
+#include "base/text.hpp"
 #include "recipes/knobs.hpp"
 
 namespace autotuned::daemon {
@@ -23,17 +24,14 @@ Json PluginRecord::to_json() const {
 }
 
 std::string PluginRecord::text() const {
-  const auto counted = [](std::int64_t count, const char* what) {
-    return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-  };
   std::vector<std::string> parts;
   if (asked > 0) {
     parts.push_back(fmt::format("asked {}, proposed {}, accepted {}", asked, proposed, accepted));
   } else if (used > 0) {
-    parts.push_back("used in " + counted(used, "run"));
+    parts.push_back("used in " + format_counted(used, "run"));
   }
   if (failed > 0) parts.push_back(fmt::format("failed {}", failed));
-  if (failed_trials > 0) parts.push_back(counted(failed_trials, "trial") + " failed");
+  if (failed_trials > 0) parts.push_back(format_counted(failed_trials, "trial") + " failed");
   return parts.empty() ? "-" : fmt::format("{}", fmt::join(parts, ", "));
 }
 

@@ -98,13 +98,12 @@ std::vector<std::string> difference_facts(const std::vector<Profile>& before,
       "a step took {} in {} and takes {} in {}: {}", span_text(difference.before_step_ns),
       files_of(before), span_text(difference.after_step_ns), files_of(after), more_text(share))};
   if (!before.front().summary.breakdown.has_steps || !after.front().summary.breakdown.has_steps) {
-    facts.emplace_back(
-        "not both have marked steps: a recording without them counts as one step, however long");
+    facts.emplace_back("one recording has no step marks and is counted as a single step");
   }
   if (has_class_names(before) || has_class_names(after)) {
     facts.emplace_back(
-        "modules stand by the path of who calls whom, as class and number: PyTorch's traces do not "
-        "hold the names of attributes");
+        "modules are named by their call path, as class and number: PyTorch's traces do not hold "
+        "the names of attributes");
   }
   facts.emplace_back(
       "two recordings, each with a profiler in it: autotuned run measures which is faster");

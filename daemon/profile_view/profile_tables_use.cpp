@@ -205,9 +205,8 @@ std::vector<std::string> input_facts(const Profile& profile) {
                   100 * input.waiting_ratio)};
   if (input.period > 0) {
     lines.push_back(
-        fmt::format("a long wait every {} batches: as a rule that is the number of workers, each "
-                    "of which is too "
-                    "slow",
+        fmt::format("a long wait every {} batches: usually the number of workers: each worker is "
+                    "too slow",
                     input.period));
   }
   return lines;

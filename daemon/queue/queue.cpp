@@ -2,9 +2,10 @@
 #include "daemon/queue/queue.hpp"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <utility>
+
+#include "base/enum_names.hpp"
 
 namespace autotuned::daemon {
 
@@ -13,7 +14,7 @@ namespace {
 // Of a path or message that a client is told.
 constexpr std::size_t kToldTextBytes = 512;
 
-constexpr std::array<std::pair<JobState, std::string_view>, 5> kStates = {{
+constexpr EnumNames<JobState, 5> kStates = {{
     {JobState::queued, "queued"},
     {JobState::running, "running"},
     {JobState::finished, "finished"},
@@ -36,17 +37,11 @@ Json told(const QueuedRun& job) {
 }  // namespace
 
 std::string_view to_string(JobState state) {
-  for (const auto& [known, name] : kStates) {
-    if (known == state) return name;
-  }
-  return "?";
+  return enum_name(kStates, state);
 }
 
 std::optional<JobState> job_state_from(std::string_view name) {
-  for (const auto& [state, known] : kStates) {
-    if (known == name) return state;
-  }
-  return std::nullopt;
+  return enum_value(kStates, name);
 }
 
 Json QueuedRun::to_json() const {

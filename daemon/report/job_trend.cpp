@@ -170,8 +170,8 @@ std::string gains_text(const std::vector<PluginGain>& gains) {
     others.erase(winner);
   std::string text = rows.size() == 1 ? std::string("no plugin has won a trial yet\n")
                                       : table_text(std::move(rows)) +
-                                            "gain: the median of the trials that were won, each "
-                                            "beside what was known until then\n";
+                                            "gain: median ratio of the accepted trials, each "
+                                            "against its reference\n";
   if (!others.empty()) {
     text += printable(fmt::format("tried and never won: {}", fmt::join(others, ", "))) + "\n";
   }

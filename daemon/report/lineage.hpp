@@ -11,18 +11,19 @@
 
 namespace autotuned::daemon {
 
-// The id of the run with whose training this one goes on; empty: it began its own.
+// The id of the run whose training this run continues; empty: it began its own.
 [[nodiscard]] std::string extended_run(const storage::RunRow& run);
 
-// The runs before this one, the first of them first. It begins behind a run that the history no longer has.
+// The runs that this one continues, oldest first. A run that the history no longer has ends the search.
 [[nodiscard]] Result<std::vector<storage::RunRow>> runs_before(const storage::History& history,
                                                                const storage::RunRow& run);
 
-// The ids of these, of which `before` is what runs_before() found, and of the run behind which they begin.
+// The ids of `before`, the answer of runs_before(). Where that begins with a sequel whose predecessor the history no
+// longer has, the id of the predecessor stands first.
 [[nodiscard]] std::vector<std::string> ids_before(const std::vector<storage::RunRow>& before,
                                                   const storage::RunRow& run);
 
-// runs_before() with this run and those that go on with it: of several the newest that has not failed.
+// runs_before(), this run and the runs that continue it. Where several continue a run: the newest that has not failed.
 [[nodiscard]] Result<std::vector<storage::RunRow>> lineage_of(const storage::History& history,
                                                               const storage::RunRow& run);
 

@@ -102,7 +102,7 @@ std::string outcome_text(const storage::RunRow& run, const std::vector<TrialReco
   if (run.best.empty()) return {};
   const std::string extended = extended_run(run);
   const std::string lineage =
-      extended.empty() ? "" : "extends  run " + extended + ", of which the configuration is\n";
+      extended.empty() ? "" : "extends  run " + extended + " and uses its configuration\n";
   if (is_unsearched(run)) {
     const std::string tuning =
         extended.empty()

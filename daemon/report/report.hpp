@@ -21,11 +21,12 @@ namespace autotuned::daemon {
 // A run without its trials: an element of `history --json`.
 [[nodiscard]] Json run_summary_json(const storage::RunRow& run);
 
-// What the best configuration of a run costs once in a training, beside the rates that are told of it: as the trial saw
-// it that decided. 0: nothing, or not known.
+// The one-time cost of a run's best configuration, which its rates do not contain, as the deciding trial measured it.
+// 0: none, or not known.
 [[nodiscard]] std::int64_t one_time_ns(const std::vector<TrialRecord>& trials);
 
-// Of these profiles (History::profiles()), the last of this configuration with what a trace told, else the last; null when there is none.
+// The last of these profiles (History::profiles()) of this configuration, preferably one with results of a trace; null if
+// there is none.
 [[nodiscard]] const Json* profile_of(const std::vector<Json>& profiles,
                                      const Configuration& configuration);
 

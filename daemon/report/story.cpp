@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "base/enum_names.hpp"
 #include "daemon/report/report.hpp"
 #include "daemon/report/script_report.hpp"
 #include "profiler/operators.hpp"
@@ -23,6 +24,19 @@ constexpr std::array<std::pair<const char*, const char*>, 8> kShares = {{
     {"step.backward_ratio", "backward pass"},
     {"step.optimizer_ratio", "optimizer"},
     {"step.other_ratio", "other things"},
+}};
+
+constexpr EnumNames<Outcome, 10> kOutcomes = {{
+    {Outcome::kept, "kept"},
+    {Outcome::dropped, "dropped"},
+    {Outcome::held, "held"},
+    {Outcome::did_not_hold, "did_not_hold"},
+    {Outcome::slower, "slower"},
+    {Outcome::no_gain, "no_gain"},
+    {Outcome::wrong_result, "wrong_result"},
+    {Outcome::rejected, "rejected"},
+    {Outcome::failed, "failed"},
+    {Outcome::interrupted, "interrupted"},
 }};
 
 bool is_decided(const TrialRecord& trial) {
@@ -169,29 +183,7 @@ Result<RunRecord> read_run(const storage::History& history, const storage::RunRo
 }
 
 std::string_view to_string(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::kept:
-      return "kept";
-    case Outcome::dropped:
-      return "dropped";
-    case Outcome::held:
-      return "held";
-    case Outcome::did_not_hold:
-      return "did_not_hold";
-    case Outcome::slower:
-      return "slower";
-    case Outcome::no_gain:
-      return "no_gain";
-    case Outcome::wrong_result:
-      return "wrong_result";
-    case Outcome::rejected:
-      return "rejected";
-    case Outcome::failed:
-      return "failed";
-    case Outcome::interrupted:
-      return "interrupted";
-  }
-  return "";
+  return enum_name(kOutcomes, outcome);
 }
 
 std::map<int, Outcome> outcomes_of(const RunRecord& record) {

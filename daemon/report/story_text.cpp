@@ -27,10 +27,6 @@ constexpr double kAsConfirmed = 0.98;  // of the rate in the confirmation
 constexpr std::size_t kOperatorsNamed = 3;
 constexpr double kWorthHaving = 0.02;  // gain
 
-std::string percent(double ratio) {
-  return fmt::format("{:.{}f} %", ratio * 100, ratio < 0.1 ? 1 : 0);
-}
-
 std::string type_of(const Json& typed) {
   return get_string(typed, "type").value_or("?");
 }
@@ -50,8 +46,8 @@ std::string opening(const RunRecord& record) {
   std::string text = fmt::format("Run {} of {}, started {}: {}.\n", run.id.text, run.recipe_name,
                                  time_text(run.started_unix_ns), state_text(run));
   if (const std::string extended = extended_run(run); !extended.empty()) {
-    text += "It goes on with the training of run " + extended +
-            ", from which its configuration and all rates but that of its own training are.\n";
+    text += "It continues the training of run " + extended +
+            ". Configuration and rates come from that run, except the rate of this training.\n";
   }
   if (!run.error.empty()) text += "It ended with an error: " + run.error + ".\n";
   if (const std::string note = stand_in_note(run.recipe); !note.empty()) {
@@ -96,16 +92,17 @@ std::string step(const Json& profile) {
   const double waited = get_number(metrics, "step.data_wait_ratio").value_or(0.0);
   std::string text = fmt::format(
       "A step took {} and waited {} of the time for data",
-      format_duration(nanoseconds(static_cast<std::int64_t>(*duration_ns))), percent(waited));
+      format_duration(nanoseconds(static_cast<std::int64_t>(*duration_ns))), format_share(waited));
   std::vector<std::string> named;
   for (const Share& share : shares) {
     if (share.ratio < kWorthNaming || share.metric == "step.data_wait_ratio") continue;
-    named.push_back(percent(share.ratio) + " " + share.text);
+    named.push_back(format_share(share.ratio) + " " + share.text);
   }
   text += named.empty() ? ".\n" : "; the rest: " + listed(named) + ".\n";
   std::vector<std::string> operators;
   for (const Share& share : operators_of(profile, kOperatorsNamed)) {
-    if (share.ratio >= kWorthNaming) operators.push_back(share.text + " " + percent(share.ratio));
+    if (share.ratio >= kWorthNaming)
+      operators.push_back(share.text + " " + format_share(share.ratio));
   }
   if (!operators.empty()) text += "Most of the step by operator: " + listed(operators) + ".\n";
   if (const std::string slow = slow_rank_text(metrics); !slow.empty()) text += slow + "\n";
@@ -327,7 +324,7 @@ std::string lower_rungs(const Json& ladder) {
     if (words.empty() || name == "device_batch") continue;
     rungs.push_back(fmt::format(
         "{} {} ({} reached)", rate_text(get_number(rung, "samples_per_second").value_or(0.0)),
-        words, percent(std::min(1.0, get_number(rung, "reached_ratio").value_or(0.0)))));
+        words, format_share(std::min(1.0, get_number(rung, "reached_ratio").value_or(0.0)))));
   }
   return rungs.empty() ? std::string() : "It would train at least " + listed(rungs) + ".\n";
 }
@@ -349,8 +346,8 @@ std::string left(const storage::RunRow& run) {
                                  rate_text(run.ceiling_samples_per_second));
   text += *reached >= kAtCeiling
               ? fmt::format("; it reaches {} of that, so nothing more was shown to be gained there",
-                            percent(std::min(1.0, *reached)))
-              : fmt::format("; it reaches {} of that", percent(*reached));
+                            format_share(std::min(1.0, *reached)))
+              : fmt::format("; it reaches {} of that", format_share(*reached));
   return text + ". What bounds it then is " + run.ceiling_bound_by + ".\n" +
          lower_rungs(run.ceiling_ladder);
 }

@@ -106,10 +106,10 @@ void take(RunProgress& progress, const Json& event, std::chrono::nanoseconds now
 // "loader.workers 0 → 2" of a trial as an event tells it.
 [[nodiscard]] std::string change_of(const Json& trial);
 [[nodiscard]] Estimate estimate_of(const Json& trial);
-// "amp: precision.autocast off → bf16"; of a trial that nobody proposed its kind instead of a plugin.
+// "amp: precision.autocast off → bf16". A trial that no plugin proposed has its kind in the place of the plugin.
 [[nodiscard]] std::string title_of(const Json& trial);
 
-// Fields of events: those of others, so that none may be missing. "" and 0 stand for that.
+// Fields of events. Events come from other versions of the program too, so a field may be missing: then "" or 0.
 [[nodiscard]] std::string text_in(const Json& object, const char* field);
 [[nodiscard]] double number_in(const Json& object, const char* field);
 [[nodiscard]] std::int64_t integer_in(const Json& object, const char* field);

@@ -16,12 +16,12 @@ using std::chrono::nanoseconds;
 // Steps of scripts carry more of Python's own pauses than those of a trainer.
 constexpr nanoseconds kLeastBlock = std::chrono::milliseconds(250);
 constexpr std::int64_t kLeastSteps = 2;
-// Without a clean step for so long, the script does something else.
+// The longest wait for a clean step. After it, the script is taken to do something else than training.
 constexpr nanoseconds kMostWait = std::chrono::minutes(2);
 constexpr std::int64_t kProfileSteps = 20;
 constexpr std::int64_t kProfileWarmupSteps = 3;
 constexpr nanoseconds kProfileLimit = std::chrono::seconds(10);
-// A request that the script interrupts by making its optimizer anew is made once more, so often.
+// How often a request is repeated that the script interrupts by recreating its optimizer.
 constexpr int kMostRenewals = 5;
 // A check makes a step once as the reference, once as the candidate, and once more where it is compared rounded.
 constexpr std::int64_t kMostTimesChecked = 3;
@@ -123,7 +123,7 @@ Result<Json> ScriptJob::ask_for_steps(const Configuration& configuration, const 
     if (auto counted = count_steps(configuration); !counted) return forward_error(counted);
     if (answer || answer.error().kind != ErrorKind::busy) return answer;
   }
-  return fail(ErrorKind::cancelled, "the script makes its optimizer anew again and again");
+  return fail(ErrorKind::cancelled, "the script keeps recreating its optimizer");
 }
 
 Result<Block> ScriptJob::run_block(const Configuration& configuration,

@@ -2,20 +2,10 @@
 #include "daemon/scripts/script_knobs.hpp"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 namespace autotuned::daemon {
 namespace {
-
-std::optional<recipes::KnobType> type_from(const std::string& name) {
-  for (const recipes::KnobType type :
-       {recipes::KnobType::boolean, recipes::KnobType::integer, recipes::KnobType::choice,
-        recipes::KnobType::text, recipes::KnobType::list}) {
-    if (name == recipes::to_string(type)) return type;
-  }
-  return std::nullopt;
-}
 
 tl::unexpected<Error> wrong(const std::string& name, const std::string& what) {
   return fail(ErrorKind::invalid, "the script's knob '" + name + "' " + what);
@@ -27,7 +17,7 @@ Result<recipes::Knob> knob_from(const Json& told) {
   const auto text = [&](const char* field) { return get_string(told, field).value_or(""); };
   knob.name = text("name");
   if (knob.name.empty()) return fail(ErrorKind::invalid, "a knob of the script has no name");
-  const auto type = type_from(text("type"));
+  const auto type = recipes::knob_type_from(text("type"));
   const auto risk = recipes::risk_class_from(text("risk"));
   if (!type) return wrong(knob.name, "has no type that is known");
   if (!risk) return wrong(knob.name, "has no risk class that is known");

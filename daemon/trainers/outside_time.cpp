@@ -68,12 +68,10 @@ std::optional<std::string> OutsideTime::add(const Configuration& configuration, 
     return std::nullopt;
   }
   return fmt::format(
-      "the gain lies outside of what was timed: the trainer reports that its {} blocks together "
-      "are "
-      "{:.1f} % faster than those of the other configuration, but by the session's own clock, "
-      "until "
-      "the trainer was at rest again, they are {:.1f} % {}: work is put off past its blocks, or "
-      "done between them, or the trainer has a clock that is wrong",
+      "the session's clock does not confirm the gain: the trainer reports that its {} blocks "
+      "together are {:.1f} % faster than those of the other configuration, but by the session's "
+      "clock, which runs until the trainer is at rest again, they are {:.1f} % {}: the trainer "
+      "does work after or between its blocks, or its clock is wrong",
       arm.blocks.size(), 100.0 * std::expm1(reported), 100.0 * std::abs(std::expm1(shown)),
       shown < 0.0 ? "slower" : "faster");
 }

@@ -275,7 +275,7 @@ Result<Json> TrainerClient::wait_for_answer(std::int64_t id, const std::string& 
     }
     Error told = trainer_error_from(error);
     if (told.kind == ErrorKind::cancelled) {
-      return end(ErrorKind::internal, "the trainer cancelled '" + name + "' by itself");
+      return end(ErrorKind::internal, "the trainer cancelled '" + name + "' without a request");
     }
     if (told.kind == ErrorKind::internal) end(ErrorKind::internal, "");
     if (told.kind == ErrorKind::out_of_memory) tell_end(told.kind, /*has_told=*/true, std::nullopt);
@@ -352,9 +352,8 @@ tl::unexpected<Error> TrainerClient::end(ErrorKind kind, const std::string& what
   process_.terminate(std::chrono::milliseconds(500));
   if (exit && exit->signal == SIGKILL && kind == ErrorKind::crashed) {
     if (oom_kills > 0) kind = ErrorKind::out_of_memory;
-    text += oom_kills > 0 ? ", since there was no memory left"
-                          : ", sent by somebody else: the kernel has counted no process that it "
-                            "killed for want of memory";
+    text += oom_kills > 0 ? ", sent by the kernel's out-of-memory killer"
+                          : ", not sent by the kernel's out-of-memory killer";
   }
   tell_end(kind, /*has_told=*/false, exit);
   output_.finish();

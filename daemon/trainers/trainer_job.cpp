@@ -132,7 +132,7 @@ Result<TrainerJob::Loaded> TrainerJob::load_trainer(const Configuration& configu
                                 {{"recipe", spec_.recipe.to_json()},
                                  {"configuration", configuration.to_json()},
                                  {"plugins", spec_.plugins}},
-                                limit, [this](const Json& told) { take_trouble(told); });
+                                limit, [this](const Json& told) { report_warning(told); });
   if (!loaded) return tl::unexpected(loaded.error());
   return Loaded{std::move(*client), std::move(mark), *std::move(loaded)};
 }
@@ -198,7 +198,7 @@ Result<Json> TrainerJob::ask(Trainer& trainer, const std::string& name, Json fie
   // Nothing of trials runs any more beside what has trained.
   trainer.client.limit_memory(has_trained_ ? 0 : memory_left_for(trainer.client));
   auto answer = trainer.client.request(name, std::move(fields), limit,
-                                       [this](const Json& told) { take_trouble(told); });
+                                       [this](const Json& told) { report_warning(told); });
   // Ranks have left one another after most errors, and nothing is loaded then.
   const bool is_of_ranks = !answer && spec_.recipe.train.ranks > 1;
   // Of the others it tells itself which one has ended.
@@ -222,7 +222,7 @@ void TrainerJob::take_end(TrainerEnd end) const {
   spec_.on_trainer_end(std::move(end));
 }
 
-void TrainerJob::take_trouble(const Json& progress) {
+void TrainerJob::report_warning(const Json& progress) {
   if (const auto warning = get_string(progress, "warning"); warning && spec_.on_warning) {
     if (warnings_.insert(*warning).second) spec_.on_warning(*warning);
   }
@@ -253,7 +253,7 @@ Result<Json> TrainerJob::train(const Configuration& configuration,
   auto trainer = start_trainer(configuration);
   if (!trainer) return tl::unexpected(trainer.error());
   constexpr nanoseconds kProgressEvery = std::chrono::milliseconds(500);
-  // What takes the training further starts the limit anew; an evaluation of the whole test set tells only its end.
+  // A report of an advance restarts the limit; an evaluation of the whole test set reports only its end.
   constexpr nanoseconds kSilenceLimit = std::chrono::minutes(10);
   TrainingAdvance advance;
   // The user's own job, which the kernel may judge.
@@ -271,10 +271,10 @@ Result<Json> TrainerJob::train(const Configuration& configuration,
         if (member(told, "damaged").is_null() && member(told, "warning").is_null()) {
           on_progress(told);
         } else {
-          take_trouble(told);
+          report_warning(told);
         }
       },
-      [&advance](const Json& told) { return advance.takes_further(told); });
+      [&advance](const Json& told) { return advance.update(told); });
   if (!trained) return trained;
   (*trainer)->configuration = configuration;
   has_trained_ = true;

@@ -39,21 +39,21 @@ struct TrainerJobSpec {
   std::filesystem::path folder;  // for logs and exchanged checkpoints; must exist
   std::chrono::nanoseconds block_limit = std::chrono::seconds(60);  // beyond the block's own length
   std::vector<int> device_locks;                                    // inherited by every trainer
-  // Held around each block, check, profile and trace, and what goes before them: devices share the CPUs. Empty: none.
+  // The lock held during each block, check, profile and trace and its preparation: devices share the CPUs. Empty: none.
   std::filesystem::path measurement_lock;
   std::chrono::nanoseconds measurement_lock_limit = std::chrono::minutes(10);
   std::int64_t memory_limit_bytes = 0;  // of the host, for all trainers of trials; 0: any
-  // Told of every file of samples that others stand in for (on_error: skip), once, whatever trainer met it
-  // first: `file`, `what` and how many `files` there are by now. May be empty.
+  // Receives each damaged file whose samples are replaced (on_error: skip), once for all trainers: `file`, `what`,
+  // and `files`, the number of such files so far. May be empty.
   std::function<void(const Json&)> on_damage;
-  // Told how a trainer ended before its time, while what was asked of it fails. May be empty.
+  // Receives how a trainer ended early; the request that it was answering fails. May be empty.
   std::function<void(TrainerEnd)> on_trainer_end;
-  // Told once of whatever a trainer warns of. May be empty.
+  // Receives each warning of a trainer once. May be empty.
   std::function<void(const std::string&)> on_warning;
 };
 
-// What the trainers of trials may hold of the host. The recipe's limit is about the device: on a GPU only its share
-// says something about the host.
+// The host memory that the trainers of trials may hold. The recipe's limit is about the device: on a GPU only the limit's
+// share of the device's memory says something about the host.
 [[nodiscard]] std::int64_t host_memory_limit_bytes(const recipes::Recipe& recipe,
                                                    const Machine& machine);
 
@@ -153,8 +153,8 @@ class TrainerJob final : public tuner::TrainingBackend {
   void remove_unfinished_traces() const;
   // Until the lock is let go, no other session of this user measures.
   [[nodiscard]] Result<Descriptor> lock_measurement();
-  // The trainer's answer to `trace`; the trainer has ended. Waiting for others that measure is not counted in `left`,
-  // of which it leaves the rest.
+  // The trainer's answer to `trace`; the trainer has then ended. Subtracts the time that it took from `left`, without the
+  // wait for other sessions that measure.
   Result<Json> record_trace(const Configuration& configuration, const std::filesystem::path& file,
                             std::chrono::nanoseconds& left);
   Result<void> prepare(Trainer& trainer, const Configuration& configuration);
@@ -231,8 +231,8 @@ class TrainerJob final : public tuner::TrainingBackend {
                                                             const Configuration& configuration);
   void drop_dead();
   void take_end(TrainerEnd end) const;
-  // Of any trainer, whatever it was asked.
-  void take_trouble(const Json& progress);
+  // Passes on a trainer's warning or damaged file, each once, whatever request it came with.
+  void report_warning(const Json& progress);
   // What the trainers other than this one leave of the limit.
   [[nodiscard]] std::int64_t memory_left_for(const TrainerClient& client);
 

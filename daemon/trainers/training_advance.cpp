@@ -16,7 +16,7 @@ bool is_beyond(const Json& object, const char* field, std::int64_t most, std::in
 
 }  // namespace
 
-bool TrainingAdvance::takes_further(const Json& progress) {
+bool TrainingAdvance::update(const Json& progress) {
   if (const auto told = get_integer(progress, "steps_total"); told && !steps_total_) {
     steps_total_ = *told;
   }

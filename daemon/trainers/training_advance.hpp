@@ -13,7 +13,8 @@ namespace autotuned::daemon {
 // by its epoch, a checkpoint by its step; and each only when it is beyond all before it.
 class TrainingAdvance {
  public:
-  [[nodiscard]] bool takes_further(const Json& progress);
+  // Takes a report of the trainer. Returns whether the training has advanced since the reports before.
+  [[nodiscard]] bool update(const Json& progress);
 
  private:
   std::optional<std::int64_t> steps_total_;

@@ -102,7 +102,7 @@ std::variant<std::string, WebAnswer> Gate::admit(const WebRequest& request) cons
   // Browsers say where a request comes from. Another port of this machine is "same-site", not "same-origin".
   if (!request.fetch_site.empty() && request.fetch_site != "none" &&
       request.fetch_site != "same-origin") {
-    return refuse(403, "This request comes from another page: open the address by itself.");
+    return refuse(403, "This request comes from another page: open the address directly.");
   }
   const bool is_post = request.method == "POST";
   if (!is_post && request.method != "GET") {

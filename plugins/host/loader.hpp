@@ -69,8 +69,8 @@ struct FoundPlugin {
 // must not become the original in silence. A folder that cannot be trusted or read is one refused entry
 // of kind "folder".
 //
-// Before a file is loaded: canonical path, regular file, owned by this user or root, not writable by
-// others, in a folder of which the same holds; then its alias and descriptor are read from the file.
+// Before a file is loaded: its path is made canonical; it must be a regular file, owned by this user or root, and not
+// writable by others; so must its folder. Then its alias and descriptor are read from the file.
 // The constructors of a library that is refused for one of these reasons never run. Two faults show only when a library is
 // loaded: symbols that other libraries lack, and a descriptor that its own code changes. `without` names plugins
 // that are left out and not loaded. `loading` hears the name of each library right before its code runs for

@@ -69,11 +69,11 @@ class Extension {
   Extension& operator=(const Extension&) = delete;
   virtual ~Extension() = default;
 
-  // Takes on these values, of which at least one is no default, between two steps. May change the model and
-  // its modules, but neither exchange a parameter or a buffer nor add one: the optimizer holds them.
+  // Applies these values between two steps. At least one of them is not its default. May change the model and its
+  // modules, but must not replace or add a parameter or a buffer: the optimizer holds them.
   virtual void apply(const KnobValues& values, torch::nn::Module& model) = 0;
-  // Everything as it was before apply(), which comes again for other values. Not called for knobs that
-  // need a restart. Afterwards the program looks whether the parameters are what they were.
+  // Restores the state before apply(), which is called again for other values. Not called for knobs that need a
+  // restart. Afterwards the program checks that the parameters are unchanged.
   virtual void undo(torch::nn::Module& model) = 0;
 
   // Of a model that is TorchScript, after apply() for these values: changes the graphs of `script` and says

@@ -6,7 +6,8 @@
 
 #include <algorithm>
 #include <array>
-#include <type_traits>
+
+#include "base/function_lookup.hpp"
 
 namespace autotuned::profiler {
 namespace {
@@ -23,18 +24,14 @@ struct Driver {
 
   // The name of the first function that is missing; empty when all are there.
   std::string load(void* library) {
-    std::string missing;
-    const auto find = [&](auto& function, const char* name) {
-      function = reinterpret_cast<std::decay_t<decltype(function)>>(::dlsym(library, name));
-      if (function == nullptr && missing.empty()) missing = name;
-    };
-    find(init, "cuInit");
-    find(get_count, "cuDeviceGetCount");
-    find(get, "cuDeviceGet");
-    find(get_name, "cuDeviceGetName");
-    find(get_memory, "cuDeviceTotalMem_v2");
-    find(get_attribute, "cuDeviceGetAttribute");
-    return missing;
+    FunctionLookup functions(library);
+    functions.find(init, "cuInit");
+    functions.find(get_count, "cuDeviceGetCount");
+    functions.find(get, "cuDeviceGet");
+    functions.find(get_name, "cuDeviceGetName");
+    functions.find(get_memory, "cuDeviceTotalMem_v2");
+    functions.find(get_attribute, "cuDeviceGetAttribute");
+    return functions.first_missing();
   }
 };
 

@@ -7,8 +7,8 @@
 #include <map>
 #include <mutex>
 #include <string>
-#include <type_traits>
 
+#include "base/function_lookup.hpp"
 #include "base/text.hpp"
 #include "profiler/recorder/cupti_api.hpp"
 
@@ -22,32 +22,28 @@ class CuptiLibrary final : public CuptiApi {
  public:
   // The name of the first function that is missing; empty when all are there.
   std::string load(void* library) {
-    std::string missing;
-    const auto find = [&](auto& function, const char* name) {
-      function = reinterpret_cast<std::decay_t<decltype(function)>>(::dlsym(library, name));
-      if (function == nullptr && missing.empty()) missing = name;
-    };
-    find(get_version_, "cuptiGetVersion");
-    find(get_timestamp_, "cuptiGetTimestamp");
-    find(get_callback_name_, "cuptiGetCallbackName");
-    find(get_result_string_, "cuptiGetResultString");
-    find(subscribe_, "cuptiSubscribe_v2");
-    find(unsubscribe_, "cuptiUnsubscribe");
-    find(enable_callback_, "cuptiEnableCallback");
-    find(register_callbacks_, "cuptiActivityRegisterCallbacks");
-    find(set_attribute_, "cuptiActivitySetAttribute");
-    find(set_thread_id_type_, "cuptiSetThreadIdType");
-    find(enable_, "cuptiActivityEnable");
-    find(disable_, "cuptiActivityDisable");
-    find(enable_runtime_call_, "cuptiActivityEnableRuntimeApi");
-    find(enable_driver_call_, "cuptiActivityEnableDriverApi");
-    find(enable_all_sync_records_, "cuptiActivityEnableAllSyncRecords");
-    find(push_external_, "cuptiActivityPushExternalCorrelationId");
-    find(pop_external_, "cuptiActivityPopExternalCorrelationId");
-    find(flush_all_, "cuptiActivityFlushAll");
-    find(get_dropped_records_, "cuptiActivityGetNumDroppedRecords");
-    find(get_next_record_, "cuptiActivityGetNextRecord");
-    return missing;
+    FunctionLookup functions(library);
+    functions.find(get_version_, "cuptiGetVersion");
+    functions.find(get_timestamp_, "cuptiGetTimestamp");
+    functions.find(get_callback_name_, "cuptiGetCallbackName");
+    functions.find(get_result_string_, "cuptiGetResultString");
+    functions.find(subscribe_, "cuptiSubscribe_v2");
+    functions.find(unsubscribe_, "cuptiUnsubscribe");
+    functions.find(enable_callback_, "cuptiEnableCallback");
+    functions.find(register_callbacks_, "cuptiActivityRegisterCallbacks");
+    functions.find(set_attribute_, "cuptiActivitySetAttribute");
+    functions.find(set_thread_id_type_, "cuptiSetThreadIdType");
+    functions.find(enable_, "cuptiActivityEnable");
+    functions.find(disable_, "cuptiActivityDisable");
+    functions.find(enable_runtime_call_, "cuptiActivityEnableRuntimeApi");
+    functions.find(enable_driver_call_, "cuptiActivityEnableDriverApi");
+    functions.find(enable_all_sync_records_, "cuptiActivityEnableAllSyncRecords");
+    functions.find(push_external_, "cuptiActivityPushExternalCorrelationId");
+    functions.find(pop_external_, "cuptiActivityPopExternalCorrelationId");
+    functions.find(flush_all_, "cuptiActivityFlushAll");
+    functions.find(get_dropped_records_, "cuptiActivityGetNumDroppedRecords");
+    functions.find(get_next_record_, "cuptiActivityGetNextRecord");
+    return functions.first_missing();
   }
 
   CUptiResult get_version(std::uint32_t* version) override { return get_version_(version); }

@@ -264,7 +264,7 @@ class Reader {
     }
   }
 
-  // What stands around the list: devices, and the rank.
+  // The text around the event list: devices, and the rank.
   void read_rest() {
     std::string rest = splitter_.take_rest();
     const std::size_t length = rest.size();
@@ -275,7 +275,7 @@ class Reader {
     copy.append(EventSplitter::kPadding, ' ');
     if (parse_rest({copy.data(), copy_length})) {
       trace_.damage.emplace_back(
-          "what stands around the list of events is no JSON: devices and rank may be missing");
+          "the text around the event list is not valid JSON: devices and rank may be missing");
     }
   }
 

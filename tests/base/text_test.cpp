@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <span>
+#include <string>
 #include <vector>
 
 namespace autotuned {
@@ -148,6 +150,27 @@ TEST(ParseBytes, RefusesTheRest) {
     ASSERT_FALSE(parsed.has_value()) << text;
     EXPECT_EQ(parsed.error().kind, ErrorKind::invalid);
   }
+}
+
+TEST(FormatShare, HasADigitBehindThePointWhereItIsSmall) {
+  EXPECT_EQ(format_share(0.314), "31 %");
+  EXPECT_EQ(format_share(0.004), "0.4 %");
+  EXPECT_EQ(format_share(1.0), "100 %");
+  EXPECT_EQ(format_share(0.0), "0.0 %");
+}
+
+TEST(FormatCounted, HasTheWordInThePlural) {
+  EXPECT_EQ(format_counted(0, "run"), "0 runs");
+  EXPECT_EQ(format_counted(1, "picture"), "1 picture");
+  EXPECT_EQ(format_counted(1200, "picture"), "1,200 pictures");
+}
+
+TEST(FormatNames, NamesTheFirstAndCountsTheOthers) {
+  const std::vector<std::string> names = {"a", "b", "c", "d"};
+  EXPECT_EQ(format_names(names, 2), "a, b and 2 more");
+  EXPECT_EQ(format_names(names, 4), "a, b, c, d");
+  EXPECT_EQ(format_names(std::span(names).first(1), 4), "a");
+  EXPECT_EQ(format_names({}, 4), "");
 }
 
 TEST(ParseRatio, ReadsPercentAndFraction) {

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "tests/integration/scene.hpp"
-#include "tests/places.hpp"
 
 namespace autotuned {
 namespace {
@@ -20,14 +19,7 @@ using testing::HasSubstr;
 class CheatingTiming : public testing::Test {
  protected:
   CheatingTiming() {
-    scene_.set("AUTOTUNED_TRAINER=" + (tests::build_folder() / "bin/autotuned-trainer").string());
-    folder_ = scene_.folder() / "plugins";
-    std::filesystem::create_directory(folder_);
-    for (const char* name : {"timing_cheats", "tiny"}) {
-      const std::string file = std::string("lib") + name + "_trainer.so";
-      std::filesystem::copy_file(tests::build_folder() / "tests/fixture_plugins" / name / file,
-                                 folder_ / file);
-    }
+    folder_ = scene_.use_trainer_plugins({"timing_cheats", "tiny"});
     write_recipe("{plugin: tiny}", "batch_size: 32", "honest", "60s");
   }
 

@@ -7,7 +7,6 @@
 #include <string>
 
 #include "tests/integration/scene.hpp"
-#include "tests/places.hpp"
 
 namespace autotuned {
 namespace {
@@ -30,14 +29,7 @@ void PrintTo(const Cheat& cheat, std::ostream* out) {
 class CheatingTraining : public testing::TestWithParam<Cheat> {
  protected:
   CheatingTraining() {
-    scene_.set("AUTOTUNED_TRAINER=" + (tests::build_folder() / "bin/autotuned-trainer").string());
-    const std::filesystem::path folder = scene_.folder() / "plugins";
-    std::filesystem::create_directory(folder);
-    for (const char* name : {"tiny", "cheats"}) {
-      const std::string file = std::string("lib") + name + "_trainer.so";
-      std::filesystem::copy_file(tests::build_folder() / "tests/fixture_plugins" / name / file,
-                                 folder / file);
-    }
+    scene_.use_trainer_plugins({"tiny", "cheats"});
     scene_.folder().write("plugins/cheats.yaml",
                           "plugin: 1\nname: cheats\nversion: '1'\nsummary: Proposes a cheat.\n"
                           "try:\n  - cheats.cheat: " +

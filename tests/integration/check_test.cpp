@@ -19,9 +19,7 @@ using testing::StartsWith;
 
 class Check : public testing::Test {
  protected:
-  Check() {
-    scene_.set("AUTOTUNED_TRAINER=" + (tests::build_folder() / "bin/autotuned-trainer").string());
-  }
+  Check() { scene_.use_real_trainer(); }
 
   // Line 4 is the model, 5 the data, 6 the transforms, 7 the training, then `more`.
   void write(const std::string& model, const std::string& data, const std::string& input,

@@ -18,9 +18,7 @@ using testing::HasSubstr;
 
 class EvaluationOfARun : public testing::Test {
  protected:
-  EvaluationOfARun() {
-    scene_.set("AUTOTUNED_TRAINER=" + (tests::build_folder() / "bin/autotuned-trainer").string());
-  }
+  EvaluationOfARun() { scene_.use_real_trainer(); }
 
   // `job`: data, input, evaluate and train.
   [[nodiscard]] Outcome run(const std::string& job) const {

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "tests/integration/scene.hpp"
-#include "tests/places.hpp"
 
 namespace autotuned {
 namespace {
@@ -19,9 +18,7 @@ using testing::Not;
 
 class Extend : public testing::Test {
  protected:
-  Extend() {
-    scene_.set("AUTOTUNED_TRAINER=" + (tests::build_folder() / "bin/autotuned-trainer").string());
-  }
+  Extend() { scene_.use_real_trainer(); }
 
   // `more` are lines of the recipe.
   void write_recipe(int epochs, const std::string& more = "") const {

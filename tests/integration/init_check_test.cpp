@@ -8,7 +8,6 @@
 
 #include "tests/daemon/guide/data_samples.hpp"
 #include "tests/integration/scene.hpp"
-#include "tests/places.hpp"
 
 namespace autotuned {
 namespace {
@@ -19,7 +18,7 @@ using testing::Not;
 class Init : public testing::TestWithParam<std::string> {
  protected:
   Init() {
-    scene_.set("AUTOTUNED_TRAINER=" + (tests::build_folder() / "bin/autotuned-trainer").string());
+    scene_.use_real_trainer();
     tests::write_data(scene_.folder(), "photos/", GetParam());
     const Outcome written =
         scene_.command({"init", (scene_.folder() / "photos").string(), "--output", recipe()});

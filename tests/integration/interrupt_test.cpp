@@ -102,19 +102,11 @@ TEST(Interrupt, SecondOneEndsAtOnce) {
 }
 
 TEST(Interrupt, WhileWaitingForTheDevice) {
-  Json behaviour = Scene::fast_job();
-  behaviour["faults"] = {{{"do", "pause"}, {"request", "train"}}};
-  const Scene first{behaviour};
-  Scene second;
-  second.set("AUTOTUNED_LOCKS=" + (first.folder() / "run").string());
-  Running holder = first.start_run();
-  ASSERT_TRUE(holder.wait_for("\ntuned "));
-  Running waiter = second.start_run();
-  ASSERT_TRUE(waiter.wait_for("waiting: "));
-  waiter.signal(SIGTERM);
-  EXPECT_EQ(waiter.finish().code, 130);
-  const Descriptor gate = first.fake().open_gate();
-  EXPECT_EQ(holder.finish().code, 0);
+  RunsOnOneDevice runs;
+  runs.waiter->signal(SIGTERM);
+  EXPECT_EQ(runs.waiter->finish().code, 130);
+  const Descriptor gate = runs.first.fake().open_gate();
+  EXPECT_EQ(runs.holder->finish().code, 0);
 }
 
 }  // namespace

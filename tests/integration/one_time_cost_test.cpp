@@ -17,7 +17,7 @@ using testing::IsEmpty;
 class OneTimeCost : public testing::Test {
  protected:
   OneTimeCost() {
-    scene_.set("AUTOTUNED_TRAINER=" + (tests::build_folder() / "bin/autotuned-trainer").string());
+    scene_.use_real_trainer();
     std::filesystem::create_directory(folder_);
     std::filesystem::copy_file(
         tests::build_folder() / "tests/fixture_plugins/tiny/libtiny_trainer.so",

@@ -24,9 +24,7 @@ constexpr const char* kSynthetic =
 
 class RealTrainer : public testing::Test {
  protected:
-  RealTrainer() {
-    scene_.set("AUTOTUNED_TRAINER=" + (tests::build_folder() / "bin/autotuned-trainer").string());
-  }
+  RealTrainer() { scene_.use_real_trainer(); }
 
   void write_recipe(const std::string& data, int epochs, int seed = 1) const {
     scene_.folder().write("recipe.yaml",

@@ -342,21 +342,12 @@ TEST(Run, OutputFolderThatCannotBeMadeIsNamed) {
   expect_output_folder_refused(scene);
 }
 
-// The lock is the device's: the same folder of locks, two histories.
 TEST(Run, SecondRunOnTheSameDeviceWaits) {
-  Json behaviour = Scene::fast_job();
-  behaviour["faults"] = {{{"do", "pause"}, {"request", "train"}}};
-  const Scene first{behaviour};
-  Scene second;
-  second.set("AUTOTUNED_LOCKS=" + (first.folder() / "run").string());
-  Running holder = first.start_run();
-  ASSERT_TRUE(holder.wait_for("\ntuned "));
-  Running waiter = second.start_run();
-  ASSERT_TRUE(waiter.wait_for("waiting: "));
-  EXPECT_TRUE(second.fake().requests().empty());
-  const Descriptor gate = first.fake().open_gate();
-  EXPECT_EQ(holder.finish().code, 0);
-  const Outcome outcome = waiter.finish();
+  RunsOnOneDevice runs;
+  EXPECT_TRUE(runs.second.fake().requests().empty());
+  const Descriptor gate = runs.first.fake().open_gate();
+  EXPECT_EQ(runs.holder->finish().code, 0);
+  const Outcome outcome = runs.waiter->finish();
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NEAR(outcome.json().at("best").at("speedup").get<double>(), 1.56, 0.03);
 }

@@ -170,6 +170,21 @@ void Scene::set(const std::string& variable) {
   environment_.push_back(variable);
 }
 
+void Scene::use_real_trainer() {
+  set("AUTOTUNED_TRAINER=" + (tests::build_folder() / "bin/autotuned-trainer").string());
+}
+
+std::filesystem::path Scene::use_trainer_plugins(const std::vector<std::string>& names) {
+  use_real_trainer();
+  const std::filesystem::path plugins = folder() / "plugins";
+  std::filesystem::create_directory(plugins);
+  for (const std::string& name : names) {
+    const std::string file = "lib" + name + "_trainer.so";
+    std::filesystem::copy_file(fixture(name) + "/" + file, plugins / file);
+  }
+  return plugins;
+}
+
 void Scene::obey_permissions() {
   obeys_permissions_ = true;
 }
@@ -261,6 +276,20 @@ Json Scene::runs() const {
 
 Json Scene::last_run() const {
   return command({"show", "last", "--json"}).json();
+}
+
+RunsOnOneDevice::RunsOnOneDevice()
+    : first([] {
+        Json behaviour = Scene::fast_job();
+        behaviour["faults"] = {{{"do", "pause"}, {"request", "train"}}};
+        return behaviour;
+      }()) {
+  // The lock is the device's: the same folder of locks, two histories.
+  second.set("AUTOTUNED_LOCKS=" + (first.folder() / "run").string());
+  holder = first.start_run();
+  EXPECT_TRUE(holder->wait_for("\ntuned "));
+  waiter = second.start_run();
+  EXPECT_TRUE(waiter->wait_for("waiting: "));
 }
 
 std::vector<Json> trials_with(const Json& run, const std::string& verdict) {

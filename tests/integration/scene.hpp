@@ -65,6 +65,10 @@ class Scene {
   void obey_permissions();
   // `variable` replaces NAME=value of the program's environment.
   void set(const std::string& variable);
+  // The trainer with LibTorch instead of the fake one.
+  void use_real_trainer();
+  // The same, with copies of these trainer libraries of fixture plugins in the folder that is returned.
+  std::filesystem::path use_trainer_plugins(const std::vector<std::string>& names);
   [[nodiscard]] Running start(const std::vector<std::string>& arguments) const;
   [[nodiscard]] Outcome command(const std::vector<std::string>& arguments) const;
   // run --json of the recipe with these options.
@@ -93,6 +97,16 @@ class Scene {
   FakeScene fake_;
   std::vector<std::string> environment_;
   bool obeys_permissions_ = false;
+};
+
+// Two runs on one device: `holder` has it until the gate of `first` opens, `waiter` has said that it waits for it.
+struct RunsOnOneDevice {
+  RunsOnOneDevice();
+
+  Scene first;
+  Scene second;
+  std::optional<Running> holder;
+  std::optional<Running> waiter;
 };
 
 // The trials of `run --json` or `show --json` that ended so.

@@ -19,16 +19,7 @@ constexpr const char* kTuned = "plugins: [tricks], budget: 60s, allow: [numerics
 
 class TrainerPlugins : public testing::Test {
  protected:
-  TrainerPlugins() {
-    scene_.set("AUTOTUNED_TRAINER=" + (tests::build_folder() / "bin/autotuned-trainer").string());
-    folder_ = scene_.folder() / "plugins";
-    std::filesystem::create_directory(folder_);
-    for (const char* name : {"tiny", "tricks", "usual_loss"}) {
-      const std::string file = std::string("lib") + name + "_trainer.so";
-      std::filesystem::copy_file(tests::build_folder() / "tests/fixture_plugins" / name / file,
-                                 folder_ / file);
-    }
-  }
+  TrainerPlugins() : folder_(scene_.use_trainer_plugins({"tiny", "tricks", "usual_loss"})) {}
 
   void write_recipe(const std::string& model, const std::string& tune) const {
     scene_.folder().write("recipe.yaml",

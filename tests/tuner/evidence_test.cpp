@@ -52,7 +52,7 @@ TEST(Evidence, IsWorthOneOnAverageBetweenEquals) {
       for (int length = 1; length <= kMostPairs; ++length) {
         double total = 0.0;
         for_each_sequence(magnitudes, length, [&](const std::vector<ObservedPair>& pairs) {
-          total += wealth(pairs, 0.0, Side::above, fastest_test(error));
+          total += e_value(pairs, 0.0, Side::above, fastest_test(error));
         });
         EXPECT_NEAR(std::ldexp(total, -length), 1.0, 1e-12) << length << " pairs";
       }
@@ -64,7 +64,7 @@ TEST(Evidence, NeverExceedsWhatACoinAllows) {
   const auto magnitudes = magnitude_patterns()[2];
   for (int length = 1; length <= kMostPairs; ++length) {
     for_each_sequence(magnitudes, length, [&](const std::vector<ObservedPair>& pairs) {
-      const double reached = wealth(pairs, 0.0, Side::above, fastest_test(0.01));
+      const double reached = e_value(pairs, 0.0, Side::above, fastest_test(0.01));
       EXPECT_GE(reached, 0.0);
       EXPECT_LE(reached, std::ldexp(1.0, length));
     });
@@ -86,10 +86,10 @@ TEST(Evidence, EqualSignsSufficeInTheFewestPairs) {
     for (const auto& magnitudes : magnitude_patterns()) {
       std::vector<ObservedPair> pairs;
       for (std::size_t i = 0; i < fewest; ++i) {
-        EXPECT_LT(wealth(pairs, 0.0, Side::above, fastest_test(error)), 1.0 / error);
+        EXPECT_LT(e_value(pairs, 0.0, Side::above, fastest_test(error)), 1.0 / error);
         pairs.push_back({magnitudes[i], 0.07});
       }
-      EXPECT_GE(wealth(pairs, 0.0, Side::above, fastest_test(error)), 1.0 / error);
+      EXPECT_GE(e_value(pairs, 0.0, Side::above, fastest_test(error)), 1.0 / error);
     }
   }
 }
@@ -99,24 +99,24 @@ TEST(Evidence, SidesMirrorEachOther) {
   std::vector<ObservedPair> mirrored = pairs;
   for (ObservedPair& pair : mirrored)
     pair.log_ratio = -pair.log_ratio;
-  EXPECT_DOUBLE_EQ(wealth(pairs, 0.0, Side::above, fastest_test(0.01)),
-                   wealth(mirrored, 0.0, Side::below, fastest_test(0.01)));
-  EXPECT_DOUBLE_EQ(wealth(pairs, 0.05, Side::above, fastest_test(0.01)),
-                   wealth(mirrored, -0.05, Side::below, fastest_test(0.01)));
+  EXPECT_DOUBLE_EQ(e_value(pairs, 0.0, Side::above, fastest_test(0.01)),
+                   e_value(mirrored, 0.0, Side::below, fastest_test(0.01)));
+  EXPECT_DOUBLE_EQ(e_value(pairs, 0.05, Side::above, fastest_test(0.01)),
+                   e_value(mirrored, -0.05, Side::below, fastest_test(0.01)));
 }
 
 TEST(Evidence, APairWithoutASideIsNotBetOn) {
   const std::vector<ObservedPair> one = {{0.1, 0.07}};
   const std::vector<ObservedPair> two = {{0.1, 0.07}, {0.0, 0.07}};
-  EXPECT_DOUBLE_EQ(wealth(one, 0.0, Side::above, fastest_test(0.01)),
-                   wealth(two, 0.0, Side::above, fastest_test(0.01)));
+  EXPECT_DOUBLE_EQ(e_value(one, 0.0, Side::above, fastest_test(0.01)),
+                   e_value(two, 0.0, Side::above, fastest_test(0.01)));
 }
 
 TEST(Evidence, WhatWasStakedWholeIsNotAllTheWealth) {
   // One small adverse pair among clear ones costs a few pairs, not the verdict.
   std::vector<ObservedPair> pairs = {{-0.005, 0.07}};
   int needed = 0;
-  while (wealth(pairs, 0.0, Side::above, fastest_test(0.01)) < 100.0 && needed < 50) {
+  while (e_value(pairs, 0.0, Side::above, fastest_test(0.01)) < 100.0 && needed < 50) {
     pairs.push_back({0.1, 0.03});
     ++needed;
   }
@@ -125,9 +125,9 @@ TEST(Evidence, WhatWasStakedWholeIsNotAllTheWealth) {
 
 TEST(Evidence, DoesNotOverflow) {
   const std::vector<ObservedPair> pairs(5000, {0.05, 0.01});
-  EXPECT_TRUE(std::isfinite(wealth(pairs, 0.0, Side::above, fastest_test(0.01))));
-  EXPECT_GT(wealth(pairs, 0.0, Side::above, fastest_test(0.01)), 1e100);
-  EXPECT_LT(wealth(pairs, 0.0, Side::below, fastest_test(0.01)), 1e-100);
+  EXPECT_TRUE(std::isfinite(e_value(pairs, 0.0, Side::above, fastest_test(0.01))));
+  EXPECT_GT(e_value(pairs, 0.0, Side::above, fastest_test(0.01)), 1e100);
+  EXPECT_LT(e_value(pairs, 0.0, Side::below, fastest_test(0.01)), 1e-100);
 }
 
 TEST(Evidence, ConfidenceBoundIsOpenBeforeTheFewestPairs) {
@@ -151,10 +151,10 @@ TEST(Evidence, EverythingOutsideTheIntervalIsRefuted) {
   EXPECT_GT(high, 0.1);
   EXPECT_LT(high - low, 0.15);
   for (int i = 0; i <= 100; ++i) {
-    EXPECT_GE(wealth(pairs, low - 0.02 * i, Side::above, fastest_test(0.01)), 100.0);
-    EXPECT_GE(wealth(pairs, high + 0.02 * i, Side::below, fastest_test(0.01)), 100.0);
+    EXPECT_GE(e_value(pairs, low - 0.02 * i, Side::above, fastest_test(0.01)), 100.0);
+    EXPECT_GE(e_value(pairs, high + 0.02 * i, Side::below, fastest_test(0.01)), 100.0);
   }
-  EXPECT_LT(wealth(pairs, low + 2e-5, Side::above, fastest_test(0.01)), 100.0);
+  EXPECT_LT(e_value(pairs, low + 2e-5, Side::above, fastest_test(0.01)), 100.0);
 }
 
 // Ville's inequality, counted out with the production code: of all sign sequences of equal

@@ -215,8 +215,8 @@ struct TestResult {
   bool was_cancelled = false;
 };
 
-// The knobs that prepare() and load() obey.
-[[nodiscard]] std::vector<std::string> obeyed_knobs();
+// The names of the knobs that prepare() and load() support.
+[[nodiscard]] std::vector<std::string> supported_knobs();
 
 // One thread. ErrorKind::out_of_memory leaves the job able to go on: gradients and the batch at work
 // are dropped, the parameters are those of before or after the failed step, or in between; restore a

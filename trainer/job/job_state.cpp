@@ -115,7 +115,7 @@ Result<input::Pipeline> pipeline_of(const recipes::Recipe& recipe, const input::
                                   form, data.target().is_mask());
 }
 
-std::vector<std::string> obeyed_knobs() {
+std::vector<std::string> supported_knobs() {
   return {"batch_size",
           "checkpoint.async",
           "cuda.graph",

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/json.hpp"
+#include "base/text.hpp"
 #include "trainer/models/model.hpp"
 #include "trainer/state/checkpoint.hpp"
 
@@ -34,16 +35,6 @@ bool is_below(std::string_view name, std::string_view outer) {
 
 bool is_below_any(std::string_view name, const std::vector<std::string>& outer) {
   return std::ranges::any_of(outer, [&](const std::string& one) { return is_below(name, one); });
-}
-
-// "a, b, c, d, e and 12 more".
-std::string listed(const std::vector<std::string>& names) {
-  std::string text;
-  for (std::size_t i = 0; i < std::min(names.size(), kMostNamed); ++i)
-    text += (i > 0 ? ", " : "") + names[i];
-  if (names.size() > kMostNamed)
-    text += " and " + std::to_string(names.size() - kMostNamed) + " more";
-  return text;
 }
 
 std::string shape_text(const at::Tensor& tensor) {
@@ -138,9 +129,9 @@ Result<void> take_weights(const std::string& file, const std::vector<std::string
     if (!is_known && !is_below_any(name, except)) unknown.push_back(name);
   }
   std::string what;
-  if (!missing.empty()) what += "it lacks " + listed(missing) + "; ";
-  if (!unknown.empty()) what += "the model has no " + listed(unknown) + "; ";
-  if (!unlike.empty()) what += "another shape has " + listed(unlike) + "; ";
+  if (!missing.empty()) what += "it lacks " + format_names(missing, kMostNamed) + "; ";
+  if (!unknown.empty()) what += "the model has no " + format_names(unknown, kMostNamed) + "; ";
+  if (!unlike.empty()) what += "another shape has " + format_names(unlike, kMostNamed) + "; ";
   if (!what.empty()) {
     return fail(ErrorKind::invalid, file + ": " + what.substr(0, what.size() - 2), "model.weights",
                 "name what shall keep its initial values in model.weights_except");

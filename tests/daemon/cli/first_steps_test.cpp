@@ -176,8 +176,9 @@ TEST_F(Questions, WhatChangedBetweenTwo) {
 TEST_F(Questions, WhichPluginPaysOffWhere) {
   const Outcome gains = scene_->command({"plugins", "--gains"});
   ASSERT_EQ(gains.code, 0) << gains.err;
-  EXPECT_THAT(gains.out, AllOf(HasSubstr("set_to_none"), HasSubstr("memory_malloc"),
-                               HasSubstr("small"), HasSubstr("the median of the trials")));
+  EXPECT_THAT(gains.out,
+              AllOf(HasSubstr("set_to_none"), HasSubstr("memory_malloc"), HasSubstr("small"),
+                    HasSubstr("gain: median ratio of the accepted trials")));
   for (const Json& gain : scene_->command({"plugins", "--gains", "--json"}).json()) {
     EXPECT_EQ(gain.at("recipe"), "small");
     EXPECT_GE(gain.at("won"), 1) << gain;

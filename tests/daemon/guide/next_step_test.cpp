@@ -50,7 +50,7 @@ TEST(NextSteps, FollowWhatLiesThere) {
                           "autotuned run train.py"));
   folder.write("recipe.yaml", "autotuned: 1\n");
   EXPECT_EQ(commands_in(folder).front(), "autotuned check recipe.yaml");
-  EXPECT_EQ(surroundings_text(look_around(folder.path())),
+  EXPECT_EQ(folder_state_text(look_around(folder.path())),
             "my job.yaml, recipe.yaml; train.py; 60 pictures in 3 classes");
 }
 
@@ -73,7 +73,7 @@ TEST(NextSteps, RecommendNoRecipeWithMistakes) {
     });
   };
   EXPECT_EQ(next_steps(around("b.yaml"), {}).back().command, "autotuned run b.yaml");
-  EXPECT_EQ(surroundings_text(around("b.yaml")), "b.yaml; a.yaml (with mistakes)");
+  EXPECT_EQ(folder_state_text(around("b.yaml")), "b.yaml; a.yaml (with mistakes)");
   const auto steps = next_steps(around(""), {});
   ASSERT_EQ(steps.size(), 1U);
   EXPECT_EQ(steps.front().command, "autotuned check a.yaml");
@@ -121,10 +121,10 @@ TEST(KnownRuns, AreCountedAndTheLastIsNamed) {
   EXPECT_FALSE(known_runs(damaged).last);
 }
 
-TEST(Surroundings, OfAFolderThatIsGoneAreEmpty) {
-  const Surroundings here = look_around("/nowhere");
+TEST(FolderState, OfAFolderThatIsGoneAreEmpty) {
+  const FolderState here = look_around("/nowhere");
   EXPECT_THAT(here.recipes, IsEmpty());
-  EXPECT_EQ(surroundings_text(here), "nothing to train on");
+  EXPECT_EQ(folder_state_text(here), "nothing to train on");
 }
 
 }  // namespace

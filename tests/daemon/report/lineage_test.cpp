@@ -91,7 +91,7 @@ TEST_F(Lineage, BeginsBehindARunThatIsGone) {
 TEST_F(Lineage, IsToldWithARun) {
   const RunRow first = put("r-1", 10, "");
   const RunRow second = put("r-2", 20, "r-1");
-  EXPECT_THAT(run_text(second, {}), HasSubstr("extends  run r-1, of which the configuration is\n"));
+  EXPECT_THAT(run_text(second, {}), HasSubstr("extends  run r-1 and uses its configuration\n"));
   EXPECT_THAT(run_text(first, {}), Not(HasSubstr("extends")));
   EXPECT_EQ(run_summary_json(second).at("extends"), "r-1");
   EXPECT_EQ(run_summary_json(first).at("extends"), Json());

@@ -157,7 +157,7 @@ TEST(ScriptJob, AnOptimizerThatIsMadeAnewAllTheTimeEndsTheTuning) {
   const auto block = job.run_block(job.starting(), {});
   ASSERT_FALSE(block);
   EXPECT_EQ(block.error().kind, ErrorKind::cancelled);
-  EXPECT_THAT(block.error().message(), HasSubstr("anew again and again"));
+  EXPECT_THAT(block.error().message(), HasSubstr("keeps recreating its optimizer"));
 }
 
 // A script that ends while a candidate runs is no fault of the candidate.

@@ -69,7 +69,7 @@ TEST(OutsideTime, ABusyMachineIsNotTheCandidatesFault) {
 
 TEST(OutsideTime, ABusyMachineIsNoExcuseForAGainThatItDoesNotExplain) {
   EXPECT_THAT(said_of(1.0, 108.0, 4.0, 12.0),
-              Optional(HasSubstr("lies outside of what was timed")));
+              Optional(HasSubstr("the session's clock does not confirm the gain")));
 }
 
 TEST(OutsideTime, AGainThatIsPaidForInLumpsIsNamed) {

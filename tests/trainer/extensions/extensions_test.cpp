@@ -15,27 +15,10 @@ using testing::HasSubstr;
 
 constexpr const char* kTrick = "tricks.trick";
 
-class ExtensionTest : public testing::Test {
+class ExtensionTest : public PluginJobTest {
  protected:
-  ExtensionTest() {
-    ::setenv("AUTOTUNED_TEST_TRICKS", (folder_ / "notes").c_str(), 1);
-    job_ = value_of(load_with(small_recipe(), start_, "tricks"));
-  }
-  ~ExtensionTest() override { ::unsetenv("AUTOTUNED_TEST_TRICKS"); }
+  ExtensionTest() : PluginJobTest("tricks", kTrick, "AUTOTUNED_TEST_TRICKS") {}
 
-  Result<Prepared> turn(const std::string& trick) {
-    return job_->prepare(with(start_, kTrick, trick));
-  }
-  // Parameters after some steps from the initial state.
-  std::string digest() {
-    EXPECT_TRUE(job_->restore("initial"));
-    value_of(job_->run_steps(12, never));
-    return value_of(job_->digest());
-  }
-  std::string error_of(const std::string& trick) {
-    auto turned = turn(trick);
-    return turned ? "" : turned.error().message();
-  }
   // How an update under a trick compares with one without.
   Comparison compare(const std::string& trick) {
     for (const char* name : {"reference", "candidate"}) {
@@ -46,10 +29,6 @@ class ExtensionTest : public testing::Test {
     }
     return value_of(job_->compare("initial", "reference", "candidate"));
   }
-
-  Folder folder_;
-  Configuration start_ = starting(small_recipe());
-  std::unique_ptr<Job> job_;
 };
 
 TEST_F(ExtensionTest, IsUndoneToTheBit) {

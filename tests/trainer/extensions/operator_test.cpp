@@ -15,27 +15,10 @@ using testing::HasSubstr;
 
 constexpr const char* kRelu = "swaps.relu";
 
-class OperatorTest : public testing::Test {
+class OperatorTest : public PluginJobTest {
  protected:
-  OperatorTest() {
-    ::setenv("AUTOTUNED_TEST_SWAPS", (folder_ / "notes").c_str(), 1);
-    job_ = value_of(load_with(small_recipe(), start_, "swaps"));
-  }
-  ~OperatorTest() override { ::unsetenv("AUTOTUNED_TEST_SWAPS"); }
+  OperatorTest() : PluginJobTest("swaps", kRelu, "AUTOTUNED_TEST_SWAPS") {}
 
-  Result<Prepared> turn(const std::string& what) {
-    return job_->prepare(with(start_, kRelu, what));
-  }
-  // Parameters after some steps from the initial state.
-  std::string digest() {
-    EXPECT_TRUE(job_->restore("initial"));
-    value_of(job_->run_steps(12, never));
-    return value_of(job_->digest());
-  }
-  std::string error_of(const std::string& what) {
-    auto turned = turn(what);
-    return turned ? "" : turned.error().message();
-  }
   // What the extension wrote when it was last undone.
   std::string last_note() const {
     std::ifstream notes(folder_ / "notes");
@@ -44,10 +27,6 @@ class OperatorTest : public testing::Test {
       last = line;
     return last;
   }
-
-  Folder folder_;
-  Configuration start_ = starting(small_recipe());
-  std::unique_ptr<Job> job_;
 };
 
 TEST_F(OperatorTest, AReplacementTrainsTheSameToTheBit) {

@@ -11,13 +11,12 @@
 
 #include "tests/base/temporary_folder.hpp"
 #include "tests/trainer/input/png_file.hpp"
-#include "tests/trainer/small_job.hpp"
+#include "tests/trainer/job/whole_training.hpp"
 #include "trainer/feed/feed_size.hpp"
 #include "trainer/job/best_evaluation.hpp"
 #include "trainer/job/job_check.hpp"
 #include "trainer/job/test_figures.hpp"
 #include "trainer/job/test_masks.hpp"
-#include "trainer/job/training.hpp"
 
 namespace autotuned::trainer {
 namespace {
@@ -112,20 +111,13 @@ TEST(MaskJob, LearnsThem) {
     const TestResult before = value_of(job->evaluate(never));
     ASSERT_TRUE(before.masks && before.masks->miou);
     const Folder folder;
-    std::vector<Json> evaluations;
-    const auto summary = train(
-        *job, {.checkpoint_path = folder / "c"},
-        [&](const Json& progress) {
-          if (progress.contains("evaluation")) evaluations.push_back(progress.at("evaluation"));
-        },
-        never);
-    ASSERT_TRUE(summary) << summary.error().message();
-    ASSERT_TRUE(summary->test && summary->test->masks && summary->test->masks->miou);
-    EXPECT_LT(summary->test->loss, before.loss);
-    EXPECT_GT(*summary->test->masks->miou, *before.masks->miou);
+    const auto [summary, steps, evaluations] = trained(*job, folder / "c");
+    ASSERT_TRUE(summary.test && summary.test->masks && summary.test->masks->miou);
+    EXPECT_LT(summary.test->loss, before.loss);
+    EXPECT_GT(*summary.test->masks->miou, *before.masks->miou);
     ASSERT_EQ(evaluations.size(), 6U);
-    EXPECT_EQ(evaluations.back().at("miou"), *summary->test->masks->miou);
-    EXPECT_EQ(evaluations.back().at("accuracy"), summary->test->accuracy);
+    EXPECT_EQ(evaluations.back().at("miou"), *summary.test->masks->miou);
+    EXPECT_EQ(evaluations.back().at("accuracy"), summary.test->accuracy);
   }
 }
 
@@ -135,22 +127,14 @@ TEST(MaskJob, IsTheSameWhateverLoadsIt) {
   const auto job = load(recipe);
   ASSERT_NE(job, nullptr);
   const Configuration start = starting(recipe);
-  const auto look = [&](const Configuration& configuration) {
-    value_of(job->prepare(configuration));
-    EXPECT_TRUE(job->restore("initial"));
-    return value_of(job->check_steps({.steps = 6, .crosses_epoch = true}, never));
-  };
-  const CheckedSteps expected = look(start);
+  const CheckedSteps expected = checked_steps(*job, start, 6);
   ASSERT_EQ(expected.inputs.size(), 6U);
   EXPECT_NE(expected.inputs[0].labels, expected.inputs[1].labels);
   for (const Configuration& other :
        {with(start, "loader.workers", std::int64_t{2}), with(start, "transfer.dtype", "uint8"),
         with(start, "input.order", "crop_first"), with(start, "input.point_ops", "fused"),
         with(with(start, "input.cache", "raw"), "loader.workers", std::int64_t{1})}) {
-    const CheckedSteps found = look(other);
-    EXPECT_EQ(found.block.losses, expected.block.losses);
-    for (std::size_t i = 0; i < expected.inputs.size(); ++i)
-      EXPECT_EQ(found.inputs[i].labels, expected.inputs[i].labels);
+    expect_same_steps(checked_steps(*job, other, 6), expected);
   }
 }
 

@@ -9,12 +9,11 @@
 #include <vector>
 
 #include "tests/places.hpp"
-#include "tests/trainer/small_job.hpp"
+#include "tests/trainer/job/whole_training.hpp"
 #include "trainer/job/best_evaluation.hpp"
 #include "trainer/job/test_figures.hpp"
 #include "trainer/job/test_tags.hpp"
 #include "trainer/job/test_values.hpp"
-#include "trainer/job/training.hpp"
 #include "trainer/models/loss.hpp"
 
 namespace autotuned::trainer {
@@ -108,21 +107,14 @@ TEST(NumberJob, LearnsThem) {
     const TestResult before = value_of(job->evaluate(never));
     ASSERT_TRUE(before.numbers && before.numbers->r2);
     const Folder folder;
-    std::vector<Json> evaluations;
-    const auto summary = train(
-        *job, {.checkpoint_path = folder / "c"},
-        [&](const Json& progress) {
-          if (progress.contains("evaluation")) evaluations.push_back(progress.at("evaluation"));
-        },
-        never);
-    ASSERT_TRUE(summary) << summary.error().message();
-    ASSERT_TRUE(summary->test && summary->test->numbers && summary->test->numbers->r2);
-    EXPECT_LT(summary->test->loss, before.loss);
-    EXPECT_LT(summary->test->numbers->mae, before.numbers->mae);
-    EXPECT_GT(*summary->test->numbers->r2, *before.numbers->r2);
-    EXPECT_GT(*summary->test->numbers->r2, 0.3) << loss;
+    const auto [summary, steps, evaluations] = trained(*job, folder / "c");
+    ASSERT_TRUE(summary.test && summary.test->numbers && summary.test->numbers->r2);
+    EXPECT_LT(summary.test->loss, before.loss);
+    EXPECT_LT(summary.test->numbers->mae, before.numbers->mae);
+    EXPECT_GT(*summary.test->numbers->r2, *before.numbers->r2);
+    EXPECT_GT(*summary.test->numbers->r2, 0.3) << loss;
     ASSERT_EQ(evaluations.size(), 12U);
-    EXPECT_EQ(evaluations.back().at("mae"), summary->test->numbers->mae);
+    EXPECT_EQ(evaluations.back().at("mae"), summary.test->numbers->mae);
   }
 }
 
@@ -132,21 +124,13 @@ TEST(NumberJob, IsTheSameWhateverLoadsIt) {
   const auto job = load(recipe);
   ASSERT_NE(job, nullptr);
   const Configuration start = starting(recipe);
-  const auto look = [&](const Configuration& configuration) {
-    value_of(job->prepare(configuration));
-    EXPECT_TRUE(job->restore("initial"));
-    return value_of(job->check_steps({.steps = 12, .crosses_epoch = true}, never));
-  };
-  const CheckedSteps expected = look(start);
+  const CheckedSteps expected = checked_steps(*job, start, 12);
   ASSERT_EQ(expected.inputs.size(), 12U);
   EXPECT_NE(expected.inputs[0].labels, expected.inputs[1].labels);
   for (const Configuration& other :
        {with(start, "loader.workers", std::int64_t{2}), with(start, "transfer.dtype", "uint8"),
         with(with(start, "input.cache", "raw"), "loader.workers", std::int64_t{1})}) {
-    const CheckedSteps found = look(other);
-    EXPECT_EQ(found.block.losses, expected.block.losses);
-    for (std::size_t i = 0; i < expected.inputs.size(); ++i)
-      EXPECT_EQ(found.inputs[i].labels, expected.inputs[i].labels);
+    expect_same_steps(checked_steps(*job, other, 12), expected);
   }
 }
 

@@ -9,11 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "tests/trainer/small_job.hpp"
+#include "tests/trainer/job/whole_training.hpp"
 #include "trainer/answers.hpp"
 #include "trainer/job/job_check.hpp"
 #include "trainer/job/test_figures.hpp"
-#include "trainer/job/training.hpp"
 #include "trainer/models/loss.hpp"
 #include "trainer/state/checkpoint.hpp"
 
@@ -94,18 +93,9 @@ TEST(TokenJob, LearnsAndIsEvaluated) {
   EXPECT_NEAR(before.loss, std::log(16.0), 0.1);
   EXPECT_EQ(before.samples, 30);
   const Folder folder;
-  std::vector<Json> steps;
-  std::vector<Json> evaluations;
-  const auto summary = train(
-      *job, {.checkpoint_path = folder / "c", .progress_every_ns = 0},
-      [&](const Json& progress) {
-        if (progress.contains("step")) steps.push_back(progress);
-        if (progress.contains("evaluation")) evaluations.push_back(progress.at("evaluation"));
-      },
-      never);
-  ASSERT_TRUE(summary) << summary.error().message();
-  ASSERT_TRUE(summary->test && summary->test->tokens);
-  const TestResult& test = *summary->test;
+  const auto [summary, steps, evaluations] = trained(*job, folder / "c");
+  ASSERT_TRUE(summary.test && summary.test->tokens);
+  const TestResult& test = *summary.test;
   // Three of four tokens follow from the one before.
   EXPECT_LT(test.loss, 0.7 * before.loss);
   EXPECT_GT(test.accuracy, 0.6);
@@ -130,12 +120,7 @@ TEST(TokenJob, IsTheSameWhateverLoadsIt) {
   const auto job = load(recipe);
   ASSERT_NE(job, nullptr);
   const Configuration start = starting(recipe);
-  const auto look = [&](const Configuration& configuration) {
-    value_of(job->prepare(configuration));
-    EXPECT_TRUE(job->restore("initial"));
-    return value_of(job->check_steps({.steps = 12, .crosses_epoch = true}, never));
-  };
-  const CheckedSteps expected = look(start);
+  const CheckedSteps expected = checked_steps(*job, start, 12);
   ASSERT_EQ(expected.inputs.size(), 12U);
   EXPECT_NE(expected.inputs[0].images, expected.inputs[1].images);
   EXPECT_NE(expected.inputs[0].labels, expected.inputs[1].labels);
@@ -146,17 +131,15 @@ TEST(TokenJob, IsTheSameWhateverLoadsIt) {
         with(start, "layout.memory_format", "channels_last"),
         with(start, "optimizer.set_to_none", true),
         with(start, "input.read_ahead", std::int64_t{2})}) {
-    const CheckedSteps found = look(other);
-    EXPECT_EQ(found.block.losses, expected.block.losses);
-    for (std::size_t i = 0; i < expected.inputs.size(); ++i) {
+    const CheckedSteps found = checked_steps(*job, other, 12);
+    expect_same_steps(found, expected);
+    for (std::size_t i = 0; i < expected.inputs.size(); ++i)
       EXPECT_EQ(found.inputs[i].images, expected.inputs[i].images);
-      EXPECT_EQ(found.inputs[i].labels, expected.inputs[i].labels);
-    }
   }
   // The others round differently, or sum up in another order.
   for (const Configuration& other :
        {with(start, "precision.autocast", "bf16"), with(start, "optimizer.fused", true)}) {
-    const CheckedSteps found = look(other);
+    const CheckedSteps found = checked_steps(*job, other, 12);
     EXPECT_NEAR(found.block.losses.back(), expected.block.losses.back(), 0.05);
     EXPECT_EQ(found.inputs.back().labels, expected.inputs.back().labels);
   }

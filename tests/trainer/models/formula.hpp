@@ -74,4 +74,33 @@ inline std::vector<Json> reference(const std::string& name) {
   return entries;
 }
 
+// "[32, 10]", as references write it.
+inline std::string shape_in_reference(const at::Tensor& tensor) {
+  std::string text;
+  for (const std::int64_t size : tensor.sizes())
+    text += (text.empty() ? "" : ", ") + std::to_string(size);
+  return "[" + text + "]";
+}
+
+inline std::vector<double> numbers_of(const at::Tensor& tensor) {
+  const at::Tensor flat = tensor.detach().to(at::kDouble).flatten().contiguous();
+  return {flat.const_data_ptr<double>(), flat.const_data_ptr<double>() + flat.numel()};
+}
+
+inline std::vector<double> norms_of(const std::vector<at::Tensor>& tensors) {
+  std::vector<double> norms;
+  for (const at::Tensor& tensor : tensors)
+    norms.push_back(tensor.detach().to(at::kDouble).norm().item<double>());
+  return norms;
+}
+
+inline void expect_near_reference(const std::vector<double>& actual, const Json& expected,
+                                  double relative, double absolute) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (std::size_t i = 0; i < actual.size(); ++i) {
+    const double value = expected[i];
+    EXPECT_NEAR(actual[i], value, absolute + relative * std::fabs(value)) << i;
+  }
+}
+
 }  // namespace autotuned::trainer

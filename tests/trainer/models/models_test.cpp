@@ -31,34 +31,6 @@ std::shared_ptr<Model> made(const Json& model, const Json& sample) {
   return value_of(make_model(spec_of(model), shape_of(sample)));
 }
 
-std::string shape_text(const at::Tensor& tensor) {
-  std::string text;
-  for (const std::int64_t size : tensor.sizes())
-    text += (text.empty() ? "" : ", ") + std::to_string(size);
-  return "[" + text + "]";
-}
-
-void expect_close(const std::vector<double>& actual, const Json& expected, double relative,
-                  double absolute) {
-  ASSERT_EQ(actual.size(), expected.size());
-  for (std::size_t i = 0; i < actual.size(); ++i) {
-    const double value = expected[i];
-    EXPECT_NEAR(actual[i], value, absolute + relative * std::fabs(value)) << i;
-  }
-}
-
-std::vector<double> norms_of(const std::vector<at::Tensor>& tensors) {
-  std::vector<double> norms;
-  for (const at::Tensor& tensor : tensors)
-    norms.push_back(tensor.detach().to(at::kDouble).norm().item<double>());
-  return norms;
-}
-
-std::vector<double> numbers_of(const at::Tensor& tensor) {
-  const at::Tensor flat = tensor.to(at::kDouble).flatten();
-  return {flat.const_data_ptr<double>(), flat.const_data_ptr<double>() + flat.numel()};
-}
-
 const std::vector<Json>& entries() {
   static const std::vector<Json> read = [] {
     std::vector<Json> all = reference("models.json");
@@ -97,14 +69,14 @@ TEST_P(ReferenceModel, HasTheNamesAndTheInitialState) {
   std::vector<std::string> names;
   std::vector<at::Tensor> parameters;
   for (const auto& parameter : model->named_parameters()) {
-    names.push_back(parameter.key() + " " + shape_text(parameter.value()));
+    names.push_back(parameter.key() + " " + shape_in_reference(parameter.value()));
     parameters.push_back(parameter.value());
     count += parameter.value().numel();
   }
   EXPECT_EQ(count, entry["parameters"]);
   EXPECT_EQ(Json(names), entry["names"]);
   EXPECT_EQ(Json(model->named_buffers().keys()), entry["buffers"]);
-  expect_close(norms_of(parameters), entry["initial_norms"], 1e-5, 1e-9);
+  expect_near_reference(norms_of(parameters), entry["initial_norms"], 1e-5, 1e-9);
 }
 
 TEST_P(ReferenceOutput, IsTheSame) {
@@ -122,7 +94,7 @@ TEST_P(ReferenceOutput, IsTheSame) {
     const at::NoGradGuard no_grad;
     const at::Tensor logits = model->forward(images);
     EXPECT_EQ(logits.sizes(), (at::IntArrayRef{samples, model->classes()}));
-    expect_close(numbers_of(logits), entry["eval_output"], 1e-8, 1e-8);
+    expect_near_reference(numbers_of(logits), entry["eval_output"], 1e-8, 1e-8);
   }
   if (!entry.contains("loss")) return;
 
@@ -135,11 +107,11 @@ TEST_P(ReferenceOutput, IsTheSame) {
   std::vector<at::Tensor> gradients;
   for (const at::Tensor& parameter : model->parameters())
     gradients.push_back(parameter.grad());
-  expect_close(norms_of(gradients), entry["gradient_norms"], 1e-7, 1e-8);
+  expect_near_reference(norms_of(gradients), entry["gradient_norms"], 1e-7, 1e-8);
   std::vector<double> sums;
   for (const at::Tensor& buffer : model->buffers())
     sums.push_back(buffer.to(at::kDouble).sum().item<double>());
-  expect_close(sums, entry["buffer_sums"], 1e-7, 1e-7);
+  expect_near_reference(sums, entry["buffer_sums"], 1e-7, 1e-7);
 }
 
 Json convnext(double stochastic_depth, int classes = 4) {

@@ -3,7 +3,6 @@
 #include <ATen/Functions.h>
 #include <gmock/gmock.h>
 
-#include <cmath>
 #include <string>
 #include <vector>
 
@@ -36,22 +35,6 @@ at::Tensor masks_of(const std::vector<std::int64_t>& shape, int classes) {
   return masks;
 }
 
-void expect_near(const at::Tensor& actual, const Json& expected, double tolerance) {
-  const at::Tensor flat = actual.detach().to(at::kDouble).flatten().contiguous();
-  ASSERT_EQ(flat.numel(), static_cast<std::int64_t>(expected.size()));
-  for (std::int64_t i = 0; i < flat.numel(); ++i) {
-    const double value = expected[static_cast<std::size_t>(i)];
-    EXPECT_NEAR(flat[i].item<double>(), value, tolerance * (1 + std::fabs(value))) << i;
-  }
-}
-
-at::Tensor norms_of(const std::vector<at::Tensor>& tensors) {
-  std::vector<double> norms;
-  for (const at::Tensor& tensor : tensors)
-    norms.push_back(tensor.detach().to(at::kDouble).norm().item<double>());
-  return at::tensor(norms);
-}
-
 std::shared_ptr<Model> made(const Json& model, const Json& sample) {
   recipes::Typed spec{model["type"], model};
   spec.parameters.erase("type");
@@ -68,14 +51,11 @@ TEST(UNet, HasTheNamesAndTheInitialState) {
     EXPECT_TRUE(model->gives_maps());
     std::vector<std::string> names;
     for (const auto& parameter : model->named_parameters()) {
-      std::string sizes;
-      for (const std::int64_t size : parameter.value().sizes())
-        sizes += (sizes.empty() ? "" : ", ") + std::to_string(size);
-      names.push_back(parameter.key() + " [" + sizes + "]");
+      names.push_back(parameter.key() + " " + shape_in_reference(parameter.value()));
     }
     EXPECT_EQ(Json(names), entry["names"]);
     EXPECT_EQ(Json(model->named_buffers().keys()), entry["buffers"]);
-    expect_near(norms_of(model->parameters()), entry["initial_norms"], 1e-5);
+    expect_near_reference(norms_of(model->parameters()), entry["initial_norms"], 1e-5, 1e-5);
   }
   // As its authors count them.
   EXPECT_EQ(entries().at(1)["parameters"], 31'037'698);
@@ -93,7 +73,7 @@ TEST(UNet, ComputesTheSame) {
     const at::NoGradGuard no_grad;
     const at::Tensor logits = model->forward(images);
     EXPECT_EQ(logits.sizes(), (at::IntArrayRef{2, 3, 8, 12}));
-    expect_near(logits, entry["eval_output"], 1e-8);
+    expect_near_reference(numbers_of(logits), entry["eval_output"], 1e-8, 1e-8);
   }
   model->train();
   const at::Tensor loss =
@@ -103,11 +83,11 @@ TEST(UNet, ComputesTheSame) {
   std::vector<at::Tensor> gradients;
   for (const at::Tensor& parameter : model->parameters())
     gradients.push_back(parameter.grad());
-  expect_near(norms_of(gradients), entry["gradient_norms"], 1e-7);
+  expect_near_reference(norms_of(gradients), entry["gradient_norms"], 1e-7, 1e-7);
   std::vector<double> sums;
   for (const at::Tensor& buffer : model->buffers())
     sums.push_back(buffer.to(at::kDouble).sum().item<double>());
-  expect_near(at::tensor(sums), entry["buffer_sums"], 1e-7);
+  expect_near_reference(sums, entry["buffer_sums"], 1e-7, 1e-7);
 }
 
 TEST(UNet, RefusesSizesThatItCannotHalve) {
@@ -136,7 +116,7 @@ TEST_P(MaskLoss, IsPyTorchs) {
       loss_of(kind, logits, masks, value_of(loss_options_from(parameters, 4, at::kCPU)));
   loss.backward();
   EXPECT_NEAR(loss.item<double>(), entry["loss"].get<double>(), 1e-6);
-  expect_near(logits.grad(), entry["gradient"], 1e-6);
+  expect_near_reference(numbers_of(logits.grad()), entry["gradient"], 1e-6, 1e-6);
 }
 
 // Pixels that do not count have no gradient, and change nothing.

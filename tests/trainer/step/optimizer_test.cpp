@@ -68,47 +68,33 @@ TEST(Optimizer, SgdComputesPyTorchsBits) {
   }
 }
 
-TEST(Optimizer, AdamComputesWhatPyTorchDoes) {
-  for (const double decay : {0.0, 0.01}) {
-    const std::vector<at::Tensor> ours = some_parameters();
-    const std::vector<at::Tensor> theirs = some_parameters();
-    const auto adam = optimizer(
-        {"adam", {{"lr", 0.1}, {"betas", {0.9, 0.99}}, {"eps", 1e-8}, {"weight_decay", decay}}},
-        ours);
-    torch::optim::Adam reference(
-        theirs, torch::optim::AdamOptions(0.1).betas({0.9, 0.99}).eps(1e-8).weight_decay(decay));
-    for (int step = 0; step < 5; ++step) {
-      set_gradients(ours, step);
-      set_gradients(theirs, step);
-      adam->step(0.1);
-      reference.step();
-    }
-    // LibTorch's C++ class multiplies and adds where PyTorch interpolates: another last bit.
-    for (std::size_t i = 0; i < ours.size(); ++i) {
-      EXPECT_TRUE(at::allclose(ours[i], theirs[i], 1e-5, 1e-7));
-    }
+// Five steps of ours against those of `Reference`, a class of LibTorch with the same options.
+template <class Reference, class Options>
+void expect_same_updates(const char* name, double decay) {
+  const std::vector<at::Tensor> ours = some_parameters();
+  const std::vector<at::Tensor> theirs = some_parameters();
+  const auto own = optimizer(
+      {name, {{"lr", 0.1}, {"betas", {0.9, 0.99}}, {"eps", 1e-8}, {"weight_decay", decay}}}, ours);
+  Reference reference(theirs, Options(0.1).betas({0.9, 0.99}).eps(1e-8).weight_decay(decay));
+  for (int step = 0; step < 5; ++step) {
+    set_gradients(ours, step);
+    set_gradients(theirs, step);
+    own->step(0.1);
+    reference.step();
   }
+  // LibTorch's C++ class multiplies and adds where PyTorch interpolates: another last bit.
+  for (std::size_t i = 0; i < ours.size(); ++i)
+    EXPECT_TRUE(at::allclose(ours[i], theirs[i], 1e-5, 1e-7));
+}
+
+TEST(Optimizer, AdamComputesWhatPyTorchDoes) {
+  for (const double decay : {0.0, 0.01})
+    expect_same_updates<torch::optim::Adam, torch::optim::AdamOptions>("adam", decay);
 }
 
 TEST(Optimizer, AdamWComputesWhatPyTorchDoes) {
-  for (const double decay : {0.0, 0.1}) {
-    const std::vector<at::Tensor> ours = some_parameters();
-    const std::vector<at::Tensor> theirs = some_parameters();
-    const auto adamw = optimizer(
-        {"adamw", {{"lr", 0.1}, {"betas", {0.9, 0.99}}, {"eps", 1e-8}, {"weight_decay", decay}}},
-        ours);
-    torch::optim::AdamW reference(
-        theirs, torch::optim::AdamWOptions(0.1).betas({0.9, 0.99}).eps(1e-8).weight_decay(decay));
-    for (int step = 0; step < 5; ++step) {
-      set_gradients(ours, step);
-      set_gradients(theirs, step);
-      adamw->step(0.1);
-      reference.step();
-    }
-    for (std::size_t i = 0; i < ours.size(); ++i) {
-      EXPECT_TRUE(at::allclose(ours[i], theirs[i], 1e-5, 1e-7));
-    }
-  }
+  for (const double decay : {0.0, 0.1})
+    expect_same_updates<torch::optim::AdamW, torch::optim::AdamWOptions>("adamw", decay);
 }
 
 Json adagrad_parameters(double rate_decay, double decay) {

@@ -72,8 +72,7 @@ struct LoaderStatistics {
   std::vector<std::int64_t> part_ns;
 };
 
-// The source of batches. All but the first serve to measure the costs of loading: the samples of one batch, at most
-// 64 MiB of them, are repeated.
+// The source of batches. The last two measure the cost of loading: they repeat the samples of one batch, at most 64 MiB.
 enum class Supply {
   data,
   stored_samples,  // stored bytes in memory: not read again

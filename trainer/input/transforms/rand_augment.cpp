@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "trainer/input/transforms/affine.hpp"
 #include "trainer/input/transforms/color_jitter.hpp"
-#include "trainer/input/transforms/placed.hpp"
 #include "trainer/input/transforms/transform_types.hpp"
 
 namespace autotuned::input {

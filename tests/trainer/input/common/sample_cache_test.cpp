@@ -334,54 +334,53 @@ TEST(CachedLoader, TakesOnAnotherCacheAndNoneOnItsWay) {
   EXPECT_EQ(first->kept_items(), kSamples);
 }
 
-TEST(LoaderTimes, AreTakenOfEveryPartWhileAsked) {
-  const NumberedDataset dataset(40);
-  const Pipeline pipeline = numbered_in_form(CacheKind::none);
-  const input::Job job{.workers = 0, .slots = 1, .batch_size = 8};
-  Buffers buffers(job.slots, job.batch_size, job.type);
-  auto loader = Loader::create(dataset, {}, pipeline, settings_of(job, buffers));
-  ASSERT_TRUE(loader);
-  const auto take = [&] {
-    const auto batch = (*loader)->next();
+// A loader without workers, whose batches of 8 nobody looks at.
+class TimedLoader : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto made = Loader::create(dataset_, {}, pipeline_, settings_of(job_, buffers_));
+    ASSERT_TRUE(made);
+    loader_ = std::move(*made);
+  }
+  void take() {
+    const auto batch = loader_->next();
     ASSERT_TRUE(batch);
-    (*loader)->release(batch->slot);
-  };
+    loader_->release(batch->slot);
+  }
+
+  const NumberedDataset dataset_{40};
+  const Pipeline pipeline_ = numbered_in_form(CacheKind::none);
+  const input::Job job_{.workers = 0, .slots = 1, .batch_size = 8};
+  Buffers buffers_{job_.slots, job_.batch_size, job_.type};
+  std::unique_ptr<Loader> loader_;
+};
+
+TEST_F(TimedLoader, TimesEveryPartWhileAsked) {
   take();
-  EXPECT_EQ((*loader)->statistics().timed_samples, 0);
-  (*loader)->time_parts(true);
+  EXPECT_EQ(loader_->statistics().timed_samples, 0);
+  loader_->time_parts(true);
   take();
   take();
-  const LoaderStatistics timed = (*loader)->statistics();
+  const LoaderStatistics timed = loader_->statistics();
   EXPECT_EQ(timed.timed_samples, 16);
   EXPECT_GT(timed.reading_ns, 0);
-  ASSERT_EQ(timed.part_ns.size(), pipeline.parts().size());
+  ASSERT_EQ(timed.part_ns.size(), pipeline_.parts().size());
   for (const std::int64_t ns : timed.part_ns)
     EXPECT_GT(ns, 0);
-  (*loader)->time_parts(false);
+  loader_->time_parts(false);
   take();
-  EXPECT_EQ((*loader)->statistics().timed_samples, 0);
+  EXPECT_EQ(loader_->statistics().timed_samples, 0);
 }
 
-TEST(LoaderSpans, SayWhichThreadWorkedOnWhichPartAndWhen) {
-  const NumberedDataset dataset(40);
-  const Pipeline pipeline = numbered_in_form(CacheKind::none);
-  const input::Job job{.workers = 0, .slots = 1, .batch_size = 8};
-  Buffers buffers(job.slots, job.batch_size, job.type);
-  auto loader = Loader::create(dataset, {}, pipeline, settings_of(job, buffers));
-  ASSERT_TRUE(loader);
-  const auto take = [&] {
-    const auto batch = (*loader)->next();
-    ASSERT_TRUE(batch);
-    (*loader)->release(batch->slot);
-  };
+TEST_F(TimedLoader, SpansSayWhichThreadWorkedOnWhichPartAndWhen) {
   take();
-  (*loader)->record_spans(1000);
+  loader_->record_spans(1000);
   take();
-  const PartSpans whole = (*loader)->take_spans();
+  const PartSpans whole = loader_->take_spans();
   take();
   EXPECT_EQ(whole.lost, 0);
   // One chunk, and for each of the 8 samples its reading and every part.
-  ASSERT_EQ(whole.spans.size(), 1 + 8 * (1 + pipeline.parts().size()));
+  ASSERT_EQ(whole.spans.size(), 1 + 8 * (1 + pipeline_.parts().size()));
   const PartSpan& chunk = whole.spans.front();
   EXPECT_EQ(chunk.part, PartSpan::kChunk);
   EXPECT_EQ(whole.spans[1].part, PartSpan::kReading);
@@ -391,11 +390,11 @@ TEST(LoaderSpans, SayWhichThreadWorkedOnWhichPartAndWhen) {
     EXPECT_GE(span.start_ns, chunk.start_ns);
     EXPECT_LE(span.end_ns, chunk.end_ns);
   }
-  EXPECT_TRUE((*loader)->take_spans().spans.empty());
+  EXPECT_TRUE(loader_->take_spans().spans.empty());
 
-  (*loader)->record_spans(5);
+  loader_->record_spans(5);
   take();
-  const PartSpans part = (*loader)->take_spans();
+  const PartSpans part = loader_->take_spans();
   EXPECT_EQ(part.spans.size(), 5U);
   EXPECT_EQ(part.lost, static_cast<std::int64_t>(whole.spans.size()) - 5);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // pad, random_rotation and random_erasing, as torchvision's Pad, RandomRotation (of a PIL image, by the nearest pixel) and
 // RandomErasing.
-#include "trainer/input/transforms/placed.hpp"
+#include "trainer/input/transforms/affine.hpp"
 
 #include <algorithm>
 #include <array>

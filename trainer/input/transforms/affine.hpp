@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pixels at other places, as PIL moves them. Any number of threads.
+// Affine maps of a picture's pixels, computed as PIL does. Any number of threads.
 #pragma once
 
 #include <array>
