@@ -49,7 +49,7 @@ Machine any_node() {
 }
 
 struct Submitted {
-  std::vector<recipes::Recipe> recipes;
+  std::vector<recipes::Recipe> all;
   int ranks = 1;
 };
 
@@ -87,7 +87,7 @@ std::optional<Submitted> read_recipes(const SubmitOptions& options) {
       usage_error(allowed.error().message());
       return std::nullopt;
     }
-    if (!submitted.recipes.empty() && recipe->train.ranks != submitted.ranks) {
+    if (!submitted.all.empty() && recipe->train.ranks != submitted.ranks) {
       usage_error(fmt::format(
           "{} has {} ranks and {} has {}, and all jobs of an array get the same: submit them "
           "apart, "
@@ -96,9 +96,9 @@ std::optional<Submitted> read_recipes(const SubmitOptions& options) {
       return std::nullopt;
     }
     submitted.ranks = static_cast<int>(recipe->train.ranks);
-    submitted.recipes.push_back(std::move(*recipe));
+    submitted.all.push_back(std::move(*recipe));
   }
-  if (const std::string conflict = conflict_of(submitted.recipes); !conflict.empty()) {
+  if (const std::string conflict = conflict_of(submitted.all); !conflict.empty()) {
     usage_error(conflict);
     return std::nullopt;
   }
@@ -183,12 +183,12 @@ int submit(const SubmitOptions& options) {
   auto submitted = read_recipes(options);
   if (!submitted) return kUsageError;
 
-  JobScript job{.name = name_of(submitted->recipes),
+  JobScript job{.name = name_of(submitted->all),
                 .ranks = submitted->ranks,
                 .program = find_places().program,
                 .run_options = run_options_of(options, submitted->ranks),
                 .folder = fs::absolute(options.job_folder).lexically_normal()};
-  for (const recipes::Recipe& recipe : submitted->recipes)
+  for (const recipes::Recipe& recipe : submitted->all)
     job.recipes.push_back(recipe.file);
   if (const auto made = make_folders(job.folder); !made) {
     return report_error(made.error(), kEnvironmentUnusable);
