@@ -39,7 +39,7 @@ struct TrainerJobSpec {
   std::filesystem::path folder;  // for logs and exchanged checkpoints; must exist
   std::chrono::nanoseconds block_limit = std::chrono::seconds(60);  // beyond the block's own length
   std::vector<int> device_locks;                                    // inherited by every trainer
-  // The lock held during each block, profile and trace and its preparation: devices share the CPUs. Empty: none.
+  // Held around each block, profile and trace, and what goes before them: devices share the CPUs. Empty: none.
   std::filesystem::path measurement_lock;
   std::chrono::nanoseconds measurement_lock_limit = std::chrono::minutes(10);
   std::int64_t memory_limit_bytes = 0;  // of the host, for all trainers of trials; 0: any

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "tests/integration/scene.hpp"
+#include "tests/places.hpp"
 
 namespace autotuned {
 namespace {
@@ -16,7 +17,14 @@ using testing::HasSubstr;
 class CheatingTiming : public testing::Test {
  protected:
   CheatingTiming() {
-    folder_ = scene_.use_trainer_plugins({"timing_cheats", "tiny"});
+    scene_.set("AUTOTUNED_TRAINER=" + (tests::build_folder() / "bin/autotuned-trainer").string());
+    folder_ = scene_.folder() / "plugins";
+    std::filesystem::create_directory(folder_);
+    for (const char* name : {"timing_cheats", "tiny"}) {
+      const std::string file = std::string("lib") + name + "_trainer.so";
+      std::filesystem::copy_file(tests::build_folder() / "tests/fixture_plugins" / name / file,
+                                 folder_ / file);
+    }
     scene_.folder().write("recipe.yaml",
                           "autotuned: 1\nname: small\ndevice: cpu\nmodel: {plugin: tiny}\n"
                           "data: {plugin: tiny, samples: 2048}\n"

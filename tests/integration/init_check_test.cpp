@@ -18,7 +18,7 @@ class InitAndCheck : public testing::TestWithParam<std::string> {};
 
 TEST_P(InitAndCheck, FindNoMistake) {
   Scene scene;
-  scene.use_real_trainer();
+  scene.set("AUTOTUNED_TRAINER=" + (tests::build_folder() / "bin/autotuned-trainer").string());
   tests::write_data(scene.folder(), "photos/", GetParam());
   const std::string recipe = (scene.folder() / "mine.yaml").string();
   const Outcome written =
