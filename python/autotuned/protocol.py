@@ -16,6 +16,9 @@ from typing import Any
 
 MOST_FRAME_BYTES = 16 * 1024 * 1024
 _LENGTH = struct.Struct("<I")
+# A script may have to wait for a turn beside other runs, a minute each time (daemon/session), and
+# the session stores what it has measured.
+_MOST_SILENCE_S = 150.0
 
 
 class RequestError(Exception):
@@ -73,7 +76,7 @@ class Link:
         except OSError as error:
             raise Closed(str(error)) from error
 
-    def receive(self, limit_s: float = 60.0) -> dict[str, Any]:
+    def receive(self, limit_s: float = _MOST_SILENCE_S) -> dict[str, Any]:
         """Waits for the next frame, but not for ever: the script stands still meanwhile."""
         end = time.monotonic() + limit_s
         while True:

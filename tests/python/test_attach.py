@@ -63,6 +63,31 @@ class AttachTest(unittest.TestCase):
         running, (code, out, error) = self.assert_same(script, "--lr", "1")
         self.assertEqual((code, running.last), (0, {}))
 
+    def test_a_script_that_asks_whether_pytorch_is_there_is_tuned(self):
+        # As transformers, accelerate and others do when they are imported.
+        script = self.write(
+            "probing.py",
+            """
+    import importlib.util, sys
+    finders = len(sys.meta_path)
+    for _ in range(3):
+        assert importlib.util.find_spec("torch") is not None
+        assert importlib.util.find_spec("no_such_module") is None
+    assert "torch" not in sys.modules
+    assert len(sys.meta_path) == finders, sys.meta_path
+            """
+            + LOOP
+            + """
+    for _ in range(12):
+        step()
+    print([type(one).__name__ for one in sys.meta_path if type(one).__name__ == "_Finder"])
+    print(type(torch.__spec__.loader).__name__, "exec_module" in vars(torch.__spec__.loader))
+    print(model.weight.sum().item())
+        """,
+        )
+        running, _ = self.assert_same(script)
+        self.assertEqual(running.last["end"]["steps"], 12)
+
     def test_nothing_of_it_is_in_the_environment(self):
         script = self.write(
             "environment.py",

@@ -316,7 +316,11 @@ class ChecksTest(unittest.TestCase):
             ]
 
         before = parts()
-        loop = Loop().known()
+        call = nn.Module._wrapped_call_impl.__code__
+        loop = Loop()
+        self.assertIsNot(nn.Module._wrapped_call_impl.__code__, call)
+        loop.known()
+        self.assertIs(nn.Module._wrapped_call_impl.__code__, call)
         self.assertFalse(any(one is other for one, other in zip(before, parts())))
         loop.close()
         self.assertTrue(all(one is other for one, other in zip(before, parts())))

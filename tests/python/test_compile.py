@@ -2,6 +2,7 @@
 """Modules through torch.compile: numbers, names, time, failures, and how long a script trains."""
 
 import os
+import re
 import shutil
 import sys
 import sysconfig
@@ -20,7 +21,7 @@ from autotuned.loop import length
 from autotuned.loop.script import ForwardSettings, Root, Script
 from autotuned.parts import compiling
 from autotuned.protocol import RequestError
-from stand_in import Running
+from stand_in import Running, alone
 from test_checks import Loop, worst
 
 COMPILED = ForwardSettings(compiled="default")
@@ -47,6 +48,51 @@ train(model, optimizer, 12)
 print(sorted(model.state_dict()))
 """
 NAMES = "['0.bias', '0.weight', '2.bias', '2.weight']\n"
+
+
+COMPILES = """
+import sys
+import torch
+from torch import nn
+from torch._dynamo.utils import counters
+
+how = sys.argv[1]
+torch.manual_seed(1)
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Sequential(nn.Linear(4, 8), nn.ReLU())
+        self.last = nn.Linear(8, 1)
+    def forward(self, x):
+        x = self.first(x)
+        if how == "broken":
+            torch._dynamo.graph_break()
+        return self.last(x)
+
+model = Net()
+forward = model
+if how == "function":
+    @torch.compile(backend="eager")
+    def forward(x):
+        return model(x).square()
+elif how == "in place":
+    model.compile(backend="eager")
+else:
+    forward = torch.compile(model, backend="eager")
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+for step in range(24):
+    optimizer.zero_grad()
+    forward(torch.randn(3, 4)).square().mean().backward()
+    optimizer.step()
+    if step % 8 == 7:
+        model.eval()
+        with torch.no_grad():
+            forward(torch.randn(3, 4))
+        model.train()
+print(counters["stats"]["unique_graphs"], dict(counters["frames"]), len(counters["graph_break"]))
+print(model.last.weight.tolist())
+"""
 
 
 def setUpModule():
@@ -201,6 +247,31 @@ class CompileTest(unittest.TestCase):
         self.assertIn("error", answer)
         self.assertEqual(answer["error"]["kind"], "unsupported")
         self.assertEqual((code, out), (0, NAMES))
+
+
+    def test_a_script_that_compiles_by_itself_compiles_the_same(self):
+        """As often, with the same graphs, and without a word more."""
+
+        def told(error):
+            # Lines of PyTorch's log begin with the time.
+            return [line for line in error.splitlines() if not re.match(r"[IWE]\d{4} ", line)]
+
+        with tempfile.TemporaryDirectory() as folder:
+            script = Path(folder) / "compiles.py"
+            script.write_text(COMPILES, encoding="utf-8")
+            for how in ("module", "function", "in place", "broken"):
+                with self.subTest(how):
+                    command = (str(script), how)
+                    code, out, error = alone(*command, environment={"PYTHONWARNINGS": "default"})
+                    self.assertEqual(code, 0, error)
+                    running = Running(*command, environment={"PYTHONWARNINGS": "default"})
+                    self.addCleanup(running.end)
+                    running.load()
+                    running.must("steps", count=2)
+                    running.must("finish", configuration={})
+                    got = running.rest()
+                    self.assertEqual(got[:2], (code, out))
+                    self.assertEqual(told(got[2]), told(error))
 
 
 class LengthTest(unittest.TestCase):

@@ -2,6 +2,7 @@
 """What can be changed, how, and back again."""
 
 import unittest
+from unittest import mock
 
 import torch
 from torch import nn
@@ -241,6 +242,81 @@ class KnobsTest(unittest.TestCase):
         knobs = Knobs(self.script)
         self.assertEqual(knobs.knobs["loader.workers"].risk, "semantics")
         self.assertIn("the script's own", knobs.notes[0])
+
+    def test_obstacles_of_workers(self):
+        loader = DataLoader(TensorDataset(torch.zeros(8)))
+        found = self.script.found(loader)
+        found.is_trained_from = True
+
+        def obstacle():
+            return Knobs(self.script).knobs["loader.workers"].unavailable
+
+        self.assertEqual(obstacle(), "")
+        with mock.patch.object(torch.multiprocessing, "get_start_method", return_value="spawn"):
+            self.assertIn("'spawn'", obstacle())
+        found.look_at((torch.zeros(1, 2, device="meta"),))
+        self.assertIn("on a GPU", obstacle())
+        found.is_on_device = False
+        found.look_at([torch.zeros(1024)])
+        self.assertEqual(found.batch_bytes, 4096)
+        with mock.patch("shutil.disk_usage", return_value=mock.Mock(free=8000)):
+            self.assertIn("/dev/shm", obstacle())
+        knobs = Knobs(self.script)
+        change = knobs.whole({"loader.workers": 1, "loader.prefetch_batches": 8})
+        with mock.patch("shutil.disk_usage", return_value=mock.Mock(free=60_000)):
+            with self.assertRaises(RequestError) as raised:
+                knobs.apply(change)
+        self.assertEqual(raised.exception.kind, "unsupported")
+        self.assertEqual(knobs.now, knobs.own)
+
+    def test_settings_that_failed_are_refused(self):
+        loader = DataLoader(TensorDataset(torch.zeros(8)))
+        found = self.script.found(loader)
+        found.is_trained_from = True
+        knobs = Knobs(self.script)
+        change = knobs.whole({"loader.workers": 1})
+        knobs.apply(change)
+        found.refused[self.script.wanted(found)] = "a worker was killed"
+        self.assertEqual(self.script.wanted(found).workers, 0)
+        knobs.undo_loader()
+        with self.assertRaisesRegex(RequestError, "was killed"):
+            knobs.apply(change)
+        knobs.apply(knobs.whole({"loader.workers": 1, "loader.prefetch_batches": 1}))
+
+    def test_no_sample_of_the_scripts_own_data_is_made_beside_the_training(self):
+        class Counts(torch.utils.data.Dataset):
+            made = 0
+
+            def __len__(self):
+                return 4
+
+            def __getitem__(self, index):
+                Counts.made += 1
+                return torch.zeros(1)
+
+        for workers in (0, 1):
+            with self.subTest(workers):
+                loader = DataLoader(Counts(), num_workers=workers)
+                script = script_of(self.model, optimizers=[self.optimizer])
+                script.found(loader).is_trained_from = True
+                knobs = Knobs(script)
+                self.assertEqual(knobs.knobs["loader.workers"].risk, "semantics")
+                risk = knobs.knobs["loader.pin_memory"].risk
+                self.assertEqual(risk, "semantics" if workers else "exact")
+                self.assertFalse(knobs.may_make_again(knobs.whole({"memory.malloc": "keep"})))
+                change = knobs.whole({"loader.workers": 1 - workers})
+                self.assertTrue(knobs.may_make_again(change))
+        self.assertEqual(Counts.made, 0)
+
+    def test_one_knob_that_cannot_go_back_keeps_no_other(self):
+        def refuse(value):
+            raise OSError("no")
+
+        self.apply(precision__autocast="bf16", memory__malloc="keep", optimizer__fused=True)
+        self.knobs.knobs["precision.autocast"].set = refuse
+        self.knobs.undo()
+        self.assertIsNone(self.optimizer.param_groups[0]["fused"])
+        self.assertEqual(self.knobs.now["memory.malloc"], "default")
 
     def test_what_cannot_be_taken_back_is_set_once(self):
         knob = self.knobs.knobs["threads.intra_op"]

@@ -4,20 +4,25 @@
 None lost, doubled or out of order, and no other random number drawn.
 """
 
+import enum
+import functools
+import multiprocessing
 import random
 import unittest
+from unittest import mock
 
 import torch
 from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset, Sampler
 from torch.utils.data import Subset, TensorDataset
 
+from autotuned.parts.data import has_own_data, has_own_sampler
 from autotuned.parts.loader import (
     LoaderSettings,
     SwitchableBatches,
     draws_of,
-    has_own_data,
-    has_own_sampler,
+    lack_of_memory,
     obstacle_of,
+    start_method_of,
 )
 
 
@@ -178,6 +183,69 @@ class WhatIsKnownTest(unittest.TestCase):
         self.assertTrue(has_own_data(DataLoader(Numbers())))
         self.assertTrue(has_own_data(DataLoader(Subset(Numbers(), [0, 1]))))
         self.assertTrue(has_own_data(DataLoader(tensors, collate_fn=lambda parts: parts)))
+        self.assertTrue(has_own_data(DataLoader(tensors, worker_init_fn=print)))
+
+    def test_what_the_script_gives_to_a_data_set_of_torchvision_is_its_own(self):
+        def of_torchvision(name, *bases, module="torchvision.transforms.transforms"):
+            def init(part, **fields):
+                super(kind, part).__init__()
+                vars(part).update(fields)
+
+            kind = type(name, bases, {"__init__": init, "__module__": module})
+            return kind
+
+        Images = of_torchvision("Images", Dataset, module="torchvision.datasets.folder")
+        Compose = of_torchvision("Compose", object)
+        Lambda = of_torchvision("Lambda", object)
+        Normalize = of_torchvision("Normalize", torch.nn.Module)
+
+        class Noise:
+            def __init__(self):
+                self.random = random.Random(3)
+
+        class Stage(enum.Enum):
+            NEAREST = "nearest"
+
+        usual = [Normalize(mean=[0.5], std=(0.5,), inplace=False), Compose(how=Stage.NEAREST)]
+        files = [("a.jpg", 0), ("b.jpg", 1)]
+
+        def is_own(**fields):
+            return has_own_data(DataLoader(Images(samples=files, root="photos", **fields)))
+
+        self.assertFalse(is_own(transform=None, target_transform=int))
+        self.assertFalse(is_own(transform=Compose(transforms=usual)))
+        self.assertFalse(is_own(transform=functools.partial(torch.flatten, start_dim=1)))
+        for part in (
+            Noise(),
+            random.Random(3).random,
+            torch.Generator(),
+            lambda image: image,
+            functools.partial(lambda image, by: image, by=2),
+            Lambda(lambd=lambda image: image),
+            Compose(transforms=[*usual, Noise()]),
+            Compose(transforms=[Compose(transforms=[Normalize(generator=torch.Generator())])]),
+        ):
+            with self.subTest(part=part):
+                self.assertTrue(is_own(transform=part))
+                self.assertTrue(is_own(target_transform=part))
+                self.assertTrue(is_own(transforms=Compose(transform=part)))
+        self.assertTrue(is_own(loader=lambda path: path))
+
+    def test_what_workers_need(self):
+        loader = DataLoader(Numbers())
+        self.assertIn(start_method_of(loader), multiprocessing.get_all_start_methods())
+        with mock.patch.object(torch.multiprocessing, "get_start_method", return_value="spawn"):
+            self.assertEqual(start_method_of(loader), "spawn")
+        with mock.patch.object(torch.multiprocessing, "get_start_method", return_value=None):
+            first = multiprocessing.get_all_start_methods()[0]
+            self.assertEqual(start_method_of(loader), first)
+        other = DataLoader(Numbers(), num_workers=1, multiprocessing_context="forkserver")
+        self.assertEqual(start_method_of(other), "forkserver")
+        usage = mock.Mock(free=64 << 20)
+        with mock.patch("shutil.disk_usage", return_value=usage):
+            two = LoaderSettings(2, 4, False, False)
+            self.assertEqual(lack_of_memory(two, 4 << 20), "")
+            self.assertIn("64 MiB left", lack_of_memory(two, 5 << 20))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 """What was kept, as a change of the script's text."""
 
 import ast
+import copy
 import json
 import os
 import shutil
@@ -11,6 +12,10 @@ import tempfile
 import unittest
 from pathlib import Path
 
+import torch
+from torch import nn
+
+from autotuned.loop.script import ForwardSettings, Root
 from stand_in import ROOT
 
 PLAIN = '''\
@@ -85,13 +90,20 @@ class PatchTest(unittest.TestCase):
             "type": "AdamW",
             "loader": "DataLoader(dataset(), **",
             "dims": [4],
+            "output": [2],
             "device": "cpu",
             **parts,
         }
         places = {"device": known["device"], "roots": [], "optimizers": [], "loaders": []}
         if known["model"]:
             place = f"{path}:{line_of(text, known['model'])}"
-            places["roots"] = [{"called_at": place, "input_dims": known["dims"]}]
+            places["roots"] = [
+                {
+                    "called_at": place,
+                    "input_dims": known["dims"],
+                    "output_dims": known["output"],
+                }
+            ]
         if known["optimizer"]:
             place = f"{path}:{line_of(text, known['optimizer'])}"
             places["optimizers"] = [{"made_at": place, "type": known["type"]}]
@@ -163,13 +175,14 @@ class PatchTest(unittest.TestCase):
             '**{**train_kwargs, "num_workers": 2, "prefetch_factor": 4, "pin_memory": True, '
             '"persistent_workers": True})\n',
             "test_loader = DataLoader(dataset(), batch_size=8)\n",
-            "    model.to(memory_format=torch.channels_last)\n    model.compile()\n"
+            "    model = nn.Sequential(nn.Conv2d(1, 2, 3))\n",
+            "    model.compile()\n"
             "    optimizer = optim.AdamW(model.parameters(), lr=1e-3, fused=True)\n",
             "optimizer.zero_grad(set_to_none=True)",
             '        with torch.autocast("cpu", dtype=torch.bfloat16):\n'
-            "            output = model(data.contiguous(memory_format=torch.channels_last))\n"
-            "            # the usual one\n"
-            "            loss = F.nll_loss(output, target)\n"
+            "            output = model(data.to(memory_format=torch.channels_last)).float()\n"
+            "        # the usual one\n"
+            "        loss = F.nll_loss(output, target)\n"
             "        loss.backward()\n",
             "from torch.utils.data import DataLoader\n"
             'torch.set_float32_matmul_precision("high")\n'
@@ -217,17 +230,17 @@ class PatchTest(unittest.TestCase):
                 {},
                 "called several times",
             ),
-            "both passes at once": (
-                PLAIN.replace("output = model(data)", "model(data).sum().backward()"),
+            "several tensors": (
+                PLAIN,
                 {"precision.autocast": change("off", "bf16")},
-                {"model": "model(data).sum().backward()"},
-                "both passes",
+                {"output": []},
+                "return one tensor",
             ),
-            "a text of several lines": (
-                PLAIN.replace("        # the usual one", '        print("""a\nb""")'),
-                {"precision.autocast": change("off", "bf16")},
-                {},
-                "several lines",
+            "images that are made in the call": (
+                PLAIN.replace("model(data)", "model(data.float())"),
+                {"layout.memory_format": change("contiguous", "channels_last")},
+                {"model": "output = model(data.float())"},
+                "plain images",
             ),
             "another function makes it": (
                 PLAIN.replace("optim.AdamW(", "make_AdamW("),
@@ -271,6 +284,84 @@ class PatchTest(unittest.TestCase):
                 self.assertIn("1.20 x (1.10 to 1.30)", told)
                 self.assertGreater(len(words), 1, "with the code to paste")
 
+    def test_what_is_written_trains_as_what_was_measured(self):
+        """To the last bit."""
+        module = nn.Sequential(
+            nn.Conv2d(1, 6, 3, padding=1),
+            nn.BatchNorm2d(6),
+            nn.ReLU(),
+            nn.Conv2d(6, 8, 3, padding=1),
+        )
+        classifier = nn.Sequential(copy.deepcopy(module), nn.Flatten(), nn.Linear(8 * 36, 3))
+        usual = """
+def train(model, parameters):
+    optimizer = torch.optim.SGD(parameters, lr=0.05)
+    for _ in range(6):
+        data = torch.randn(4, 1, 6, 6)
+        optimizer.zero_grad()
+        CALL
+        loss.backward()
+        optimizer.step()
+"""
+        head = "import torch\nimport torch.nn.functional as F\n"
+        forms = {
+            "alone": "output = model(data)\n"
+            "        loss = F.cross_entropy(output, target(output))",
+            "inside": "truth = target(data)\n"
+            "        loss = F.cross_entropy(model(data), truth)",
+            "in a condition": "if (out := model(data)) is not None:\n"
+            "            loss = F.cross_entropy(out, target(out))",
+        }
+        measured = {
+            "precision.autocast": {"autocast": torch.bfloat16},
+            "layout.memory_format": {"channels_last": True},
+        }
+        for net, dims in ((classifier, 2), (module, 4)):
+            for form, call in forms.items():
+                for names in (*((one,) for one in measured), tuple(measured)):
+                    with self.subTest(dims=dims, form=form, names=names):
+                        text = head + usual.replace("CALL", call)
+                        self.write(text)
+                        places = self.places(
+                            text, optimizer=None, loader=None, output=[dims], model="model(data)"
+                        )
+                        values = {
+                            "precision.autocast": change("off", "bf16"),
+                            "layout.memory_format": change("contiguous", "channels_last"),
+                        }
+                        new, words = self.patched({name: values[name] for name in names}, places)
+                        self.assertEqual(words, [])
+                        settings = {}
+                        for name in names:
+                            settings |= measured[name]
+                        want = self.trained(text, net, ForwardSettings(**settings))
+                        got = self.trained(new, net, None)
+                        own = self.trained(text, net, None)
+                        self.assertEqual(got, want)
+                        if "precision.autocast" in names:
+                            self.assertNotEqual(own, want)
+
+    @staticmethod
+    def trained(text, net, settings):
+        """The parameters behind the steps of this script; under settings of the agent's."""
+        net = copy.deepcopy(net)
+        root = Root(net, 0, "")
+
+        def model(*args, **kwargs):
+            return root.run(settings, args, kwargs)
+
+        def target(like):
+            return torch.zeros(like.shape[:1] + like.shape[2:], dtype=torch.long)
+
+        def of_images(like):
+            return target(like) if net[-1].weight.dim() == 4 else target(like[:, 0, 0])
+
+        names = {"target": of_images if "target(data)" in text else target}
+        exec(compile(text, "train.py", "exec"), names)
+        torch.manual_seed(2)
+        names["train"](net if settings is None else model, list(net.parameters()))
+        return [parameter.tolist() for parameter in net.parameters()]
+
     def test_a_place_of_another_text_is_not_edited(self):
         self.write(PLAIN)
         places = self.places(PLAIN)
@@ -301,7 +392,7 @@ class PatchTest(unittest.TestCase):
                 end = "\r\n" if name == "CRLF" else "\n"
                 self.assertIn(
                     f'\t\twith torch.autocast("cpu", dtype=torch.bfloat16):{end}'
-                    f"\t\t\toutput = model(data){end}\t\t\t# die übliche ÄÖ{end}",
+                    f"\t\t\toutput = model(data).float(){end}\t\t# die übliche ÄÖ{end}",
                     new,
                 )
                 self.assertEqual(new.count("\n"), text.count("\n") + 2)

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Frames: whole, in pieces, too long, broken."""
 
+import inspect
 import json
 import math
+import re
 import socket
 import struct
 import unittest
 
 from autotuned.protocol import Closed, Link, without_nan
+from stand_in import ROOT
 
 
 def frame(value):
@@ -49,6 +52,12 @@ class LinkTest(unittest.TestCase):
         self.other.sendall(frame({"request": "load"})[:3])
         with self.assertRaisesRegex(Closed, "has said nothing"):
             self.link.receive(limit_s=0)
+
+    def test_a_session_that_waits_for_its_turn_is_waited_for(self):
+        source = (ROOT / "daemon" / "session" / "script_session.cpp").read_text(encoding="utf-8")
+        (minutes,) = re.findall(r"kMostTurnWait = std::chrono::minutes\((\d+)\)", source)
+        limit_s = inspect.signature(Link.receive).parameters["limit_s"].default
+        self.assertGreaterEqual(limit_s, 2 * 60 * int(minutes))
 
     def test_the_end_of_the_session_is_seen(self):
         self.other.close()

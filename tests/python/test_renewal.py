@@ -153,6 +153,42 @@ class RenewalTest(unittest.TestCase):
         self.assertEqual(running.rest(), alone(self.script, environment=QUIET))
 
 
+    def test_what_was_kept_is_for_those_that_are_made_later(self):
+        running = self.start(
+            """
+            from torch.utils.data import DataLoader, TensorDataset
+            data = TensorDataset(torch.ones(32, 4))
+            def loader_of(batch_size=4):
+                return DataLoader(data, batch_size=batch_size)
+            def optimizer_of(model):
+                return torch.optim.SGD(model.parameters(), lr=0.01)
+            def train_on(model, optimizer):
+                iterator = iter(loader_of())
+                for (x,) in iterator:
+                    optimizer.zero_grad()
+                    model(x).sum().backward()
+                    optimizer.step()
+                return iterator._num_workers
+            model, _ = make()
+            optimizer = optimizer_of(model)
+            for epoch in range(8):
+                workers = train_on(model, optimizer)
+            print(workers, iter(loader_of(8))._num_workers)
+            del optimizer
+            optimizer = optimizer_of(model)
+            print(optimizer.param_groups[0]["fused"])
+            other = torch.optim.SGD(model.parameters(), lr=0.01)
+            print(other.param_groups[0]["fused"], train_on(model, optimizer))
+            """
+        )
+        kept = {"optimizer.fused": True, "loader.workers": 1}
+        running.must("prepare", configuration=kept)
+        running.must("steps", count=3)
+        running.must("finish", configuration=kept)
+        code, out, error = running.rest()
+        self.assertEqual((code, out, error), (0, "1 0\nTrue\nNone 1\n", ""))
+
+
 class WatchTest(unittest.TestCase):
     """Without a session."""
 

@@ -101,10 +101,6 @@ class SessionTest(unittest.TestCase):
             self.assertEqual(self.error(running.ask("train")), "unsupported")
             self.assertEqual(self.error(running.ask("run", minimum_ns="soon")), "invalid")
             self.assertEqual(
-                self.error(running.ask("check", configuration={}, steps=1, method="fork")),
-                "unsupported",
-            )
-            self.assertEqual(
                 self.error(running.ask("check", configuration={}, steps=1, method="luck")),
                 "invalid",
             )

@@ -24,6 +24,7 @@ from ..protocol import RequestError
 Json = dict[str, Any]
 _FEWEST_CLEAN_STEPS = 2
 _PROFILER_LOG = "KINETO_LOG_LEVEL"
+PROFILES_BY_ITSELF = "the script uses PyTorch's profiler by itself"
 
 
 class Activity(Protocol):
@@ -171,7 +172,9 @@ class Recording:
         shapes: bool = False,
         memory: bool = False,
         stacks: bool = False,
+        others: Any = None,
     ) -> None:
+        """`others`: the profilers of the script's that run."""
         self.script = script
         self.clean: list[Step] = []
         self.seen = 0
@@ -189,13 +192,25 @@ class Recording:
             acc_events=True,
         )
         self._is_recording = False
+        self._others = set() if others is None else others
+        self._expect_no_other()
         self.cpu_ns = 0
         self.kernel_cpu_ns = 0  # of that, in the operating system's kernel
         self.page_faults = 0
         if self._warmup_left == 0:
             self._begin()
 
+    def is_its_own(self, profiler: Any) -> bool:
+        """Of a profiler that begins."""
+        return profiler is self.profiler.profiler
+
+    def _expect_no_other(self) -> None:
+        """There is room for one profiler; one that warms up takes it, too."""
+        if self._others or getattr(torch.autograd.profiler, "_is_profiler_enabled", False):
+            raise RequestError("unsupported", PROFILES_BY_ITSELF, "torch.profiler", "")
+
     def _begin(self) -> None:
+        self._expect_no_other()
         self.script.synchronize()
         self._count_cpu(-1)
         # Its log goes to the script's standard error otherwise. It is read when the profiler is
@@ -203,6 +218,7 @@ class Recording:
         is_ours = _PROFILER_LOG not in os.environ
         os.environ.setdefault(_PROFILER_LOG, "5")
         self.profiler.start()
+        self._others.discard(self.profiler.profiler)  # our own
         if is_ours:
             os.environ.pop(_PROFILER_LOG, None)
         self._is_recording = True

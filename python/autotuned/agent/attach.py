@@ -52,11 +52,12 @@ def attach(descriptor: int) -> Session:
             ),
             keeps_zero_grad=script.releases_gradients,
             keeps_states=script.flags.changes_anything(),
+            keeps_optimizers=script.flags.changes_anything(),
         )
         if session.counter is not None:
             hooks.count(session.counter)
 
-    session = Session(link, script, watch, let_go)
+    session = Session(link, script, watch, let_go, warn)
 
     def on_failure(error: Exception) -> None:
         if session.is_over:

@@ -15,7 +15,8 @@ from ..checks import cotangent, twin
 from ..knobs import knobs as knob_table
 from ..knobs.knobs import Knobs
 from ..loop import length
-from ..loop.script import FoundLoader, Script
+from ..loop.loaders import FoundLoader
+from ..loop.script import Script
 from ..loop.steps import name_of
 
 Json = dict[str, Any]
@@ -70,6 +71,7 @@ def of_script(script: Script, knobs: Knobs) -> Json:
                 "device": str(root.device),
                 "called_at": root.called_at,
                 "input_dims": root.input_dims or [],
+                "output_dims": root.output_dims or [],
                 "training": root.module.training,
             }
             for root in script.roots
@@ -99,7 +101,6 @@ def of_script(script: Script, knobs: Knobs) -> Json:
         "checks": {
             "twin": twin.obstacle_of(script),
             "cotangent": cotangent.obstacle_of(script),
-            "fork": "this version does not know it",
         },
         "notes": list(knobs.notes),
     }

@@ -8,31 +8,25 @@ from typing import Any, Callable
 
 import torch
 
-from ..checks import cotangent, twin
-from ..checks.batches import BatchCheck
-from ..checks.shadow import Shadow
 from ..knobs.knobs import Knobs
-from ..loop.script import Script
+from ..loop.script import Script, failure_text
 from ..loop.steps import Step, StepCounter
 from ..loop.watch import Guard, Watch
 from ..protocol import Closed, Link, RequestError
 from . import description
-from .activities import Activity, Block, CheckSteps, Profile, Trace
+from .activities import (
+    PROFILES_BY_ITSELF,
+    Activity,
+    Block,
+    Profile,
+    Recording,
+    Trace,
+)
+from .check_request import begin_check, integer, limit_of
 
 Json = dict[str, Any]
 
 _GUARDED_STEPS = 3
-
-
-def integer(request: Json, name: str, default: int | None = None, minimum: int = 0) -> int:
-    value = request.get(name, default)
-    if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
-        raise RequestError("invalid", f"expected a whole number of at least {minimum}", name, "")
-    return value
-
-
-def limit_of(request: Json) -> int | None:
-    return integer(request, "maximum_ns") if request.get("maximum_ns") is not None else None
 
 
 class Session:
@@ -42,24 +36,38 @@ class Session:
     """
 
     def __init__(
-        self, link: Link, script: Script, watch: Watch, let_go: Callable[[], None]
+        self,
+        link: Link,
+        script: Script,
+        watch: Watch,
+        let_go: Callable[[], None],
+        warn: Callable[[str], None],
     ) -> None:
         self._link = link
         self._script = script
         self._watch = watch
         self._let_go = let_go
+        self._warn = warn
         self._knobs: Knobs | None = None
         # Of what the script trained when it was loaded: the session knows these.
         self._kind: Any = None
         self._domains: Json = {}
         self._activity: Activity | None = None
         self._request: Json = {}
+        # What the configuration in force could not do, and how to leave it.
+        self._failure: tuple[RequestError, Callable[[], None]] | None = None
+        self._kept: Knobs | None = None  # behind finish()
+        self._has_warned = False
         self.is_over = False
         self.counter: StepCounter | None = None  # behind finish()
         watch.on_boundary = self.on_boundary
         watch.on_lost = self.on_lost
         watch.on_stalled = self.on_stalled
         watch.on_renewed = self.on_renewed
+        watch.on_given_up = self.on_given_up
+        watch.on_profiler = self.on_profiler
+        script.on_forward_failed = self.on_forward_failed
+        script.on_loader_failed = self.on_loader_failed
         link.send({"hello": description.of_agent()})
 
     # --- the ends
@@ -84,7 +92,7 @@ class Session:
                     }
                 }
             )
-        except Closed:
+        except (Closed, RequestError):
             pass
         self._link.close()
 
@@ -100,15 +108,15 @@ class Session:
             activity, self._activity = self._activity, None
             self._watch.safely(activity.abandon)
         self._watch.check = None
-        self._go_back()
+        self._watch.safely(self._go_back)
         self._knobs = None
         if error is not None:
             try:
                 self._link.send({"detached": error.to_json()})
-            except Closed:
+            except (Closed, RequestError):
                 pass
         self._link.close()
-        self._let_go()
+        self._watch.safely(self._let_go)
 
     def _go_back(self) -> None:
         """To the script's own configuration."""
@@ -136,6 +144,49 @@ class Session:
                 RequestError("timeout", "no step in the time allowed", "the script's loop", "")
             )
 
+    def on_given_up(self, why: str) -> None:
+        """No step can be found."""
+        self.detach(RequestError("unsupported", why, "", ""))
+
+    def on_profiler(self, profiler: Any) -> None:
+        """A profiler begins: the script's does not wait for ours."""
+        activity = self._activity
+        if isinstance(activity, Recording):
+            if activity.is_its_own(profiler):
+                return
+            activity.abandon()
+            error = RequestError("unsupported", PROFILES_BY_ITSELF, "torch.profiler", "")
+            self._failure = (error, lambda: None)
+        if isinstance(profiler, torch.autograd.profiler.profile):
+            self._watch.profilers.add(profiler)
+
+    def on_forward_failed(self, failure: Exception) -> None:
+        """A forward pass under the configuration in force; the script's own way has done it."""
+        kind = "out_of_memory" if isinstance(failure, torch.OutOfMemoryError) else "unsupported"
+        self._on_failure_in_force(kind, failure, "forward pass", Knobs.undo)
+
+    def on_loader_failed(self, failure: Exception) -> None:
+        """The loader under the configuration in force; it goes on as the script's own."""
+        self._on_failure_in_force("unsupported", failure, "DataLoader", Knobs.undo_loader)
+
+    def _on_failure_in_force(
+        self, kind: str, failure: Exception, where: str, leave: Callable[[Knobs], None]
+    ) -> None:
+        if self._kept is not None:
+            leave(self._kept)
+            if not self._has_warned:
+                self._has_warned = True
+                self._warn(
+                    f"what was kept fails in the {where}: {failure_text(failure)}; "
+                    "the script goes on as it is"
+                )
+        knobs = self._knobs
+        if self.is_over or knobs is None:
+            return
+        leave(knobs)
+        error = RequestError(kind, failure_text(failure), where, "leave the knobs as they were")
+        self._failure = (error, lambda: leave(knobs))
+
     def on_renewed(self) -> None:
         """The script has made an optimizer, and perhaps a model, anew.
 
@@ -158,6 +209,7 @@ class Session:
 
     def _interrupt(self, error: RequestError) -> None:
         was_asked = self._activity is not None
+        self._failure = None
         self._finish_activity()
         self._go_back()
         if not was_asked:
@@ -205,18 +257,20 @@ class Session:
         """Whether the request in progress has got its answer."""
         assert self._activity is not None
         guard = self._watch.guard
+        failure, self._failure = self._failure, None
         try:
+            if failure is not None:
+                self._watch.guard = None
+                raise failure[0]
             if guard is not None and guard.failure is not None:
                 self._watch.guard = None
-                kind = (
-                    "out_of_memory"
-                    if isinstance(guard.failure, torch.OutOfMemoryError)
-                    else "unsupported"
-                )
-                text = str(guard.failure).splitlines()
                 raise RequestError(
-                    kind,
-                    f"{type(guard.failure).__name__}: {text[0] if text else ''}",
+                    (
+                        "out_of_memory"
+                        if isinstance(guard.failure, torch.OutOfMemoryError)
+                        else "unsupported"
+                    ),
+                    failure_text(guard.failure),
                     "forward pass",
                     "leave the knobs as they were",
                 )
@@ -229,6 +283,8 @@ class Session:
             self._answer(answer)
         except RequestError as error:
             self._finish_activity()
+            if failure is not None:
+                failure[1]()  # the end of a check puts back what was before it
             self._refuse(error)
         return True
 
@@ -264,6 +320,11 @@ class Session:
                 "check": self._check,
                 "finish": self._finish,
             }
+            if name in ("load", "prepare", "check") and self._script.trains_with_others():
+                self.detach(
+                    RequestError("unsupported", "several processes train together", "", "")
+                )
+                return
             try:
                 if name not in handlers:
                     raise RequestError(
@@ -281,7 +342,7 @@ class Session:
                 self._answer(answer)
                 if name == "finish":
                     self.is_over = True
-                    self._knobs = None
+                    self._kept, self._knobs = self._knobs, None
                     # The link stays, for the number of steps in the end.
                     script = self._script
                     self.counter = StepCounter(script.detector.pattern, script.clock.steps)
@@ -364,6 +425,7 @@ class Session:
             steps=integer(request, "count", None, 1),
             warmup_steps=integer(request, "warmup_steps", 0),
             maximum_ns=limit_of(request),
+            others=self._watch.profilers,
         )
 
     def _trace(self, request: Json) -> None:
@@ -376,80 +438,15 @@ class Session:
             shapes=bool(request.get("shapes")),
             memory=bool(request.get("memory")),
             stacks=bool(request.get("stacks")),
+            others=self._watch.profilers,
         )
 
     def _check(self, request: Json) -> None:
         assert self._knobs is not None
-        knobs = self._knobs
         configuration = self._configuration(request)
-        steps = integer(request, "steps", None, 1)
-        before = dict(knobs.now)
-        reaching = knobs.changes_that_reach(configuration, "updates", "optimizer")
-        is_restart = [
-            name for name in knobs.changed(configuration) if knobs.knobs[name].switch == "restart"
-        ]
-        if is_restart:
-            raise RequestError(
-                "unsupported",
-                "a knob that cannot be taken back is not checked beside the script",
-                is_restart[0],
-                "",
-            )
-        rest = knobs.part(configuration, "batches")
-        method = str(request.get("method", "auto"))
-        is_rounded = bool(request.get("rounded"))
-        fallback: Callable[[], Any] | None = None
-        if not reaching and rest != before:
-            knobs.apply(rest)
-            check: Any = BatchCheck(self._script, steps)
-        else:
-            check = self._numeric_check(method, configuration, steps, is_rounded)
-            if method == "auto" and check.method == "twin":
-
-                def begin_other() -> Any:
-                    self._watch.check = self._numeric_check(
-                        "cotangent", configuration, steps, is_rounded
-                    )
-                    return self._watch.check
-
-                fallback = begin_other
-
-        self._watch.check = check
-        self._activity = CheckSteps(
-            check, steps, limit_of(request), fallback, lambda: knobs.go_back(before)
+        self._activity = begin_check(
+            self._script, self._watch, self._knobs, request, configuration
         )
-
-    def _numeric_check(
-        self, method: str, configuration: dict[str, Any], steps: int, is_rounded: bool
-    ) -> Any:
-        """A check that begins now."""
-        assert self._knobs is not None
-        knobs, script = self._knobs, self._script
-        obstacles = {"twin": twin.obstacle_of(script), "cotangent": cotangent.obstacle_of(script)}
-        if method == "auto":
-            method = "cotangent" if obstacles["twin"] and not obstacles["cotangent"] else "twin"
-        if method not in obstacles:
-            kind = "unsupported" if method == "fork" else "invalid"
-            raise RequestError(
-                kind,
-                "this version does not know the method",
-                method,
-                "ask for auto, twin or cotangent",
-            )
-        if obstacles[method]:
-            raise RequestError("unsupported", obstacles[method], method, "")
-        if method == "cotangent" and knobs.changes_that_reach(configuration, "optimizer"):
-            raise RequestError(
-                "unsupported",
-                "gradients do not show what an optimizer makes of them",
-                method,
-                "leave the knobs of the optimizer as they are",
-            )
-        shadows = [Shadow(script, knobs, configuration, is_rounded=False)]
-        if is_rounded:
-            shadows.append(Shadow(script, knobs, dict(knobs.now), is_rounded=True))
-        make = twin.TwinCheck if method == "twin" else cotangent.CotangentCheck
-        return make(script, knobs, shadows, steps)
 
     def _finish(self, request: Json) -> Json:
         configuration = self._configuration(request)

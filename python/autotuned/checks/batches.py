@@ -23,9 +23,11 @@ class BatchCheck(Check):
 
     method = "batches"
 
-    def __init__(self, script: Script, steps: int) -> None:
+    def __init__(self, script: Script, steps: int, makes_again: bool = True) -> None:
+        """`makes_again`: batches may be made a second time, for a comparison."""
         super().__init__(script)
         self._steps_left = steps
+        self._makes_again = makes_again
         self._parameters = script.parameters()
         self._start = copies(self._parameters)
         names = script.names()
@@ -35,6 +37,8 @@ class BatchCheck(Check):
         self.compared = 0
 
     def on_batch(self, batches: Any, index: Any, batch: Any) -> None:
+        if not self._makes_again:
+            return
         self.compared += 1
         if not batches.is_as_made_here(index, batch):
             self.differing.append(f"batch {batches.batches_made}")
@@ -50,7 +54,11 @@ class BatchCheck(Check):
         nothing = Side([], [])
         answer = compare(self._names, side, side, [], nothing, nothing)
         losses = [None if one is None else float(one) for one in self._losses]
-        notes = [f"{self.compared} batches compared"]
+        notes = (
+            [f"{self.compared} batches compared"]
+            if self._makes_again
+            else ["no batch compared: the script's own code makes them, once"]
+        )
         if self.differing:
             notes.append(
                 "differ from those that the script's own process makes: "

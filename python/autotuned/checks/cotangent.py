@@ -87,15 +87,20 @@ class CotangentCheck(Check):
         self._has_dropout = False
 
     def forward(self, root: Root, args: Any, kwargs: Any) -> Any:
-        call = _Call(root, args, kwargs)
+        call = None
         try:
             if not self._has_failed():
+                call = _Call(root, args, kwargs)
                 self._take_over(call)
         except Exception as error:
             self._fail(error)
-        out = root.run(self._script.forward, args, kwargs)
-        call.watch(out)
-        self._calls.append(call)
+        out = self._script.run_forward(root, args, kwargs)
+        try:
+            if call is not None and not self._has_failed():
+                call.watch(out)
+                self._calls.append(call)
+        except Exception as error:
+            self._fail(error)
         return out
 
     def _take_over(self, call: _Call) -> None:

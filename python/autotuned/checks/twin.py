@@ -199,6 +199,14 @@ class TwinCheck(Check):
                 after.restore()
         return self._join(out, outs)
 
+    def _plain(self, trees: Any) -> Any:
+        """What the script has given, without what we have put into it."""
+        try:
+            return _plain(trees)
+        except Exception as error:  # a structure that cannot be built again
+            self._fail_all(Unshadowable(f"what a module gets cannot be copied: {error}"))
+            return trees
+
     def _join(self, out: Any, outs: list[Any]) -> Any:
         try:
             return _joined(out, outs)
@@ -208,7 +216,8 @@ class TwinCheck(Check):
 
     def forward(self, root: Root, args: Any, kwargs: Any) -> Any:
         before = RandomState()
-        out = root.run(self._script.forward, _plain(args), _plain(kwargs))
+        own_args, own_kwargs = self._plain((args, kwargs))
+        out = self._script.run_forward(root, own_args, own_kwargs)
         if self._has_failed():
             return out
         draws_otherwise = any(
@@ -238,7 +247,8 @@ class TwinCheck(Check):
             except Exception as error:
                 self._fail_all(error)
             before = RandomState()
-            result = original(_plain(tensors), *_plain(args), **_plain(kwargs))
+            own_tensors, own_args, own_kwargs = self._plain((tensors, args, kwargs))
+            result = original(own_tensors, *own_args, **own_kwargs)
             if self._has_failed():
                 return result
             after = RandomState()

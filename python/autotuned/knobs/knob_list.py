@@ -9,9 +9,12 @@ import os
 from typing import Callable
 
 import torch
+from torch.utils.data import DataLoader
 
+from ..loop.loaders import FoundLoader
 from ..loop.script import Script, is_channels_last
 from ..parts import loader as loaders
+from ..parts.data import has_own_data, has_own_sampler
 from ..protocol import RequestError
 from .knob import Knob, Value
 
@@ -130,20 +133,21 @@ def loader_of_training(script: Script, notes: list[str]) -> list[Knob]:
         obstacle = "the loader is gone"
     else:
         own = loaders.LoaderSettings.own(loader)
+        obstacle = _obstacle_of_workers(found, loader, own)
         # First: making samples of it to see what they draw could change it.
-        if own.workers == 0 and loaders.has_own_data(loader):
+        if has_own_data(loader):
             risk = "semantics"
             notes.append(
                 "the data set is the script's own: workers have copies of it, and what it counts "
                 "or draws stays in them (--allow loader.workers permits that)"
             )
-        elif drawn := loaders.draws_of(loader):
+        elif not obstacle and (drawn := loaders.draws_of(loader)):
             risk = "semantics"
             notes.append(
                 f"the data set draws random numbers ({', '.join(drawn)}): with another number of "
                 "workers it draws others"
             )
-        elif loaders.has_own_sampler(loader):
+        elif has_own_sampler(loader):
             risk = "semantics"
             notes.append("the sampler is the script's own: workers ask it earlier")
     cpus = len(os.sched_getaffinity(0))
@@ -178,7 +182,8 @@ def loader_of_training(script: Script, notes: list[str]) -> list[Knob]:
     pin = Knob(
         "loader.pin_memory",
         own.pin_memory,
-        "exact",
+        # With workers, other ones are started.
+        risk if own.workers > 0 else "exact",
         "Copy batches into page-locked memory, from which a GPU copies faster.",
         change("pin_memory"),
         warmup_steps=2,
@@ -200,6 +205,19 @@ def loader_of_training(script: Script, notes: list[str]) -> list[Knob]:
         reaches="batches",
     )
     return [workers, prefetch, pin, persistent]
+
+
+def _obstacle_of_workers(
+    found: FoundLoader, loader: DataLoader, own: loaders.LoaderSettings
+) -> str:
+    """Why no processes of ours can make the batches."""
+    method = loaders.start_method_of(loader)
+    if own.workers == 0 and method != "fork":
+        return f"worker processes start by '{method}' here, which the script may not be made for"
+    if found.is_on_device:
+        return "the batches are made on a GPU, which worker processes cannot use"
+    least = loaders.LoaderSettings(1, 1, False, False)
+    return loaders.lack_of_memory(least, found.batch_bytes)
 
 
 def process() -> list[Knob]:

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import torch
 
 from ..loop.script import Script
+from ..parts.data import has_own_data
 from ..parts.flags import Pair
+from ..parts.loader import LoaderSettings
 from ..protocol import RequestError
 from . import knob_list
 from .knob import Configuration, Knob, Value
@@ -39,12 +42,24 @@ def names() -> list[str]:
     )
 
 
+def _loader_settings(configuration: Configuration) -> LoaderSettings:
+    return LoaderSettings(
+        int(configuration["loader.workers"]),
+        int(configuration["loader.prefetch_batches"]),
+        bool(configuration["loader.pin_memory"]),
+        bool(configuration["loader.persistent_workers"]),
+    )
+
+
 class Knobs:
     """The knobs of one script, and the configuration in force."""
 
     def __init__(self, script: Script) -> None:
         self._script = script
         self.notes: list[str] = []
+        training = script.training_loader()
+        loader = training.loader if training is not None else None
+        self._has_own_data = loader is not None and has_own_data(loader)
         self.knobs = {
             knob.name: knob
             for knob in [
@@ -84,6 +99,11 @@ class Knobs:
                     name,
                     "set it once, before the first block",
                 )
+        lack = self._script.lack_of(_loader_settings(configuration))
+        if lack:
+            raise RequestError(
+                "unsupported", lack, "DataLoader", "leave the knobs of the loader as they are"
+            )
         for name in changed:
             self.knobs[name].set(configuration[name])
             self.now[name] = configuration[name]
@@ -91,11 +111,25 @@ class Knobs:
         return changed
 
     def go_back(self, configuration: Configuration) -> None:
-        """To a whole configuration that was in force before; what cannot be taken back stays."""
+        """To a whole configuration that was in force before; what cannot be taken back stays.
+
+        It raises nothing: a knob that fails does not keep the others from going back.
+        """
         for name in self.changed(configuration):
             if self.knobs[name].switch == "live":
-                self.knobs[name].set(configuration[name])
-                self.now[name] = configuration[name]
+                with contextlib.suppress(Exception):
+                    self.knobs[name].set(configuration[name])
+                    self.now[name] = configuration[name]
+
+    def may_make_again(self, configuration: Configuration) -> bool:
+        """Whether a batch may be made twice, to check this change.
+
+        What the script's own code keeps of that is another training: that is permitted where what
+        is tried is one, too.
+        """
+        return not self._has_own_data or any(
+            self.knobs[name].risk == "semantics" for name in self.changed(configuration)
+        )
 
     def part(self, configuration: Configuration, reaches: str) -> Configuration:
         """The configuration in force with the change in those knobs only that reach this."""
@@ -112,6 +146,10 @@ class Knobs:
     def undo(self) -> None:
         """Back to the script's own values."""
         self.go_back(self.own)
+
+    def undo_loader(self) -> None:
+        own = {name: value for name, value in self.own.items() if name.startswith("loader.")}
+        self.go_back({**self.now, **own})
 
     # --- optimizer
 

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+from types import CodeType
 from typing import Any, Callable
 
 import torch
@@ -14,9 +16,52 @@ from torch.utils.data import DataLoader
 from torch.utils.data import dataloader as torch_dataloader
 
 from ..parts.tensors import RandomState
-from .script import Script, place_of_caller
+from .places import place_of_caller
+from .script import Script
 from .steps import StepCounter
 from .watch import Watch
+
+
+def _code_of_observed_call() -> CodeType:
+    """In place of that of torch.nn.Module._wrapped_call_impl, among the names of its module.
+
+    Only the code changes: PyTorch's compiler knows the function, and takes another one for a call
+    of the script's own. In what it compiles, and what runs there, nothing is observed.
+    """
+
+    def _wrapped_call_impl(self, *args, **kwargs):  # type: ignore[no-untyped-def]
+        if _autotuned_is_compiled() or _autotuned_compiler() is not None:  # noqa: F821
+            if self._compiled_call_impl is not None:
+                return self._compiled_call_impl(*args, **kwargs)
+            return self._call_impl(*args, **kwargs)
+        is_counted = _autotuned_begins(self)  # noqa: F821
+        try:
+            if self._compiled_call_impl is not None:
+                return self._compiled_call_impl(*args, **kwargs)
+            return self._call_impl(*args, **kwargs)
+        finally:
+            if is_counted:
+                _autotuned_ends()  # noqa: F821
+
+    own = torch.nn.Module._wrapped_call_impl.__code__
+    # As if it stood there: the compiler leaves the frames of that file alone.
+    names = {"co_filename", "co_firstlineno", "co_name", "co_qualname"} & set(dir(own))
+    return _wrapped_call_impl.__code__.replace(**{name: getattr(own, name) for name in names})
+
+
+def _names_of_the_compiler() -> dict[str, Callable[[], Any]]:
+    """What says whether PyTorch's compiler reads this code, or looks at the frames that run."""
+    names: dict[str, Callable[[], Any]] = {
+        "_autotuned_is_compiled": bool,  # never, of another PyTorch
+        "_autotuned_compiler": type(None),
+    }
+    with contextlib.suppress(ImportError, AttributeError):
+        names["_autotuned_is_compiled"] = torch.compiler.is_compiling
+    with contextlib.suppress(ImportError, AttributeError):
+        from torch._C._dynamo.eval_frame import get_eval_frame_callback
+
+        names["_autotuned_compiler"] = get_eval_frame_callback
+    return names
 
 
 class Hooks:
@@ -29,8 +74,9 @@ class Hooks:
         self._script = script
         self._watch = watch
         self._undo: list[tuple[str, Callable[[], None]]] = []
-        self._observers: list[Any] = []
+        self._observed_call: CodeType | None = None
         self._depth = 0
+        self._keeps_optimizers = False
 
     def install(self) -> None:
         self._watch_optimizers()
@@ -48,20 +94,29 @@ class Hooks:
         keeps_loaders: bool,
         keeps_zero_grad: bool,
         keeps_states: bool = False,
+        keeps_optimizers: bool = False,
     ) -> None:
         """Takes out all that the configuration does not need.
 
         Outermost modules stay wrapped where the forward pass needs it.
         """
         self._stop_observing()
-        keeps = {"loaders": keeps_loaders, "zero_grad": keeps_zero_grad, "states": keeps_states}
+        self._keeps_optimizers = keeps_optimizers
+        keeps = {
+            "loaders": keeps_loaders,
+            "zero_grad": keeps_zero_grad,
+            "states": keeps_states,
+            "new optimizers": keeps_optimizers,
+        }
         for kind, undo in self._undo:
             if not keeps.get(kind, False):
-                undo()
+                with contextlib.suppress(Exception):
+                    undo()
         self._undo = []
         if not keeps_forward:
             for root in self._script.every_root():
-                root.leave()
+                with contextlib.suppress(Exception):
+                    root.leave()
 
     def count(self, counter: StepCounter) -> None:
         """All that is left when the script goes on without a session, but for its end."""
@@ -97,11 +152,18 @@ class Hooks:
             def init(optimizer: Any, *args: Any, **kwargs: Any) -> None:
                 original(optimizer, *args, **kwargs)
                 if watch.watches():
-                    script.made_at[optimizer] = place_of_caller()
+                    watch.safely(note, optimizer)
+                elif self._keeps_optimizers and watch.is_here():
+                    with contextlib.suppress(Exception):
+                        note(optimizer)
+                        script.put_flags_anew(optimizer)
 
             return init
 
-        self._replace("optimizers", torch.optim.Optimizer, "__init__", make)
+        def note(optimizer: Any) -> None:
+            script.made_at[optimizer] = place_of_caller()
+
+        self._replace("new optimizers", torch.optim.Optimizer, "__init__", make)
         for handle in (
             torch_optimizer.register_optimizer_step_pre_hook(watch.before_optimizer),
             torch_optimizer.register_optimizer_step_post_hook(watch.after_optimizer),
@@ -167,73 +229,101 @@ class Hooks:
         self._replace("backward", torch.autograd, "grad", make_grad)
 
     def _observe(self) -> None:
-        """Which modules are outermost: seen by hooks on all modules, until the step is known."""
-        watch, script = self._watch, self._script
+        """Which modules are outermost: seen in the calls of all, until the step is known."""
         self._stop_observing()
         self._depth = 0
-
-        def before(module: Any, args: Any) -> None:
-            if not watch.watches():
-                return
-            is_outermost = self._depth == 0
-            self._depth += 1
-            if (
-                is_outermost
-                and module.training
-                and torch.is_grad_enabled()
-                and script.root_of(module) is None
-                and any(parameter.requires_grad for parameter in module.parameters())
-            ):
-                watch.safely(watch.found_root, module)
-
-        def after(module: Any, args: Any, out: Any) -> None:
-            if watch.watches():
-                self._depth = max(0, self._depth - 1)
-
-        self._observers = [
-            torch_module.register_module_forward_pre_hook(before),
-            torch_module.register_module_forward_hook(after, always_call=True),
-        ]
+        names = vars(torch_module)
+        names.update(_names_of_the_compiler())
+        names["_autotuned_begins"] = self._module_begins
+        names["_autotuned_ends"] = self._module_ends
+        call = torch.nn.Module._wrapped_call_impl
+        names.setdefault("_autotuned_own", call.__code__)
+        self._observed_call = call.__code__ = _code_of_observed_call()
 
     def _stop_observing(self) -> None:
-        for observer in self._observers:
-            observer.remove()
-        self._observers = []
+        call = torch.nn.Module._wrapped_call_impl
+        # The names stay: calls that are under way need them.
+        if self._observed_call is not None and call.__code__ is self._observed_call:
+            call.__code__ = vars(torch_module)["_autotuned_own"]
+        self._observed_call = None
+
+    def _module_begins(self, module: Any) -> bool:
+        """Whether its end is to be told, too."""
+        watch = self._watch
+        if not watch.watches():
+            return False
+        self._depth += 1
+        if self._depth == 1:
+            watch.safely(self._outermost, module)
+        return True
+
+    def _module_ends(self) -> None:
+        self._depth = max(0, self._depth - 1)
+
+    def _outermost(self, module: Any) -> None:
+        self._watch.look_at_patience()
+        if (
+            module.training
+            and torch.is_grad_enabled()
+            and self._script.root_of(module) is None
+            and any(parameter.requires_grad for parameter in module.parameters())
+        ):
+            self._watch.found_root(module)
 
     def _watch_loaders(self) -> None:
         watch, script = self._watch, self._script
+
+        def note(loader: Any) -> None:
+            script.made_at.setdefault(loader, place_of_caller())
 
         def make_init(original: Any) -> Any:
             def init(loader: Any, *args: Any, **kwargs: Any) -> None:
                 original(loader, *args, **kwargs)
                 if watch.watches():
-                    script.made_at.setdefault(loader, place_of_caller())
+                    watch.safely(note, loader)
+                elif watch.is_here():  # what was kept is for the next one, too
+                    with contextlib.suppress(Exception):
+                        note(loader)
 
             return init
 
+        def is_wanted(loader: Any) -> bool:
+            if not watch.is_here():
+                return False
+            try:
+                return (
+                    watch.is_watching
+                    or script.is_known_loader(loader)
+                    or script.is_made_anew(loader)
+                )
+            except Exception:
+                return False
+
         def make_iter(original: Any) -> Any:
             def iterate(loader: Any) -> Any:
-                if not watch.is_here() or not (
-                    watch.is_watching or script.is_known_loader(loader)
-                ):
+                if not is_wanted(loader):
                     return original(loader)
-                random = RandomState()
-                generator = None if loader.generator is None else loader.generator.get_state()
-                found = script.found(loader)
+                random = generator = found = batches = None
                 try:
+                    random = RandomState()
+                    if loader.generator is not None:
+                        generator = loader.generator.get_state()
+                    found = script.found(loader)
+                    index = found.index
                     batches = script.batches_of(
-                        loader, lambda *args: watch.on_switchable_batch(found.index, *args)
+                        loader, lambda *args: watch.on_switchable_batch(index, *args)
                     )
                 except Exception as error:
-                    random.restore()
+                    if random is not None:
+                        random.restore()
                     if generator is not None:
                         loader.generator.set_state(generator)
-                    watch.on_failure(error)
-                    batches = None
+                    watch.fail(error)
                 if batches is not None:
                     return batches
                 iterator = original(loader)
-                watch.iterator_made(iterator, found.index)
+                if found is not None:
+                    watch.safely(watch.iterator_made, iterator, found.index)
                 return iterator
 
             return iterate
@@ -259,6 +349,32 @@ class Hooks:
             return save
 
         self._replace("save", torch, "save", make_save)
+
+        def make_start(original: Any) -> Any:
+            def start(profiler: Any, *args: Any, **kwargs: Any) -> Any:
+                if watch.watches():
+                    watch.safely(watch.on_profiler, profiler)
+                return original(profiler, *args, **kwargs)
+
+            return start
+
+        def make_exit(original: Any) -> Any:
+            def leave(profiler: Any, *args: Any, **kwargs: Any) -> Any:
+                watch.profilers.discard(profiler)
+                return original(profiler, *args, **kwargs)
+
+            return leave
+
+        # There is room for one; those of torch.profiler come through the first.
+        profilers = torch.autograd.profiler
+        for owner, name, make in (
+            (profilers.profile, "_prepare_trace", make_start),
+            (profilers.profile, "__exit__", make_exit),
+            (profilers.emit_nvtx, "__enter__", make_start),
+            (profilers.emit_itt, "__enter__", make_start),
+        ):
+            if hasattr(owner, name):
+                self._replace("profiler", owner, name, make)
 
         def make_clip(original: Any) -> Any:
             def clip(parameters: Any, *args: Any, **kwargs: Any) -> Any:

@@ -17,7 +17,8 @@ import sysconfig
 from types import FrameType
 from typing import Any, Iterator
 
-from .script import OWN_FOLDER, TORCH_FOLDER, Script
+from .places import OWN_FOLDER, TORCH_FOLDER
+from .script import Script
 
 _STEPS = re.compile(r"(max|total|num|n|train)_?(train_?)?(steps|iters|iterations)")
 _EPOCHS = re.compile(r"(max|total|num|n)_?(train_?)?epochs?|(train_?)?epochs")

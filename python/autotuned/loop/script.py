@@ -5,10 +5,9 @@ and loaders work now.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
-import os
-import sys
 import weakref
 from typing import Any, Callable
 
@@ -17,31 +16,20 @@ from torch.utils.data import DataLoader
 
 from ..parts import compiling
 from ..parts.flags import Flags
-from ..parts.loader import LoaderSettings, SwitchableBatches, obstacle_of
-from ..parts.tensors import map_tensors, tensors_in
+from ..parts.loader import LoaderSettings, SwitchableBatches, lack_of_memory
+from ..parts.tensors import RandomState, map_tensors, tensors_in
+from .loaders import FoundLoader, kind_of
+from .places import place_of_caller
 from .steps import StepClock, StepDetector
 
-OWN_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-TORCH_FOLDER = os.path.dirname(os.path.abspath(torch.__file__))
+
+_KINDS_OF_SEVERAL = {"DistributedDataParallel", "FullyShardedDataParallel", "FSDPModule"}
 
 
-def place_of_caller() -> str:
-    """file:line of the script's frame that led here.
-
-    Of an installed package if no frame is the script's.
-    """
-    best = ""
-    frame = sys._getframe(1)
-    while frame is not None:
-        name = frame.f_code.co_filename
-        is_ours = name.startswith((OWN_FOLDER, TORCH_FOLDER)) or name.startswith("<")
-        if not is_ours:
-            place = f"{os.path.abspath(name)}:{frame.f_lineno}"
-            if "site-packages" not in name and "dist-packages" not in name:
-                return place
-            best = best or place
-        frame = frame.f_back
-    return best
+def failure_text(error: BaseException) -> str:
+    """Its type and its first line."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0] if lines else ''}"
 
 
 def is_channels_last(tensor: torch.Tensor) -> bool:
@@ -102,6 +90,9 @@ class Root:
         self.is_used = True  # since the step was learned last
         self.casts_by_itself = False
         self.input_dims: list[int] | None = None  # of the tensors that it is called with
+        # Of the tensor that it returns, under the script's own configuration; nothing where it
+        # returns something else.
+        self.output_dims: list[int] | None = None
         self._compiled: dict[str, Callable[..., Any]] = {}  # by mode
         self._compile_ns: dict[ForwardSettings, int] = {}
         parameters = list(module.parameters())
@@ -172,7 +163,9 @@ class Root:
         if self.input_dims is None:
             self.input_dims = [tensor.dim() for tensor in tensors_in((args, kwargs))]
         if settings.changes_nothing():
-            return self.call(*args, **kwargs)
+            out = self.call(*args, **kwargs)
+            self.output_dims = [out.dim()] if isinstance(out, torch.Tensor) else None
+            return out
         if settings.channels_last:
             # Convolutions follow their input. Parameters stay as they are: the script may save
             # them, look at them as vectors, or hold others that share their memory.
@@ -192,26 +185,6 @@ class Root:
             )
 
         return map_tensors(restore, out)
-
-
-class FoundLoader:
-    def __init__(self, loader: DataLoader, index: int, made_at: str) -> None:
-        self.index = index
-        self.made_at = made_at
-        self.is_trained_from = False
-        self.start_ns: dict[LoaderSettings, int] = {}  # what it took to start processes
-        self.take(loader)
-
-    def take(self, loader: DataLoader) -> None:
-        # Workers that wait for its next epoch go with it.
-        self._loader = weakref.ref(loader, lambda _: self.kept_engines.clear())
-        self.obstacle = obstacle_of(loader)
-        self.is_iterated = False
-        self.kept_engines: dict[LoaderSettings, Any] = {}
-
-    @property
-    def loader(self) -> DataLoader | None:
-        return self._loader()
 
 
 class _Stepping:
@@ -253,6 +226,9 @@ class Script:
         self.forward = ForwardSettings()
         self.loader_changes: dict[str, Any] = {}  # fields of LoaderSettings
         self.releases_gradients = False  # whatever the script asks for
+        # It has failed, and was left for the script's own.
+        self.on_forward_failed: Callable[[Exception], None] = lambda error: None
+        self.on_loader_failed: Callable[[Exception], None] = lambda error: None
 
     # --- what was found
 
@@ -341,7 +317,7 @@ class Script:
         made_at = self.made_at.get(loader, "")
         for one in self.loaders:
             # A script may make its loader anew in each epoch, at the same place.
-            if one.loader is None and one.made_at == made_at:
+            if one.loader is None and one.made_at == made_at and one.kind == kind_of(loader):
                 one.take(loader)
                 return one
         self.loaders.append(FoundLoader(loader, len(self.loaders), made_at))
@@ -349,6 +325,29 @@ class Script:
 
     def is_known_loader(self, loader: DataLoader) -> bool:
         return any(one.loader is loader and one.is_iterated for one in self.loaders)
+
+    def is_made_anew(self, loader: DataLoader) -> bool:
+        """Whether it stands for the one that trains, which is gone."""
+        training = self.training_loader()
+        return (
+            training is not None
+            and training.loader is None
+            and training.made_at != ""
+            and training.made_at == self.made_at.get(loader, "")
+            and training.kind == kind_of(loader)
+        )
+
+    def put_flags_anew(self, optimizer: torch.optim.Optimizer) -> None:
+        """Of an optimizer that the script has just made, in place of one that was tuned."""
+        made_at = self.made_at.get(optimizer, "")
+        for known in self._stepping:
+            if made_at and known.made_at == made_at and known.type is type(optimizer):
+                self.flags.put(optimizer)
+                if known.optimizer is None:
+                    known.take(optimizer)
+                else:
+                    self._stepping.append(_Stepping(optimizer, made_at))
+                return
 
     def training_loader(self) -> FoundLoader | None:
         """The one that trains; where several do, none can be told to be the one."""
@@ -358,6 +357,18 @@ class Script:
     def device(self) -> torch.device:
         parameters = self.parameters()
         return parameters[0].device if parameters else torch.device("cpu")
+
+    def trains_with_others(self) -> bool:
+        """Whether other processes train the same model: they would wait for this one."""
+        distributed = torch.distributed
+        if (
+            distributed.is_available()
+            and distributed.is_initialized()
+            and distributed.get_world_size() > 1
+        ):
+            return True
+        kinds = {kind.__name__ for root in self.roots for kind in type(root.module).__mro__}
+        return bool(kinds & _KINDS_OF_SEVERAL)
 
     def synchronize(self) -> None:
         if self.device().type == "cuda":
@@ -413,7 +424,15 @@ class Script:
         training = self.training_loader()
         if training is not found or not self.loader_changes:
             return own
-        return dataclasses.replace(own, **self.loader_changes)
+        wanted = dataclasses.replace(own, **self.loader_changes)
+        return own if wanted in found.refused else wanted
+
+    def lack_of(self, settings: LoaderSettings) -> str:
+        """Why the loader that trains cannot have these; empty: it can, as far as is known."""
+        found = self.training_loader()
+        if found is None or found.loader is None or settings == LoaderSettings.own(found.loader):
+            return ""
+        return found.refused.get(settings, "") or lack_of_memory(settings, found.batch_bytes)
 
     def batches_of(
         self, loader: DataLoader, on_batch: Callable[..., None]
@@ -423,6 +442,12 @@ class Script:
         is_first, found.is_iterated = not found.is_iterated, True
         if found.obstacle:
             return None
+
+        def refuse(settings: LoaderSettings, error: Exception) -> None:
+            found.refused[settings] = failure_text(error)
+            self.loader_changes.clear()
+            self.on_loader_failed(error)
+
         return SwitchableBatches(
             loader,
             lambda: self.wanted(found),
@@ -430,4 +455,29 @@ class Script:
             is_first,
             found.kept_engines,
             found.start_ns,
+            refuse,
         )
+
+    # --- forward passes
+
+    def run_forward(self, root: Root, args: Any, kwargs: Any, falls_back: bool = False) -> Any:
+        """As the configuration in force says or, where that fails, as the script does it."""
+        if self.forward.changes_nothing():
+            return root.run(self.forward, args, kwargs)
+        try:
+            random = RandomState()
+        except Exception:  # a GPU has none to give while its work is being recorded
+            random = None
+        try:
+            return root.run(self.forward, args, kwargs, falls_back)
+        except Exception as error:
+            # Without what its frames hold: there may be no memory left.
+            failure = error.with_traceback(None)
+        if random is not None:
+            random.restore()
+        # What fails here is the script's own failure.
+        out = root.run(ForwardSettings(), args, kwargs)
+        self.forward = ForwardSettings()
+        with contextlib.suppress(Exception):
+            self.on_forward_failed(failure)
+        return out

@@ -8,6 +8,7 @@ reaches the script: it is handed to `on_failure`, which lets go.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -26,6 +27,8 @@ Original = Callable[..., Any]
 
 # Without the end of a step for so long, the script does something else than training.
 _MOST_WAIT_NS = 300 * 10**9
+# So long a step is looked for, from the first event on.
+_MOST_LEARNING_NS = 600 * 10**9
 
 
 class Check:
@@ -38,7 +41,7 @@ class Check:
         self._script = script
 
     def forward(self, root: Root, args: Any, kwargs: Any) -> Any:
-        return root.run(self._script.forward, args, kwargs)
+        return self._script.run_forward(root, args, kwargs)
 
     def backward(self, original: Original, tensors: Any, args: Any, kwargs: Any) -> Any:
         return original(tensors, *args, **kwargs)
@@ -74,14 +77,15 @@ class Guard:
         self._go_back = go_back
 
     def run(self, script: Script, root: Root, args: Any, kwargs: Any) -> Any:
-        random = RandomState()
-        buffers = [
-            (module, name, buffer, buffer.clone())
-            for module in root.module.modules()
-            for name, buffer in module._buffers.items()
-            if buffer is not None
-        ]
+        random, buffers, failure = None, [], None
         try:
+            random = RandomState()
+            buffers = [
+                (module, name, buffer, buffer.clone())
+                for module in root.module.modules()
+                for name, buffer in module._buffers.items()
+                if buffer is not None
+            ]
             out = root.run(script.forward, args, kwargs)
             for module, name, buffer, _ in buffers:
                 now = module._buffers.get(name)
@@ -89,15 +93,17 @@ class Guard:
                     raise TypeError(f"the buffer '{name}' would become {now.dtype}")
             return out
         except Exception as error:
-            self.failure = error
-            self.steps = 0
-            self._go_back()
+            # Without what its frames hold: there may be no memory left.
+            failure = error.with_traceback(None)
+        self.failure = failure
+        self.steps = 0
+        self._go_back()
+        if random is not None:
             random.restore()
-            with torch.no_grad():
-                for module, name, buffer, value in buffers:
-                    module._buffers[name] = buffer.copy_(value)
-        # What fails here is the script's own failure.
-        return root.run(script.forward, args, kwargs)
+        with contextlib.suppress(Exception), torch.no_grad():
+            for module, name, buffer, value in buffers:
+                module._buffers[name] = buffer.copy_(value)
+        return script.run_forward(root, args, kwargs)
 
 
 class Watch:
@@ -114,6 +120,9 @@ class Watch:
         self.on_lost: Callable[[], None] = lambda: None
         self.on_stalled: Callable[[], None] = lambda: None
         self.on_renewed: Callable[[], None] = lambda: None
+        # No step can be found; a profiler of PyTorch's begins.
+        self.on_given_up: Callable[[str], None] = lambda why: None
+        self.on_profiler: Callable[[Any], None] = lambda profiler: None
         self.observe: Callable[[], None] = lambda: None  # begins to look for outermost modules
         self._process = os.getpid()
         self._thread = threading.main_thread().ident
@@ -122,6 +131,8 @@ class Watch:
         self._iterators: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         self._optimizer_began_ns = 0
         self._was_known = False
+        self._first_ns = 0  # of the first event of a step that is not known
+        self.profilers: weakref.WeakSet[Any] = weakref.WeakSet()  # of the script's, that run
         self.other_threads = False  # something was trained in another thread
 
     def is_here(self) -> bool:
@@ -142,15 +153,23 @@ class Watch:
         try:
             return function(*args)
         except Exception as error:  # whatever it is: the script goes on
-            self.on_failure(error)
+            self.fail(error)
             return None
+
+    def fail(self, error: Exception) -> None:
+        """Of this package. What cannot even be told is over in silence."""
+        try:
+            self.on_failure(error)
+        except Exception:
+            self.is_watching = False
+            self.check = None
+            self.guard = None
 
     # --- modules
 
     def found_root(self, module: torch.nn.Module) -> None:
         """An outermost module in training mode is about to run for the first time."""
         root = self.script.add_root(module)
-        self._note_forward(root)
         root.enter_through(lambda args, kwargs: self.forward(root, args, kwargs))
 
     def forward(self, root: Root, args: Any, kwargs: Any) -> Any:
@@ -170,7 +189,7 @@ class Watch:
                 return self.check.forward(root, args, kwargs)
             if self.guard is not None and self.guard.steps > 0:
                 return self.guard.run(self.script, root, args, kwargs)
-            return root.run(self.script.forward, args, kwargs, falls_back=True)
+            return self.script.run_forward(root, args, kwargs, falls_back=True)
         finally:
             self._is_inside = False
             self._leave_out_compiling(compiled_ns)
@@ -279,8 +298,10 @@ class Watch:
 
     def _note_batch(self, loader: int, batch: Any, wait_ns: int) -> None:
         self.script.clock.data_wait_ns += wait_ns
+        self.script.loaders[loader].look_at(batch)
         self._pending_batch = (loader, samples_in(batch))
         self._look_at_clock()
+        self.look_at_patience()
 
     # --- the rest
 
@@ -288,8 +309,23 @@ class Watch:
         """The script trains something that it has made since."""
         self.script.learn_again()
         self._was_known = False
+        self._first_ns = 0
         self._pending_batch = None
         self.observe()
+
+    def look_at_patience(self) -> None:
+        """A script of which no step is known is not watched for ever."""
+        detector = self.script.detector
+        if detector.is_known or not self.is_watching:
+            return
+        now_ns = time.monotonic_ns()
+        self._first_ns = self._first_ns or now_ns
+        if detector.has_given_up:
+            self.safely(self.on_given_up, detector.seen())
+        elif now_ns - self._first_ns > _MOST_LEARNING_NS:
+            minutes = _MOST_LEARNING_NS // (60 * 10**9)
+            why = f"no step was found within {minutes} minutes: {detector.seen()}"
+            self.safely(self.on_given_up, why)
 
     def _look_at_clock(self) -> None:
         if self.is_watching and self.script.clock.since_ns() > _MOST_WAIT_NS:
@@ -313,6 +349,7 @@ class Watch:
     def _note(self, token: tuple[str, int]) -> bool:
         detector = self.script.detector
         ends = detector.add(token)
+        self.look_at_patience()
         if detector.is_known and not self._was_known:
             self._was_known = True
             self.script.clock.steps += detector.steps_before

@@ -6,37 +6,25 @@ One iterator of index batches is shared. Each engine (PyTorch's own iterator ove
 loader) draws from it through a gate. A switch closes the gate of the old engine, which then hands
 out what it has been promised and ends; behind it the new one begins. The random numbers that the
 script's own iterator would draw are drawn, once, and no others.
+
+An engine with other settings than the script's own may fail: its processes may be killed, hang, or
+never start. Then it ends, and what it was promised is made as the script makes it.
 """
 
 from __future__ import annotations
 
 import collections
-import dataclasses
+import contextlib
+import shutil
 import time
-from typing import Any, Callable, Iterator
+from typing import Any, Callable
 
 import torch
 from torch.utils.data import DataLoader, IterableDataset
 from torch.utils.data import dataloader as torch_dataloader
 
+from .engines import Engine, Gate, LoaderSettings, Shared
 from .tensors import RandomState, equal_trees
-
-
-@dataclasses.dataclass(frozen=True)
-class LoaderSettings:
-    workers: int
-    prefetch_batches: int  # per worker
-    pin_memory: bool
-    persistent_workers: bool
-
-    @staticmethod
-    def own(loader: DataLoader) -> "LoaderSettings":
-        return LoaderSettings(
-            loader.num_workers,
-            loader.prefetch_factor or 2,
-            bool(loader.pin_memory),
-            bool(loader.persistent_workers),
-        )
 
 
 def obstacle_of(loader: DataLoader) -> str:
@@ -48,11 +36,36 @@ def obstacle_of(loader: DataLoader) -> str:
         return "the data set is an IterableDataset, which keeps its place in its workers"
     if type(loader).__iter__ is not DataLoader.__iter__:
         return f"{type(loader).__name__} iterates by itself"
-    if not loader.in_order:
+    if not getattr(loader, "in_order", True):  # not before PyTorch 2.6
         return "the loader hands out batches in any order"
     if type(loader.dataset).__module__.startswith("torch.utils.data.datapipes"):
         return "a DataPipe keeps its place in its workers"
     return ""
+
+
+def start_method_of(loader: DataLoader) -> str:
+    """How worker processes of this loader start."""
+    context = loader.multiprocessing_context
+    if context is not None:
+        return str(context.get_start_method())
+    chosen = torch.multiprocessing.get_start_method(allow_none=True)
+    # The first is what is taken where nothing is chosen; to ask for it would choose it.
+    return str(chosen or torch.multiprocessing.get_all_start_methods()[0])
+
+
+_SHARED_MEMORY = "/dev/shm"
+
+
+def lack_of_memory(settings: LoaderSettings, batch_bytes: int) -> str:
+    """Why the batches of these workers would not fit into shared memory; empty: they fit."""
+    needed = 2 * settings.workers * settings.prefetch_batches * batch_bytes
+    try:
+        free = shutil.disk_usage(_SHARED_MEMORY).free
+    except OSError:
+        return ""  # PyTorch has another way then
+    if needed <= free:
+        return ""
+    return f"{_SHARED_MEMORY} has {free >> 20} MiB left, and the batches take {needed >> 20} MiB"
 
 
 _PROBES = 16
@@ -61,7 +74,8 @@ _PROBES = 16
 def draws_of(loader: DataLoader) -> list[str]:
     """Which global random generators the making of a batch draws from, by some samples.
 
-    They are spread over the data. All generators are put back.
+    They are spread over the data. All generators are put back. Not for data of the script's own
+    (data.has_own_data), which could keep something of it.
     """
     before = RandomState(others=True)
     try:
@@ -76,39 +90,6 @@ def draws_of(loader: DataLoader) -> list[str]:
         before.restore()
 
 
-def has_own_sampler(loader: DataLoader) -> bool:
-    """Whether indices come from a class of the script's, also from one inside of PyTorch's.
-
-    It may draw random numbers when asked, and prefetching asks earlier.
-    """
-    batches = getattr(loader, "batch_sampler", None)
-    samplers = [getattr(loader, "sampler", None), batches, getattr(batches, "sampler", None)]
-    return any(
-        one is not None and not type(one).__module__.startswith("torch.utils.data")
-        for one in samplers
-    )
-
-
-def has_own_data(loader: DataLoader) -> bool:
-    """Whether a class or a function of the script's makes the samples or joins them.
-
-    Each worker has a copy of it: what it counts, caches or draws stays there.
-    """
-    if not getattr(loader.collate_fn, "__module__", "").startswith("torch.utils.data"):
-        return True
-    return _is_own_data(loader.dataset)
-
-
-def _is_own_data(dataset: Any) -> bool:
-    module = type(dataset).__module__
-    if module.startswith("torchvision.datasets"):
-        return False
-    if not module.startswith("torch.utils.data"):
-        return True
-    parts = [getattr(dataset, "dataset", None), *getattr(dataset, "datasets", [])]
-    return any(_is_own_data(part) for part in parts if part is not None)
-
-
 def _make(loader: DataLoader, index: Any) -> Any:
     fetcher = torch_dataloader._DatasetKind.create_fetcher(
         loader._dataset_kind,
@@ -120,69 +101,11 @@ def _make(loader: DataLoader, index: Any) -> Any:
     return fetcher.fetch(index)
 
 
-class _Gate:
-    """The index batches, for one engine, until it is closed."""
-
-    def __init__(self, shared: Iterator[Any], drawn: collections.deque[Any], length: int) -> None:
-        self._shared = shared
-        self._drawn = drawn
-        self._length = length
-        self.is_open = True
-
-    def __iter__(self) -> "_Gate":
-        return self
-
-    def __len__(self) -> int:
-        return self._length
-
-    def __next__(self) -> Any:
-        if not self.is_open:
-            raise StopIteration
-        index = next(self._shared)
-        self._drawn.append(index)
-        return index
-
-
-class _Engine:
-    def __init__(
-        self, settings: LoaderSettings, loader: DataLoader, gate: _Gate, generator: torch.Generator
-    ) -> None:
-        self.settings = settings
-        self.gate = gate
-        self._copy = object.__new__(DataLoader)
-        fields = self._copy.__dict__
-        fields.update(loader.__dict__)
-        fields["num_workers"] = settings.workers
-        fields["prefetch_factor"] = settings.prefetch_batches if settings.workers else None
-        fields["pin_memory"] = settings.pin_memory
-        # Workers outlive a switch; who made them ends them.
-        fields["persistent_workers"] = settings.workers > 0
-        if not settings.workers:
-            fields["timeout"] = 0
-        fields["batch_sampler" if loader._auto_collation else "sampler"] = gate
-        fields["generator"] = generator
-        kind = (
-            torch_dataloader._MultiProcessingDataLoaderIter
-            if settings.workers
-            else torch_dataloader._SingleProcessDataLoaderIter
-        )
-        self.batches = kind(self._copy)
-
-    def begin_again(self, gate: _Gate) -> None:
-        self.gate = gate
-        self.batches._index_sampler = gate
-        self.batches._reset(self._copy)
-
-    def end(self) -> None:
-        if self.settings.workers:
-            self.batches._persistent_workers = False
-            self.batches._shutdown_workers()
-
-
 class SwitchableBatches:
     """What `iter(loader)` gives.
 
-    The batches of one epoch, made as `wanted()` says at that moment.
+    The batches of one epoch, made as `wanted()` says at that moment. Of settings that are not the
+    script's own and that fail, `on_refused` is told; they are not used any more.
     """
 
     def __init__(
@@ -191,20 +114,21 @@ class SwitchableBatches:
         wanted: Callable[[], LoaderSettings],
         on_batch: Callable[["SwitchableBatches", Any, int], None],
         is_first: bool,
-        kept: dict[LoaderSettings, _Engine],
+        kept: dict[LoaderSettings, Engine],
         start_ns: dict[LoaderSettings, int],
+        on_refused: Callable[[LoaderSettings, Exception], None] | None = None,
     ) -> None:
         self.loader = loader
         self._wanted = wanted
         self._on_batch = on_batch
+        self._on_refused = on_refused
+        self._own = LoaderSettings.own(loader)
+        self._refused: set[LoaderSettings] = set()
         self._kept = kept  # engines with workers that no epoch uses now
-        self._mine: dict[LoaderSettings, _Engine] = {}  # those of this epoch
-        self.indices: collections.deque[Any] = (
-            collections.deque()
-        )  # of batches that are not handed out yet
+        self._mine: dict[LoaderSettings, Engine] = {}  # those of this epoch
         self._start_ns = start_ns  # what it took to start processes, by settings
         self.batches_made = 0
-        self._shared = iter(loader._index_sampler)
+        self._shared = Shared(iter(loader._index_sampler))
         try:
             self._length = len(loader._index_sampler)
         except TypeError:
@@ -216,8 +140,10 @@ class SwitchableBatches:
         self._generator.set_state(source.get_state())
         if is_first or not (loader.persistent_workers and loader.num_workers > 0):
             torch.empty((), dtype=torch.int64).random_(generator=loader.generator)
-        self._ready: collections.deque[Any] = collections.deque()
-        self._engines: list[_Engine] = [self._engine(wanted())]
+        # Index and batch, or the exception that comes in its place.
+        self._ready: collections.deque[tuple[Any, Any, Exception | None]] = collections.deque()
+        self._engines: list[Engine] = []
+        self._engines = [self._started(self._now())]
 
     def __iter__(self) -> "SwitchableBatches":
         return self
@@ -234,9 +160,8 @@ class SwitchableBatches:
 
     def __next__(self) -> Any:
         began_ns = time.monotonic_ns()
-        batch = self._ready.popleft() if self._ready else self._fetch()
+        index, batch = self._fetch()
         self.batches_made += 1
-        index = self.indices.popleft()
         self._on_batch(self, (index, batch), time.monotonic_ns() - began_ns)
         return batch
 
@@ -260,50 +185,136 @@ class SwitchableBatches:
         except Exception:
             pass
 
-    def _engine(self, settings: LoaderSettings) -> _Engine:
-        gate = _Gate(self._shared, self.indices, self._length)
+    def _now(self) -> LoaderSettings:
+        settings = self._wanted()
+        return self._own if settings in self._refused else settings
+
+    def _started(self, settings: LoaderSettings) -> Engine:
+        """An engine for what is to come; where it cannot be had, one as the script's own."""
+        try:
+            return self._engine(settings, None)
+        except Exception as error:
+            if settings == self._own:
+                raise
+            self._refuse(settings, error)
+        return self._engine(self._own, None)
+
+    def _engine(self, settings: LoaderSettings, promised: list[Any] | None) -> Engine:
+        """For all that is to come, or for these indices."""
+        gate = Gate(self._shared if promised is None else iter(promised), self._length)
         began_ns = time.monotonic_ns()
-        idle = self._mine.get(settings) or self._kept.pop(settings, None)
-        if idle is not None:
-            self._mine[settings] = idle
-            idle.begin_again(gate)
-            return idle
-        generator = torch.Generator()
-        generator.set_state(self._generator.get_state())
-        engine = _Engine(settings, self.loader, gate, generator)
-        if settings.workers:
+        idle = None
+        if promised is None:
+            idle = self._mine.pop(settings, None) or self._kept.pop(settings, None)
+        try:
+            if idle is not None:
+                idle.begin_again(gate)
+                engine = idle
+            else:
+                generator = torch.Generator()
+                generator.set_state(self._generator.get_state())
+                engine = Engine(settings, self.loader, gate, generator)
+        except Exception:
+            if promised is None:
+                self._shared.take_back(gate.promised)
+            if idle is not None:
+                idle.end_after_failure()
+            raise
+        engine.is_alone = promised is not None
+        if settings.workers and not engine.is_alone:
             self._mine[settings] = engine
-            self._start_ns[settings] = time.monotonic_ns() - began_ns
+            if idle is None:
+                self._start_ns[settings] = time.monotonic_ns() - began_ns
         return engine
 
-    def _fetch(self) -> Any:
-        settings = self._wanted()
-        if settings != self._engines[-1].settings:
-            self._engines[-1].gate.is_open = False
-            if any(engine.settings == settings for engine in self._engines):
-                # It still hands out what it was promised before: that comes first.
-                for engine in self._engines:
-                    self._ready.extend(engine.batches)
-                self._engines = []
-            self._engines.append(self._engine(settings))
-        if self._ready:
-            return self._ready.popleft()
+    def _fetch(self) -> tuple[Any, Any]:
+        if not self._ready:
+            self._follow_settings()
         while True:
+            if self._ready:
+                index, batch, error = self._ready.popleft()
+                if error is not None:
+                    raise error
+                return index, batch
             try:
-                return next(self._engines[0].batches)
+                return self._engines[0].next()
             except StopIteration:
                 if len(self._engines) == 1:
                     self._leave()
+                    failure, self._shared.failure = self._shared.failure, None
+                    if failure is not None:
+                        raise failure from None
                     raise
-                self._engines.pop(0)
+                self._drop_first()
+            except Exception as error:
+                if self._engines[0].is_own:
+                    raise
+                self._replace_first(error)
+
+    def _follow_settings(self) -> None:
+        settings = self._now()
+        if self._engines and settings == self._engines[-1].settings:
+            return
+        if self._engines:
+            self._engines[-1].gate.is_open = False
+        if any(engine.settings == settings for engine in self._engines):
+            # It still hands out what it was promised before: that comes first.
+            self._drain()
+            settings = self._now()  # one of them may have failed
+        self._engines.append(self._started(settings))
+
+    def _drain(self) -> None:
+        while self._engines:
+            engine = self._engines[0]
+            before = len(engine.gate.promised)
+            try:
+                self._ready.append((*engine.next(), None))
+            except StopIteration:
+                self._drop_first()
+            except Exception as error:
+                if not engine.is_own:
+                    self._replace_first(error, is_last=False)
+                    continue
+                self._ready.append((None, None, error))
+                if len(engine.gate.promised) >= before > 0:  # it fails for good
+                    self._drop_first()
+
+    def _drop_first(self) -> None:
+        engine = self._engines.pop(0)
+        if engine.is_alone:
+            engine.end()
+
+    def _replace_first(self, error: Exception, is_last: bool | None = None) -> None:
+        """What a failed engine has promised is made as the script makes it."""
+        engine = self._engines.pop(0)
+        self._refuse(engine.settings, error)
+        promised = list(engine.gate.promised)
+        if self._mine.get(engine.settings) is engine:
+            del self._mine[engine.settings]
+        engine.end_after_failure()
+        if self._engines if is_last is None else not is_last:
+            # Those behind it have been promised what follows.
+            self._engines.insert(0, self._engine(self._own, promised))
+        else:
+            self._shared.take_back(promised)
+            self._engines.append(self._engine(self._own, None))
+
+    def _refuse(self, settings: LoaderSettings, error: Exception) -> None:
+        self._refused.add(settings)
+        if self._on_refused is not None:
+            with contextlib.suppress(Exception):
+                self._on_refused(settings, error)
 
     def _leave(self) -> None:
         """Behind the last batch: workers live on only where the settings say so."""
-        stays = self._wanted()
+        stays = self._now()
         for settings, engine in self._mine.items():
             if settings == stays and settings.persistent_workers and settings not in self._kept:
                 self._kept[settings] = engine
-            else:
+            elif engine.is_own:
                 engine.end()
+            else:
+                with contextlib.suppress(Exception):
+                    engine.end()
         self._mine = {}
         self._engines = self._engines[-1:]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 import random
 import sys
 from typing import Any, Callable
@@ -13,17 +14,32 @@ import torch
 def map_tensors(change: Callable[..., Any], *trees: Any) -> Any:
     """Applies `change` to each tensor of a tree.
 
-    With several trees of one shape, `change` gets the tensors at the same place of each.
+    With several trees of one shape, `change` gets the tensors at the same place of each. What has
+    no tensor that changes stays the same object.
     """
     first = trees[0]
     if isinstance(first, torch.Tensor):
         return change(*trees)
     if isinstance(first, (list, tuple)):
         parts = [map_tensors(change, *some) for some in zip(*trees)]
-        return type(first)(*parts) if hasattr(first, "_fields") else type(first)(parts)
+        if len(parts) == len(first) and all(new is old for new, old in zip(parts, first)):
+            return first
+        if isinstance(first, tuple):
+            return type(first)(*parts) if hasattr(first, "_fields") else type(first)(parts)
+        changed = [] if type(first) is list else copy.copy(first)
+        changed[:] = parts
+        return changed
     if isinstance(first, dict):
-        parts = {key: map_tensors(change, *(tree[key] for tree in trees)) for key in first}
-        return parts if type(first) is dict else type(first)(**parts)
+        named = {key: map_tensors(change, *(tree[key] for tree in trees)) for key in first}
+        if all(named[key] is first[key] for key in named):
+            return first
+        if type(first) is dict:
+            return named
+        # Of a kind that may be made in another way, and may have more than its items.
+        copied = copy.copy(first)
+        for key, value in named.items():
+            copied[key] = value
+        return copied
     return first
 
 

@@ -15,6 +15,7 @@ import re
 import sys
 from typing import Any, Callable
 
+from .code import CODE
 from .edits import Edit, NotFound, Source, applied, last_name
 
 Json = dict[str, Any]
@@ -211,41 +212,52 @@ class Patch:
         return edits
 
     def autocast(self) -> list[tuple[Source, Edit]]:
+        """Around the call alone: the loss stays in 32 bits, as it was measured."""
         edits = []
-        for source, call, _ in self._roots():
-            first = last = source.statement(call)
-            if not isinstance(first, (ast.Assign, ast.AnnAssign, ast.Expr, ast.Return)):
-                raise NotFound(
-                    f"the module is called in a condition ({source.path}:{call.lineno})"
-                )
-            block = source.block(first)
-            behind = block[block.index(first) + 1 :]
-            ends = [one for one in behind if _calls(source, one, "backward")]
-            if _calls(source, first, "backward"):
-                raise NotFound(f"one statement has both passes ({source.path}:{call.lineno})")
-            # With the loss, where the backward pass follows.
-            if ends:
-                last = block[block.index(ends[0]) - 1]
+        for source, call, root in self._roots():
+            self._output_of(source, call, root)
             torch = source.torch()
-            header = f'with {torch}.autocast("{self._device}", dtype={torch}.bfloat16):'
-            edits += [(source, edit) for edit in source.around(first, last, header)]
+            cast = f'{torch}.autocast("{self._device}", dtype={torch}.bfloat16)'
+            edits.append((source, Edit(source.end(call), source.end(call), b".float()")))
+            statement = source.statement(call)
+            try:
+                if getattr(statement, "value", None) is not call:
+                    raise NotFound("the statement does more")
+                around = source.around(statement, statement, f"with {cast}:")
+            except NotFound:
+                start, end = source.start(call.func), source.end(call.func)
+                around = [Edit(start, start, f"{cast}(".encode()), Edit(end, end, b")")]
+            edits += [(source, edit) for edit in around]
         return edits
 
+    @staticmethod
+    def _output_of(source: Source, call: ast.Call, root: Json) -> int:
+        """How many dimensions the tensor has that the module returns."""
+        dims = root.get("output_dims") or []
+        if len(dims) != 1:
+            raise NotFound(
+                f"the module is not known to return one tensor ({source.path}:{call.lineno})"
+            )
+        return int(dims[0])
+
     def layout(self) -> list[tuple[Source, Edit]]:
+        """Convolutions follow their input: the parameters stay as they are."""
         edits = []
-        for source, statement, module in self._modules():
-            code = f"{module}.to(memory_format={source.torch()}.channels_last)"
-            edits.append((source, source.before(statement, code)))
-        try:
-            roots = self._roots()
-        except NotFound:
-            return edits  # convolutions take the layout of their weights
-        for source, call, root in roots:
-            is_image = root.get("input_dims") == [4] and len(call.args) == 1
-            if is_image and isinstance(call.args[0], (ast.Name, ast.Attribute, ast.Subscript)):
-                end = source.end(call.args[0])
-                code = f".contiguous(memory_format={source.torch()}.channels_last)"
-                edits.append((source, Edit(end, end, code.encode())))
+        plain = (ast.Name, ast.Attribute, ast.Subscript)
+        for source, call, root in self._roots():
+            dims = root.get("input_dims") or []
+            is_plain = all(isinstance(one, plain) for one in call.args) and not call.keywords
+            if not is_plain or len(dims) != len(call.args) or 4 not in dims:
+                raise NotFound(
+                    f"the module is not called with plain images ({source.path}:{call.lineno})"
+                )
+            code = f".to(memory_format={source.torch()}.channels_last)"
+            for argument, count in zip(call.args, dims):
+                if count == 4:
+                    end = source.end(argument)
+                    edits.append((source, Edit(end, end, code.encode())))
+            if self._output_of(source, call, root) == 4:
+                edits.append((source, Edit(source.end(call), source.end(call), b".contiguous()")))
         return edits
 
     def compile(self) -> list[tuple[Source, Edit]]:
@@ -346,7 +358,7 @@ class Patch:
         lines = [f"{self.told(name)}" for name in names]
         lines[-1] += f": not in the diff, because {why}."
         for name in names:
-            code = _CODE.get(name, "").format(
+            code = CODE.get(name, "").format(
                 value=self._changes[name]["to"],
                 code=as_code(self._changes[name]["to"]),
                 device=self._device,
@@ -428,36 +440,10 @@ _METHODS = {
     "to", "cuda", "view", "reshape", "size", "item", "detach", "float", "long", "unsqueeze",
     "squeeze", "permute", "transpose", "flatten", "contiguous", "next", "parameters", "append",
 }  # fmt: skip
-# To paste, where no place was found.
-_CODE = {
-    "cudnn.benchmark": "torch.backends.cudnn.benchmark = True",
-    "layout.memory_format": "model.to(memory_format=torch.channels_last)  # before the optimizer",
-    "loader.persistent_workers": "DataLoader(..., persistent_workers={code})",
-    "loader.pin_memory": "DataLoader(..., pin_memory={code})",
-    "loader.prefetch_batches": "DataLoader(..., prefetch_factor={code})",
-    "loader.workers": "DataLoader(..., num_workers={code})",
-    "memory.malloc": (
-        "MALLOC_MMAP_THRESHOLD_=2147483647 MALLOC_TRIM_THRESHOLD_=2147483647 python {script}"
-    ),
-    "model.compile": 'model.compile(mode="{value}")  # before the optimizer is made',
-    "optimizer.foreach": "the optimizer's argument foreach={code}",
-    "optimizer.fused": "the optimizer's argument fused={code}",
-    "optimizer.set_to_none": "optimizer.zero_grad(set_to_none=True)",
-    "precision.autocast": (
-        'with torch.autocast("{device}", dtype=torch.bfloat16):\n'
-        "    ...  # the forward pass and the loss, without backward()"
-    ),
-    "precision.tf32": 'torch.set_float32_matmul_precision("high")',
-    "threads.intra_op": "torch.set_num_threads({code})",
-}
 
 
 def _nothing() -> list[tuple[Source, Edit]]:
     raise NotFound("a change of the script cannot say it")
-
-
-def _calls(source: Source, statement: ast.stmt, name: str) -> bool:
-    return any(last_name(call.func) == name for call in source.calls(statement))
 
 
 def _is_conditional(source: Source, node: ast.AST) -> bool:

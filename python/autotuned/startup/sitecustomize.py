@@ -52,7 +52,10 @@ def _attach(descriptor):
 
 
 class _Finder:
-    """Attaches behind the first `import torch`, and is gone then."""
+    """Attaches behind the first `import torch`, and is gone then.
+
+    Who only asks whether torch is there gets the same answer as without it.
+    """
 
     def __init__(self, descriptor):
         self._descriptor = descriptor
@@ -61,21 +64,34 @@ class _Finder:
     def find_spec(self, name, path=None, target=None):
         if name != "torch":
             return None
-        sys.meta_path.remove(self)
-        if os.getpid() != self._process:
-            return None
-        spec = importlib.util.find_spec(name)
+        place = sys.meta_path.index(self) if self in sys.meta_path else 0
+        self._leave()  # while it looks: the others are asked then
+        try:
+            spec = importlib.util.find_spec(name)
+        finally:
+            if os.getpid() == self._process:
+                sys.meta_path.insert(place, self)
         if spec is None or spec.loader is None:
             return spec
         execute = spec.loader.exec_module
 
         def exec_module(module):
             del spec.loader.exec_module  # of the instance: the loader is as it was
+            is_first = self._leave()
             execute(module)
-            _attach(self._descriptor)
+            if is_first and os.getpid() == self._process:
+                _attach(self._descriptor)
 
         spec.loader.exec_module = exec_module
         return spec
+
+    def _leave(self):
+        """Whether it was there."""
+        try:
+            sys.meta_path.remove(self)
+        except ValueError:
+            return False
+        return True
 
 
 def _begin():

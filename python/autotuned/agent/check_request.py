@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a request asks for: its numbers, and the check that it begins."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+from ..checks import cotangent, twin
+from ..checks.batches import BatchCheck
+from ..checks.shadow import Shadow
+from ..knobs.knob import Configuration
+from ..knobs.knobs import Knobs
+from ..loop.script import Script
+from ..loop.watch import Watch
+from ..protocol import RequestError
+from .activities import CheckSteps
+
+Json = dict[str, Any]
+
+
+def integer(request: Json, name: str, default: int | None = None, minimum: int = 0) -> int:
+    value = request.get(name, default)
+    if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
+        raise RequestError("invalid", f"expected a whole number of at least {minimum}", name, "")
+    return value
+
+
+def limit_of(request: Json) -> int | None:
+    return integer(request, "maximum_ns") if request.get("maximum_ns") is not None else None
+
+
+def begin_check(
+    script: Script, watch: Watch, knobs: Knobs, request: Json, configuration: Configuration
+) -> CheckSteps:
+    """Of this configuration, beside the steps of the script that follow."""
+    steps = integer(request, "steps", None, 1)
+    before = dict(knobs.now)
+    reaching = knobs.changes_that_reach(configuration, "updates", "optimizer")
+    is_restart = [
+        name for name in knobs.changed(configuration) if knobs.knobs[name].switch == "restart"
+    ]
+    if is_restart:
+        raise RequestError(
+            "unsupported",
+            "a knob that cannot be taken back is not checked beside the script",
+            is_restart[0],
+            "",
+        )
+    rest = knobs.part(configuration, "batches")
+    method = str(request.get("method", "auto"))
+    is_rounded = bool(request.get("rounded"))
+    fallback: Callable[[], Any] | None = None
+    limit_ns = limit_of(request)
+    if not reaching and rest != before:
+        makes_again = knobs.may_make_again(rest)
+        knobs.apply(rest)
+        check: Any = BatchCheck(script, steps, makes_again)
+    else:
+        check = _numeric_check(script, knobs, method, configuration, steps, is_rounded)
+        if method == "auto" and check.method == "twin":
+
+            def begin_other() -> Any:
+                watch.check = _numeric_check(
+                    script, knobs, "cotangent", configuration, steps, is_rounded
+                )
+                return watch.check
+
+            fallback = begin_other
+
+    watch.check = check
+    return CheckSteps(check, steps, limit_ns, fallback, lambda: knobs.go_back(before))
+
+
+def _numeric_check(
+    script: Script,
+    knobs: Knobs,
+    method: str,
+    configuration: Configuration,
+    steps: int,
+    is_rounded: bool,
+) -> Any:
+    """A check that begins now."""
+    obstacles = {"twin": twin.obstacle_of(script), "cotangent": cotangent.obstacle_of(script)}
+    if method == "auto":
+        method = "cotangent" if obstacles["twin"] and not obstacles["cotangent"] else "twin"
+    if method not in obstacles:
+        raise RequestError(
+            "invalid", "there is no such method", method, "ask for auto, twin or cotangent"
+        )
+    if obstacles[method]:
+        raise RequestError("unsupported", obstacles[method], method, "")
+    if method == "cotangent" and knobs.changes_that_reach(configuration, "optimizer"):
+        raise RequestError(
+            "unsupported",
+            "gradients do not show what an optimizer makes of them",
+            method,
+            "leave the knobs of the optimizer as they are",
+        )
+    shadows = [Shadow(script, knobs, configuration, is_rounded=False)]
+    if is_rounded:
+        shadows.append(Shadow(script, knobs, dict(knobs.now), is_rounded=True))
+    make = twin.TwinCheck if method == "twin" else cotangent.CotangentCheck
+    return make(script, knobs, shadows, steps)
