@@ -44,7 +44,7 @@ constexpr std::int64_t kBatch = 32;
 constexpr std::int64_t kEpochs = 40;
 
 // Batches in a random order, and dropout of patches: who goes on from a checkpoint must go on with the same numbers.
-void write_rank_recipe(const Scene& scene, int ranks) {
+void write_job(const Scene& scene, int ranks) {
   scene.folder().write(
       "recipe.yaml",
       "autotuned: 1\n"
@@ -78,7 +78,7 @@ class RankScene : public Scene {
  public:
   explicit RankScene(int ranks) {
     set("AUTOTUNED_TRAINER=" + (tests::build_folder() / "bin/autotuned-trainer").string());
-    write_rank_recipe(*this, ranks);
+    write_job(*this, ranks);
   }
 };
 

@@ -30,12 +30,12 @@ TEST(RankReport, TellsTheGlobalBatch) {
   EXPECT_EQ(ranks_text(64, 512), "64 ranks of 512, 32,768 samples a step");
   EXPECT_EQ(ranks_text(1, 32), "");
   const Json recipe = {{"train", {{"batch_size", 8}, {"ranks", 3}}}};
-  EXPECT_EQ(ranks_text(recipe, Configuration{}), "3 ranks of 8, 24 samples a step");
+  EXPECT_EQ(ranks_text(recipe, Configuration()), "3 ranks of 8, 24 samples a step");
   Configuration larger;
   larger.set("batch_size", std::int64_t{16});
   EXPECT_EQ(ranks_text(recipe, larger), "3 ranks of 16, 48 samples a step");
   EXPECT_EQ(ranks_text({{"train", {{"batch_size", 8}}}}, larger), "");
-  EXPECT_EQ(ranks_text(Json(), Configuration{}), "");
+  EXPECT_EQ(ranks_text(Json(), Configuration()), "");
   EXPECT_EQ(told_ranks({{"ranks", 2}, {"batch_size", 32}}), ", 2 ranks of 32, 64 samples a step");
   EXPECT_EQ(told_ranks({{"run", "r-1"}}), "");
 }
