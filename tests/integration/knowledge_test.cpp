@@ -17,7 +17,8 @@ using testing::Not;
 
 std::vector<std::string> trials_of(const Outcome& outcome) {
   std::vector<std::string> told;
-  for (const Json& trial : outcome.json().at("trials"))
+  const Json run = outcome.json();
+  for (const Json& trial : run.at("trials"))
     told.push_back(trial.at("kind").get<std::string>() + " " +
                    trial.at("plugin").get<std::string>());
   return told;

@@ -113,6 +113,8 @@ class FakeTrainer {
     }
     if (name == "trace") {
       autotuned::write_text(request.at("path"), behaviour_.trace());
+      for (const Json& file : request.value("rank_paths", Json::array()))
+        autotuned::write_text(file, behaviour_.trace());
       return {{"steps", 2}, {"lost_events", 0}, {"notes", behaviour_.notes()}};
     }
     if (name == "checkpoint") {
