@@ -245,7 +245,7 @@ TEST_F(RealTrainer, ProfilesEachOfSeveralRanks) {
   const Json& tables = profile.at("views").at("distributed");
   EXPECT_EQ(tables.at(0).at("table"), "ranks");
   EXPECT_EQ(tables.at(0).at("rows").size(), 2U);
-  EXPECT_EQ(tables.at(1).at("rows").at(0).at("operation"), "gloo:all_reduce");
+  EXPECT_EQ(tables.at(1).at("rows").at(0).at("name"), "gloo:all_reduce");
   // One rank of several may still be looked at on its own.
   const Outcome one = scene_.command(
       {"analyze", (scene_.folder() / "mine.rank1.pt.trace.json.gz").string(), "--json"});
