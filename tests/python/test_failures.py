@@ -14,7 +14,7 @@ from unittest import mock
 
 import torch
 from torch import nn
-from torch.utils.data import DataLoader, Dataset, get_worker_info
+from torch.utils.data import DataLoader, Dataset, TensorDataset, get_worker_info
 
 from autotuned.loop.script import ForwardSettings, Root, Script
 from autotuned.loop.watch import Guard, Watch
@@ -22,6 +22,7 @@ from autotuned.parts import engines
 from autotuned.parts.loader import LoaderSettings, SwitchableBatches
 from autotuned.parts.tensors import map_tensors
 from stand_in import Running, alone
+from test_checks import Loop
 
 QUIET = {"PYTHONWARNINGS": "ignore"}
 WORKERS = LoaderSettings(2, 2, False, False)
@@ -206,7 +207,8 @@ class ForwardFailuresTest(unittest.TestCase):
         script, failures = Script(), []
         script.on_forward_failed = failures.append
         script.forward = ForwardSettings(autocast=torch.bfloat16)
-        root = Root(nn.Linear(4, 4), 0, "")
+        model = nn.Linear(4, 4)  # a root keeps none alive
+        root = Root(model, 0, "")
         with self.assertRaisesRegex(RuntimeError, "shapes cannot be multiplied"):
             script.run_forward(root, (torch.randn(2, 5),), {})
         self.assertEqual(failures, [])
@@ -312,26 +314,20 @@ class OwnFailuresTest(unittest.TestCase):
         self.assertEqual(named[7].tolist(), [1.0, 1.0])
 
     def test_a_working_folder_that_is_gone(self):
-        folder = tempfile.mkdtemp()
-        text = """
-        import torch
-        from torch.utils.data import DataLoader, TensorDataset
-        model = torch.nn.Linear(4, 1)
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-        for (x,) in DataLoader(TensorDataset(torch.ones(80, 4)), batch_size=4):
-            optimizer.zero_grad()
-            model(x).sum().backward()
-            optimizer.step()
-        print("done")
-        """
+        loop = Loop().known()
+        self.addCleanup(loop.close)
         # A name that is not absolute: as of a script that another program runs.
-        program = "import os, torch; os.rmdir(os.getcwd())\n"
-        program += f"exec(compile({textwrap.dedent(text)!r}, 'train.py', 'exec'))"
-        running = Running("-c", program, environment=QUIET, cwd=folder)
-        self.addCleanup(running.end)
-        running.load()
-        running.must("finish", configuration={})
-        self.assertEqual(running.rest(), (0, "done\n", ""))
+        text = """
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        loader = DataLoader(TensorDataset(torch.ones(4, 4)))
+        """
+        names = {"torch": torch, "DataLoader": DataLoader, "TensorDataset": TensorDataset}
+        names["model"] = loop.model
+        with mock.patch("os.getcwd", side_effect=FileNotFoundError("gone")):
+            exec(compile(textwrap.dedent(text), "train.py", "exec"), names)
+        self.assertEqual(loop.failures, [])
+        self.assertEqual(loop.script.made_at[names["optimizer"]], "train.py:2")
+        self.assertEqual(loop.script.made_at[names["loader"]], "train.py:3")
 
 
 class LoaderOfAScriptTest(unittest.TestCase):

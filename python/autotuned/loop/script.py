@@ -27,8 +27,10 @@ _KINDS_OF_SEVERAL = {"DistributedDataParallel", "FullyShardedDataParallel", "FSD
 
 
 def failure_text(error: BaseException) -> str:
-    """Its type and its first line."""
+    """Its type and its first line; of a worker process the last one, which says the same of it."""
     lines = str(error).strip().splitlines()
+    if any(line.startswith("Original Traceback") for line in lines):
+        return lines[-1]
     return f"{type(error).__name__}: {lines[0] if lines else ''}"
 
 
