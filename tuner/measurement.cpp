@@ -129,8 +129,14 @@ bool Measurement::do_totals_agree() const {
   return total_ratio() > 1.0 + std::clamp(gain / 2.0, 0.0, kMostTotalGain);
 }
 
+Decision Measurement::decision() const {
+  const Decision decision = comparison().decision();
+  const bool is_first_look = process_pairs_ > 0 && !has_processes_;
+  return is_first_look && decision == Decision::accept ? Decision::undecided : decision;
+}
+
 bool Measurement::is_faster(bool is_watched_for_stalls) const {
-  return comparison().decision() == Decision::accept && do_totals_agree() &&
+  return decision() == Decision::accept && do_totals_agree() &&
          (!is_watched_for_stalls || pairs_ >= least_pairs_for(comparison().estimate().ratio));
 }
 

@@ -56,6 +56,8 @@ class Measurement {
   [[nodiscard]] const Comparison& comparison() const {
     return has_processes_ ? processes_ : blocks_;
   }
+  // Of that comparison; but one pair of processes alone, the first look, never accepts.
+  [[nodiscard]] Decision decision() const;
   // The estimate of the trial. While there are too few pairs of processes for an interval, the interval is
   // that of the first pair's blocks, widened by kProcessAllowance. `pairs` counts pairs of blocks.
   [[nodiscard]] Estimate estimate() const;

@@ -46,7 +46,7 @@ void reject_trial(TrialRecord& trial, RejectionReason rejection, std::string rea
 void decide_trial(TrialRecord& trial, const Measurement& measurement, bool is_watched_for_stalls,
                   bool is_hopeless) {
   const std::string interval = interval_text(measurement);
-  const Decision decision = measurement.comparison().decision();
+  const Decision decision = measurement.decision();
   if (measurement.is_faster(is_watched_for_stalls)) {
     trial.verdict = Verdict::accepted;
     trial.reason = interval;

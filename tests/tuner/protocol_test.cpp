@@ -149,10 +149,10 @@ TEST(ProcessPairs, AreNotBegunWhereTheyFitOnlyWithoutTheirBlocks) {
     EXPECT_TRUE(one.simulation.job.run_block(one.simulation.input.starting, {}));
     return one.run();
   };
-  const TrialRecord cut = run(seconds(40));
+  const TrialRecord cut = run(seconds(20));
   EXPECT_EQ(cut.process_pairs, 1);
   EXPECT_EQ(cut.rejection, RejectionReason::undecided_in_time);
-  EXPECT_THAT(cut.reason, HasSubstr("a verdict takes 42.0 s in fresh processes"));
+  EXPECT_THAT(cut.reason, HasSubstr("a verdict takes 21.0 s in fresh processes"));
   const TrialRecord decided = run(seconds(43));
   EXPECT_EQ(decided.verdict, Verdict::accepted) << decided.reason;
   EXPECT_EQ(decided.process_pairs, 8);
