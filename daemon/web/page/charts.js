@@ -59,7 +59,7 @@ function commonOptions(x, y, labelOf, more = {}) {
     responsive: true, maintainAspectRatio: false, animation: false, scales: { x, y },
     interaction: { mode: "nearest", intersect: false, axis: "x" },
     plugins: {
-      legend: { display: false, labels: { color: colourOf("ink"), usePointStyle: true, boxWidth: 8, font: { size: 12 } }, ...more.legend },
+      legend: { display: false, labels: { color: colourOf("ink"), usePointStyle: true, boxWidth: 8, boxHeight: 7, font: { size: 12 } }, ...more.legend },
       tooltip: { displayColors: false, callbacks: { title: () => "", label: labelOf }, filter: (item) => !item.dataset.isSilent },
     },
   };
@@ -88,9 +88,9 @@ export function trialsChart(trials) {
     type: "scatter",
     data: { datasets: [...intervalSets(rows, first, last), ...SHAPES.map(([colour, pointStyle, mood]) => ({
       label: MOODS[mood], data: rows.filter((row) => row.mood === mood), backgroundColor: colourOf(colour), borderColor: colourOf(colour), pointStyle, pointRadius: rows.length > 80 ? 3 : 5 }))] },
-    options: commonOptions(axis("trial", { type: "linear", min: first, max: last, ticks: { precision: 0 } }), axis("times the rate"),
+    options: commonOptions(axis("trial", { type: "linear", min: first, max: last, ticks: { precision: 0, callback: (value) => Number.isInteger(value) ? value : "" } }), axis("times the rate"),
       ({ raw }) => `${raw.trial.number}. ${raw.trial.plugin}: ${ratioText(raw.y)} (${intervalText(raw.low, raw.high)}), ${outcomeOf(raw.trial).text}`,
-      { legend: { display: true, labels: { color: colourOf("ink"), usePointStyle: true, boxWidth: 8, filter: (item, data) => !data.datasets[item.datasetIndex].isSilent && data.datasets[item.datasetIndex].data.length > 0 } } }),
+      { legend: { display: true, labels: { color: colourOf("ink"), usePointStyle: true, boxWidth: 8, boxHeight: 7, filter: (item, data) => !data.datasets[item.datasetIndex].isSilent && data.datasets[item.datasetIndex].data.length > 0 } } }),
   }));
 }
 
@@ -100,13 +100,14 @@ export function historyChart(runs, machines) {
   const rows = runs.map((run) => ({ ...run, x: run.time, y: run.ratio }));
   const [first, last] = [rows[0].x, rows[rows.length - 1].x];
   const slack = Math.max((last - first) * 0.03, 3.6e12);
+  const timeText = (time) => last - first < 1.7e14 ? whenText(time).slice(5) : whenText(time).slice(0, 10);  // within two days: the hour
   return chartFigure(`Speed-ups of ${rows.length} runs over time; the table of runs has the figures.`, 240, "Confirmed speed-ups with their intervals, by the time at which a run began.", () => ({
     type: "scatter",
     data: { datasets: [...intervalSets(rows, first - slack, last + slack), ...machines.map((machine, i) => ({
       label: machine.name, data: rows.filter((row) => row.machine === machine.key), backgroundColor: colourOf(PART_COLOURS[i % 7]), borderColor: colourOf(PART_COLOURS[i % 7]), pointStyle: shapes[i % shapes.length], pointRadius: 5 }))] },
-    options: commonOptions(axis("", { type: "linear", min: first - slack, max: last + slack, ticks: { maxTicksLimit: 5, callback: (value) => whenText(value).slice(0, 10) } }), axis("times the rate"),
+    options: commonOptions(axis("", { type: "linear", min: first - slack, max: last + slack, ticks: { maxTicksLimit: 5, callback: timeText } }), axis("times the rate"),
       ({ raw }) => `${raw.name}, ${whenText(raw.x)}: ${ratioText(raw.y)} (${intervalText(raw.low, raw.high)})`,
-      { legend: { display: machines.length > 1, position: "bottom", labels: { color: colourOf("ink"), usePointStyle: true, boxWidth: 8, filter: (item, data) => !data.datasets[item.datasetIndex].isSilent } } }),
+      { legend: { display: machines.length > 1, position: "bottom", labels: { color: colourOf("ink"), usePointStyle: true, boxWidth: 8, boxHeight: 7, filter: (item, data) => !data.datasets[item.datasetIndex].isSilent } } }),
   }));
 }
 

@@ -42,7 +42,8 @@ export function tableOf(caption, columns, rows) {
 export const small = (text) => element("small", {}, text);
 export const quiet = (text) => element("p", { className: "quiet" }, text);
 export const note = (text) => element("p", { className: "note" }, text);
-export const code = (text) => element("code", {}, text);
+// A name. On a narrow screen it is broken behind its dots and low lines.
+export const code = (text) => element("code", {}, String(text).split(/(?<=[._])/).flatMap((part, i) => i > 0 ? [element("wbr"), part] : [part]));
 export const moodClass = (mood) => mood > 0 ? "good" : mood < 0 ? "bad" : "";
 
 // Knobs and their values before and after.

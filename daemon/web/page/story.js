@@ -71,9 +71,10 @@ export function stepNodes(before, after) {
 // What was found, what to do about it, what that can save, and code that does it.
 export function findingNodes(findings) {
   return findings.map((finding) => element("div", { className: "finding" },
-    element("p", {}, element("strong", {}, finding.id), finding.severity ? ` (${finding.severity}) ` : " ", finding.evidence, " ", small("→ " + finding.advice + (finding.plugin ? ` (plugin ${finding.plugin})` : ""))),
+    element("p", {}, element("strong", {}, finding.id), finding.severity ? ` (${finding.severity}) ` : " ", finding.evidence),
+    quiet("→ " + finding.advice + (finding.plugin ? ` (plugin ${finding.plugin})` : "")),
     finding.gain ? element("p", {}, "Gain: ", finding.gain) : null,
-    finding.code ? element("details", {}, element("summary", {}, "PyTorch code to paste"), element("pre", {}, code(finding.code))) : null));
+    finding.code ? element("details", {}, element("summary", {}, "PyTorch code to paste"), element("pre", {}, element("code", {}, finding.code))) : null));
 }
 
 function timeSection(run, profileLink) {

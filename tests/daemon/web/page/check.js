@@ -53,7 +53,7 @@ const scenes = {
 
   async findings() {
     const { page } = await open(file);
-    says(page, "data_loading (high) 41.0 % of the step is spent waiting → do something about it (plugin num_workers)");
+    says(page, "data_loading (high) 41.0 % of the step is spent waiting→ do something about it (plugin num_workers)");
     says(page, "Gain: at most 41.0 % of the step (1.69 x the rate), if no step waits any more");
     says(page.find("details"), "PyTorch code to pasteloader = DataLoader(data, num_workers=4)");
     says(page, "Nothing stands out any more.");
