@@ -126,13 +126,13 @@ TEST(Guard, OfALauncherOnlyTheFirstProcessMeasures) {
   EXPECT_TRUE(scene.fake().requests().empty()) << "it has only waited";
 }
 
-// How it ends is not looked at: the fake trainer records its own rank alone.
 TEST(Profile, OfALauncherOnlyTheFirstProcessRecords) {
   Scene scene;
   scene.set("WORLD_SIZE=2");
   scene.set("LOCAL_WORLD_SIZE=2");
   scene.set("RANK=0");
   const Outcome first = scene.command({"profile", scene.recipe().string()});
+  EXPECT_EQ(first.code, 0) << first.err;
   EXPECT_THAT(first.err, HasSubstr("torchrun has started 2 processes: this measures with 2 ranks"));
   ASSERT_EQ(scene.fake().requests("load").size(), 1U) << first.err;
   EXPECT_EQ(scene.fake().requests("load").front().at("ranks"), 2);
