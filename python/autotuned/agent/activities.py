@@ -261,11 +261,12 @@ class Recording:
 
 class Trace(Recording):
     def __init__(self, script: Script, path: str, **options: Any) -> None:
-        super().__init__(script, **options)
+        # First: the profiler begins with the rest.
         if not path.endswith((".json", ".json.gz")):
             raise RequestError(
                 "invalid", "a trace is a .json or .json.gz file", path, "name it so"
             )
+        super().__init__(script, **options)
         self._path = path
 
     def answer(self) -> Json:
