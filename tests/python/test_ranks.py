@@ -73,7 +73,10 @@ def read_fashion(name: str, header: int, count: int) -> bytes:
 
 
 def write_fashion_job(folder: pathlib.Path) -> None:
-    """recipes/fashion_cnn.yaml over its first pictures in their order, without tuning."""
+    """recipes/fashion_cnn.yaml over its first pictures in their order.
+
+    Without tuning, and without rounding of pixels.
+    """
     count, side = 2 * STEPS * FASHION_BATCH, 28
     pixels = read_fashion("train-images-idx3-ubyte.gz", 16, count * side * side)
     labels = read_fashion("train-labels-idx1-ubyte.gz", 8, count)
@@ -89,8 +92,7 @@ device: cpu
 model: {{type: fashion_cnn, classes: 10, weights: start.pt}}
 data: {{type: idx, images: images, labels: labels, shuffle: false}}
 input:
-  - scale: {{by: 1/255}}
-  - normalize: {{mean: 0.286, std: 0.353}}
+  - scale: {{by: 1/256}}
 optimizer: {{type: sgd, lr: {rate}, momentum: {data_parallel.MOMENTUM}}}
 train: {{steps: {STEPS}, batch_size: {FASHION_BATCH}}}
 start: {{threads.intra_op: 1}}

@@ -47,25 +47,18 @@ class FashionCnn(torch.nn.Module):
         return self.linear(x.flatten(1))
 
 
-def values_of_bytes(by: float, mean: float = 0.0, std: float = 1.0) -> torch.Tensor:
-    """What becomes of each byte of a picture: one operation after another, in floats."""
-    values = torch.arange(256, dtype=torch.float32)
-    values = values * torch.full_like(values, by)
-    return (values - torch.full_like(values, mean)) / torch.full_like(values, std)
+def values_of_bytes() -> torch.Tensor:
+    """What becomes of each byte of a picture. By a power of two: no rounding."""
+    return torch.arange(256, dtype=torch.float32) / 256
 
 
 @dataclasses.dataclass(frozen=True)
 class Job:
     make: Callable[[], torch.nn.Module]
-    values: Callable[[], torch.Tensor]  # of a byte
     rate: float
 
 
-JOBS = {
-    # A power of two: no rounding.
-    "mlp": Job(Mlp, lambda: values_of_bytes(1 / 256), 0.1),
-    "fashion_cnn": Job(FashionCnn, lambda: values_of_bytes(1 / 255, 0.286, 0.353), 0.01),
-}
+JOBS = {"mlp": Job(Mlp, 0.1), "fashion_cnn": Job(FashionCnn, 0.01)}
 
 
 def main() -> None:
@@ -77,7 +70,7 @@ def main() -> None:
         "gloo", init_method=f"file://{folder}/store", rank=rank, world_size=ranks
     )
     data = torch.load(folder / "data.pt")
-    values = job.values()
+    values = values_of_bytes()
     model = job.make()
     model.load_state_dict(torch.load(folder / "start.pt"))
     parallel = torch.nn.parallel.DistributedDataParallel(model)
