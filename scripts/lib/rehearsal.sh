@@ -69,7 +69,7 @@ rehearse_package() {
   folder=$(mktemp -d)/root
   make_empty_system trixie "$folder" ca-certificates python3 python3-venv dataset-fashion-mnist
   tar -C "$folder/opt/somebody" -xzf "$archive"
-  must "$folder" "libtorch" sh -c "$run doctor 2>&1; true"
+  must "$folder" "broken   trainer" sh -c "$run doctor 2>&1; true"
   must "$folder" "Successfully installed torch" "$pip" install --no-cache-dir --no-deps "torch==2.11.*"
   # Somebody makes this link by hand, or bench/gpu/run --libtorch does.
   # shellcheck disable=SC2016
