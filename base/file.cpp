@@ -177,6 +177,27 @@ Result<void> write_file_atomically(const path& file, std::string_view content, b
   return sync_folder(folder);
 }
 
+Result<void> check_output_file(const path& file, bool may_replace) {
+  struct stat named {};
+  if (::lstat(file.c_str(), &named) != 0) return {};
+  struct stat reached = named;
+  const bool is_link = S_ISLNK(named.st_mode);
+  const bool is_reached = !is_link || ::stat(file.c_str(), &reached) == 0;
+  if (is_reached && !S_ISREG(reached.st_mode)) {
+    return fail(ErrorKind::invalid, "it is not a regular file", file.string(),
+                "name a file, not a device, a pipe or a folder");
+  }
+  if (is_link) {
+    return fail(ErrorKind::invalid, "it is a symbolic link, which would be replaced", file.string(),
+                "name the file that it leads to, or another file");
+  }
+  if (!may_replace) {
+    return fail(ErrorKind::invalid, "the file exists already", file.string(),
+                "name another file, or give --overwrite");
+  }
+  return {};
+}
+
 void remove_unfinished_files(const path& folder) {
   std::error_code error;
   for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;

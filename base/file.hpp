@@ -22,6 +22,10 @@ namespace autotuned {
 [[nodiscard]] Result<void> write_file_atomically(const std::filesystem::path& file,
                                                  std::string_view content, bool shared = true);
 
+// For a file that a user named, before anything is written: ErrorKind::invalid if a rename over `file` would replace
+// a device, a pipe, a folder or a symbolic link, or, unless `may_replace`, a file.
+[[nodiscard]] Result<void> check_output_file(const std::filesystem::path& file, bool may_replace);
+
 // Removes the temporary files that killed writers left in `folder` (write_file_atomically()). REQUIRES: no
 // process writes there now. Large files leave nothing if the file system supports files without a name.
 void remove_unfinished_files(const std::filesystem::path& folder);

@@ -310,7 +310,7 @@ class History {
   // --- upkeep (history_upkeep.cpp, history_import.cpp) ---
   // Writes a copy, consistent while others write, and checks it before it gets its name: `target` appears
   // complete or not at all, with mode 0600. Returns its size in bytes. ErrorKind::invalid if `target` is this
-  // history, or exists and not `may_replace`.
+  // history, no regular file, or exists and not `may_replace`.
   [[nodiscard]] Result<std::int64_t> backup(const std::filesystem::path& target,
                                             bool may_replace) const;
   // What a rule would remove. Never a run on which a best configuration depends (the run that it names, and

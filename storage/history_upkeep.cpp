@@ -63,10 +63,7 @@ Result<void> check_target(const fs::path& source, const fs::path& target, bool m
   if (fs::equivalent(source, target, error)) {
     return fail(ErrorKind::invalid, "this is the history itself", target, "name another file");
   }
-  if (!may_replace && fs::exists(fs::symlink_status(target, error))) {
-    return fail(ErrorKind::invalid, "the file exists already", target,
-                "name another file, or give --overwrite");
-  }
+  if (auto checked = check_output_file(target, may_replace); !checked) return checked;
   // SQLite would take them for the copy's own, and write what is in them over it.
   for (const char* suffix : {"-wal", "-journal"}) {
     const fs::path left = target.string() + suffix;

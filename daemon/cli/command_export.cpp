@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // export: a run for others, as a page or as figures that other programs plot.
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <iostream>
 #include <string>
@@ -31,7 +32,8 @@ struct Written {
 
 Result<void> write(const std::filesystem::path& file, const char* what, std::string_view content,
                    std::vector<Written>& written) {
-  auto done = write_file_atomically(file, content);
+  auto done = check_output_file(file, /*may_replace=*/true);
+  if (done) done = write_file_atomically(file, content);
   if (done) written.push_back({file, what, content.size()});
   return done;
 }
@@ -103,6 +105,27 @@ std::string file_named_twice(const ExportOptions& options) {
   return {};
 }
 
+// Also of its log: without it, the history lacks its newest facts.
+bool is_of_history(const std::filesystem::path& file, const std::filesystem::path& history) {
+  return std::ranges::any_of(std::array{"", "-wal", "-shm", "-journal"}, [&](const char* suffix) {
+    std::error_code ignored;
+    return std::filesystem::equivalent(file, history.string() + suffix, ignored);
+  });
+}
+
+// All of them before the first is written.
+Result<void> check_files(const ExportOptions& options, const std::filesystem::path& history) {
+  for (const std::filesystem::path* file : {&options.html, &options.csv, &options.jsonl}) {
+    if (file->empty()) continue;
+    if (is_of_history(*file, history)) {
+      return fail(ErrorKind::invalid, "this is the history itself", file->string(),
+                  "name another file");
+    }
+    if (auto checked = check_output_file(*file, options.overwrite); !checked) return checked;
+  }
+  return {};
+}
+
 }  // namespace
 
 int export_run(const ExportOptions& options) {
@@ -121,6 +144,9 @@ int export_run(const ExportOptions& options) {
   }
   auto history = open_history(options.history, storage::Access::read_only);
   if (!history) return report_error(history.error());
+  if (auto checked = check_files(options, history->path()); !checked) {
+    return report_error(checked.error(), exit_code_of(checked.error()));
+  }
   std::vector<Written> written;
   if (auto done = write_all(options, *history, written); !done) {
     return report_error(done.error(), exit_code_of(done.error()));

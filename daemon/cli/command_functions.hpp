@@ -128,6 +128,7 @@ struct ExportOptions {
   std::filesystem::path tensorboard;  // a folder
   std::filesystem::path csv;          // a file
   std::filesystem::path jsonl;        // a file
+  bool overwrite = false;             // the files
   bool as_json = false;
 };
 int export_run(const ExportOptions& options);

@@ -259,5 +259,29 @@ TEST(LastLinesProperty, AgreesWithSplittingTheWholeText) {
   }
 }
 
+TEST(OutputFile, NothingButARegularFileIsReplaced) {
+  const TemporaryFolder folder;
+  const auto refusal = [&](const std::filesystem::path& file, bool may_replace) {
+    const auto checked = check_output_file(file, may_replace);
+    return checked ? std::string() : checked.error().message();
+  };
+  EXPECT_EQ(refusal(folder / "new", false), "");
+  folder.write("old", "precious");
+  EXPECT_EQ(refusal(folder / "old", true), "");
+  EXPECT_THAT(refusal(folder / "old", false), HasSubstr("give --overwrite"));
+
+  std::filesystem::create_symlink("old", folder / "link");
+  std::filesystem::create_symlink("missing", folder / "dangling");
+  std::filesystem::create_symlink("/dev/full", folder / "device");
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  for (const bool may_replace : {false, true}) {
+    for (const char* name : {"link", "dangling"})
+      EXPECT_THAT(refusal(folder / name, may_replace), HasSubstr("symbolic link")) << name;
+    for (const auto& file :
+         {folder / "device", folder / "pipe", folder.path(), std::filesystem::path("/dev/null")})
+      EXPECT_THAT(refusal(file, may_replace), HasSubstr("not a regular file")) << file;
+  }
+}
+
 }  // namespace
 }  // namespace autotuned

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a run leaves for other programs, and where.
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <map>
@@ -64,6 +65,41 @@ TEST(Export, SaysThatNothingIsToBeWritten) {
   const Outcome twice = scene.command({"export", "last", "--csv", "a", "--jsonl", "./a"});
   EXPECT_EQ(twice.code, 2);
   EXPECT_THAT(twice.err, HasSubstr("two outputs have the same name"));
+}
+
+TEST(Export, ReplacesOnlyWhatItMay) {
+  const Scene scene;
+  const Outcome run = scene.run();
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto& folder = scene.folder();
+  folder.write("precious", "model");
+  std::filesystem::create_symlink("precious", folder / "link");
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  const auto export_to = [&](const char* option, const std::filesystem::path& file,
+                             bool overwrite) {
+    std::vector<std::string> words = {
+        "export", "last", "--tensorboard", (folder / "board").string(), option, file.string()};
+    if (overwrite) words.emplace_back("--overwrite");
+    return scene.command(words);
+  };
+  for (const char* option : {"--html", "--csv", "--jsonl"}) {
+    const Outcome existing = export_to(option, folder / "precious", false);
+    EXPECT_EQ(existing.code, 2) << option;
+    EXPECT_THAT(existing.err, HasSubstr("give --overwrite")) << option;
+    for (const char* name : {"link", "pipe", "state/history.db"}) {
+      const Outcome refused = export_to(option, folder / name, true);
+      EXPECT_EQ(refused.code, 2) << option << " " << name << refused.err;
+    }
+  }
+  EXPECT_EQ(folder.read("precious"), "model");
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "link"));
+  EXPECT_TRUE(std::filesystem::is_fifo(folder / "pipe"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "board")) << "refused before anything is written";
+  EXPECT_EQ(scene.last_run().at("run"), run.json().at("run"));
+
+  const Outcome replaced = export_to("--html", folder / "precious", true);
+  EXPECT_EQ(replaced.code, 0) << replaced.err;
+  EXPECT_THAT(folder.read("precious"), HasSubstr("<html"));
 }
 
 TEST(Show, ListsTheFilesOfARun) {

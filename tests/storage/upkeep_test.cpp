@@ -74,6 +74,21 @@ TEST_F(BackupTest, ReplacesOnlyWhenTold) {
   EXPECT_TRUE(History::open(copy_, Access::read_only));
 }
 
+TEST_F(BackupTest, LinksAndPipesAreNotReplaced) {
+  const History history = open_with_run(file_);
+  folder_.write("old.db", "precious");
+  std::filesystem::create_symlink("old.db", folder_ / "link.db");
+  ASSERT_EQ(::mkfifo((folder_ / "pipe").c_str(), 0600), 0);
+  for (const char* name : {"link.db", "pipe"}) {
+    const auto refused = history.backup(folder_ / name, true);
+    ASSERT_FALSE(refused) << name;
+    EXPECT_EQ(refused.error().kind, ErrorKind::invalid) << name;
+  }
+  EXPECT_TRUE(std::filesystem::is_symlink(folder_ / "link.db"));
+  EXPECT_TRUE(std::filesystem::is_fifo(folder_ / "pipe"));
+  EXPECT_EQ(folder_.read("old.db"), "precious");
+}
+
 TEST_F(BackupTest, HistoryItselfIsRefused) {
   const History history = open_with_run(file_);
   std::filesystem::create_symlink(file_, folder_ / "link.db");
