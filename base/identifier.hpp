@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace autotuned {
 
@@ -23,5 +24,7 @@ struct TrialId {
 
 // A new id from the time and 24 random bits of the system's generator.
 [[nodiscard]] RunId make_run_id(std::int64_t unix_time_ns);
+// Whether `text` has the form of the ids that make_run_id() makes. No other may become the name of a file.
+[[nodiscard]] bool is_run_id(std::string_view text);
 
 }  // namespace autotuned

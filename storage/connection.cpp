@@ -24,6 +24,17 @@ bool has_log(const fs::path& file) {
   return !error && size > 0;
 }
 
+// Whether the schema holds a view or a virtual table. It may have the name of a table of ours, and reading it may never end.
+bool has_other_than_tables(SQLite::Database& database) {
+  // By the text: it makes the object, whatever the type beside it says. An index of a constraint has none.
+  return database
+             .execAndGet(
+                 "SELECT count(*) FROM sqlite_schema WHERE type NOT IN ('table', 'index', "
+                 "'trigger') OR (sql NOT LIKE 'CREATE TABLE %' AND sql NOT LIKE 'CREATE INDEX %'"
+                 " AND sql NOT LIKE 'CREATE UNIQUE INDEX %' AND sql NOT LIKE 'CREATE TRIGGER %')")
+             .getInt64() != 0;
+}
+
 // The schema version, 0 for an empty database. An error when it is not ours, or newer than we are.
 Result<std::int64_t> stored_version(SQLite::Database& database, const fs::path& file) {
   const auto number = [&](const char* sql) { return database.execAndGet(sql).getInt64(); };
@@ -36,9 +47,7 @@ Result<std::int64_t> stored_version(SQLite::Database& database, const fs::path& 
     return 0;
   }
   if (application != kApplicationId || version < 1) {
-    return tl::unexpected(Error{ErrorKind::corrupt,
-                                "this SQLite database is not a history of autotuned", file,
-                                "choose another file with --history; this one was left as it is"});
+    return tl::unexpected(foreign_error(file));
   }
   if (version > known) {
     return fail(ErrorKind::newer_version,
@@ -46,6 +55,7 @@ Result<std::int64_t> stored_version(SQLite::Database& database, const fs::path& 
                     ", this program knows versions up to " + std::to_string(known),
                 file, "use the newer autotuned, or another file with --history");
   }
+  if (has_other_than_tables(database)) return tl::unexpected(foreign_error(file));
   return version;
 }
 
@@ -118,6 +128,11 @@ Result<void> check_place(const fs::path& file, bool is_writer) {
   std::error_code error;
   if (!file.has_filename() || fs::is_directory(file, error)) {
     return fail(ErrorKind::invalid, "the history must be a file", file, "name a file");
+  }
+  // Opening a named pipe waits for its other end.
+  if (const auto status = fs::status(file, error);
+      fs::exists(status) && !fs::is_regular_file(status)) {
+    return fail(ErrorKind::invalid, "the history is not a regular file", file, "name a file");
   }
   if (auto checked = check_file_system(file); !checked) return checked;
   if (is_writer) {
@@ -207,6 +222,19 @@ std::string integrity_of(const SQLite::Database& database) {
     if (told.insert(finding).second) add(finding);
   }
   return findings.empty() ? "ok" : findings;
+}
+
+bool has_trigger(SQLite::Database& database) {
+  return database
+             .execAndGet(
+                 "SELECT count(*) FROM sqlite_schema"
+                 " WHERE type = 'trigger' OR sql LIKE 'CREATE TRIGGER %'")
+             .getInt64() != 0;
+}
+
+Error foreign_error(const fs::path& file) {
+  return Error{ErrorKind::corrupt, "this SQLite database is not a history of autotuned",
+               file.string(), "choose another file with --history; this one was left as it is"};
 }
 
 Error gone_error(const fs::path& file) {

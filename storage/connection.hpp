@@ -27,6 +27,11 @@ namespace autotuned::storage {
 // Brings the schema of a history up to date, step by step; another process may be doing the same. `file` is for messages.
 [[nodiscard]] Result<void> migrate(SQLite::Database& database, const std::filesystem::path& file);
 
+// Whether the schema holds a trigger, which no version of this program makes.
+[[nodiscard]] bool has_trigger(SQLite::Database& database);
+// The error for a database of others.
+[[nodiscard]] Error foreign_error(const std::filesystem::path& file);
+
 // The error for a history whose file was deleted or moved while it was open.
 [[nodiscard]] Error gone_error(const std::filesystem::path& file);
 

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/printable.hpp"
 #include "storage/connection.hpp"
 #include "storage/run_owners.hpp"
 
@@ -206,16 +207,33 @@ void remove_runs(Database& database, const std::vector<RunId>& runs) {
   }
 }
 
+// An id becomes the name of files, and is printed as it is.
+Result<void> check_ids(const Database& copy, const fs::path& file) {
+  constexpr std::size_t kMostShown = 80;
+  auto runs = prepare(copy, "SELECT id FROM runs ORDER BY sequence", {});
+  while (runs.executeStep()) {
+    const std::string id = Row(runs).text("id");
+    if (is_run_id(id)) continue;
+    return tl::unexpected(corrupt_error(
+        "the history is damaged: '" + printable(id.substr(0, kMostShown)) + "' is no id of a run",
+        file));
+  }
+  return {};
+}
+
 // One moment of a history that may be in use, checked and brought up to date.
 Result<void> copy_history(Database& from, Database& copy, const fs::path& file) {
   if (SQLite::Backup(copy, from).executeStep(-1) != SQLITE_DONE) {
     return fail(ErrorKind::busy, "the history is locked", file, "give the command again later");
   }
+  // Bringing it up to date would set it off.
+  if (has_trigger(copy)) return tl::unexpected(foreign_error(file));
   const std::string findings = integrity_of(copy);
   if (findings != "ok") {
     return tl::unexpected(corrupt_error("the history is damaged: " + findings, file));
   }
-  return migrate(copy, file);
+  if (auto migrated = migrate(copy, file); !migrated) return migrated;
+  return check_ids(copy, file);
 }
 
 }  // namespace

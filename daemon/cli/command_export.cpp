@@ -53,6 +53,10 @@ Result<void> write_logs(const ExportOptions& options, const storage::History& hi
   const std::vector<LogPoint> trials = trial_points(named.trials);
   points.insert(points.end(), trials.begin(), trials.end());
   if (!options.tensorboard.empty()) {
+    if (!is_run_id(run)) {
+      return fail(ErrorKind::corrupt, "the run has an id that this program does not make", run,
+                  "it cannot name a folder: choose --csv or --jsonl");
+    }
     // A folder for each run: TensorBoard shows them as runs, beside each other.
     const std::filesystem::path folder = options.tensorboard / run;
     std::error_code failed;

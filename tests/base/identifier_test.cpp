@@ -5,6 +5,7 @@
 
 #include <regex>
 #include <set>
+#include <string_view>
 
 #include "base/clock.hpp"
 
@@ -24,6 +25,16 @@ TEST(RunId, DiffersWithinOneInstant) {
   for (int i = 0; i < 50; ++i)
     ids.insert(make_run_id(0).text);
   EXPECT_GE(ids.size(), 49U);  // two equal among 50 of 2^24: one chance in 14,000
+}
+
+TEST(RunId, HasOneForm) {
+  EXPECT_TRUE(is_run_id(make_run_id(0).text));
+  EXPECT_TRUE(is_run_id(make_run_id(1'795'219'200'000'000'000).text));
+  for (const std::string_view other :
+       {"", "r-", "r-20261121-7f3a9", "r-20261121-7f3a9c0", "r-20261121-7f3a9c\n",
+        "r-20261121-7f3a9g", "r-20261121-7F3A9C", "r-2026112a-7f3a9c", "s-20261121-7f3a9c",
+        "r-20261121.7f3a9c", "../../../../tmp/x", "r-20261121-../../"})
+    EXPECT_FALSE(is_run_id(other)) << other;
 }
 
 TEST(TrialId, IsTheRunAndANumber) {

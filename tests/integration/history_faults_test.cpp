@@ -253,6 +253,20 @@ TEST(HistoryFault, EndThatCannotBeStoredIsTold) {
   EXPECT_EQ(again.json().at("run"), run);
 }
 
+// A history of others may be read; it does not choose where files are written.
+TEST(HistoryFault, IdThatNoRunHasNamesNoFolder) {
+  const Scene scene;
+  ASSERT_EQ(scene.run({"--tune-only"}).code, 0);
+  sqlite3* database = nullptr;
+  execute(scene.history(), &database, "UPDATE runs SET id = '../elsewhere'");
+  sqlite3_close(database);
+  const Outcome outcome =
+      scene.command({"export", "last", "--tensorboard", (scene.folder() / "board").string()});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("an id that this program does not make"));
+  EXPECT_FALSE(std::filesystem::exists(scene.folder() / "elsewhere"));
+}
+
 // With the folder goes every acknowledged fact: nobody may believe that the run can be continued.
 TEST(HistoryFault, OneThatIsDeletedDuringARunIsNamed) {
   Json behaviour = Scene::fast_job();

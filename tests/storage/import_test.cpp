@@ -318,6 +318,27 @@ TEST_F(ImportTest, RefusesRowsThatLackAnother) {
   expect_refused(ErrorKind::corrupt, std::string(kMissingReference));
 }
 
+// They would name files, and be printed.
+TEST_F(ImportTest, RefusesIdsThatNoRunHas) {
+  for (const auto& [other, shown] :
+       std::map<std::string, std::string>{{"../../../../tmp/x", "'../../../../tmp/x' is no id"},
+                                          {"r-20261122-bbbbb\n", "'r-20261122-bbbbb?' is no id"},
+                                          {"\x1b[2J", "'?[2J' is no id"},
+                                          {"<script>", "'<script>' is no id"}}) {
+    std::string sql = "PRAGMA foreign_keys = OFF; UPDATE runs SET id = '" + other + "'";
+    for (const char* table : {"trials", "blocks", "checks", "trainer_ends", "profiles", "findings",
+                              "plugin_answers", "best_configurations"})
+      sql += std::string("; UPDATE ") + table + " SET run_id = '" + other + "'";
+    run_sql(theirs_, sql);
+    expect_refused(ErrorKind::corrupt, shown);
+  }
+}
+
+TEST_F(ImportTest, RefusesATrigger) {
+  run_sql(theirs_, "CREATE TRIGGER other AFTER UPDATE ON runs BEGIN DELETE FROM trials; END");
+  expect_refused(ErrorKind::corrupt, "not a history");
+}
+
 TEST_F(ImportTest, RefusesItself) {
   const std::filesystem::path link = folder_ / "link.db";
   std::filesystem::create_symlink(ours_, link);

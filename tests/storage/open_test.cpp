@@ -120,6 +120,23 @@ TEST_F(OpenTest, FolderIsRefused) {
   EXPECT_EQ(History::open("", Access::read_write).error().kind, ErrorKind::invalid);
 }
 
+// A pipe would be waited for.
+TEST_F(OpenTest, OtherThanRegularFilesAreRefused) {
+  ASSERT_EQ(::mkfifo(file_.c_str(), 0600), 0);
+  const std::filesystem::path link = folder_ / "link.db";
+  std::filesystem::create_symlink(file_, link);
+  for (const std::filesystem::path& file : {file_, link, std::filesystem::path("/dev/null")}) {
+    for (const Access access : {Access::read_write, Access::read_only}) {
+      const auto refused = History::open(file, access);
+      ASSERT_FALSE(refused) << file;
+      EXPECT_EQ(refused.error().kind, ErrorKind::invalid);
+      EXPECT_THAT(refused.error().what, HasSubstr("is not a regular file"));
+      EXPECT_EQ(refused.error().where, file);
+    }
+    EXPECT_EQ(History::open_to_import(file).error().kind, ErrorKind::invalid);
+  }
+}
+
 TEST_F(OpenTest, FolderThatCannotBeMadeIsNamed) {
   folder_.write("file", "");
   const auto history = History::open(folder_ / "file/below/history.db", Access::read_write);
@@ -154,6 +171,22 @@ TEST_F(OpenTest, NewerVersionInTheLogIsRefused) {
 TEST_F(OpenTest, ForeignDatabasesAreRefused) {
   run_sql(file_, "CREATE TABLE bookmarks (url TEXT)");
   expect_refused(ErrorKind::corrupt, "not a history");
+}
+
+// Reading this one never ends.
+TEST_F(OpenTest, ViewsAndVirtualTablesAreRefused) {
+  const std::string endless =
+      "PRAGMA foreign_keys = OFF; CREATE VIEW findings AS WITH RECURSIVE n (i) AS "
+      "(SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS run_id FROM n";
+  for (const std::string& sql :
+       {"DROP TABLE findings; " + endless, std::string("CREATE VIEW other AS SELECT * FROM runs"),
+        std::string("PRAGMA writable_schema = ON; INSERT INTO sqlite_schema VALUES ('table', "
+                    "'other', 'other', 0, 'CREATE VIRTUAL TABLE other USING unknown(text)')")}) {
+    std::filesystem::remove(file_);
+    static_cast<void>(open_with_run(file_));
+    run_sql(file_, sql);
+    expect_refused(ErrorKind::corrupt, "not a history");
+  }
 }
 
 TEST_F(OpenTest, ForeignDatabasesWithALogAreRefused) {
