@@ -33,6 +33,7 @@ namespace {
 using std::chrono::nanoseconds;
 
 constexpr const char* kBest = "best";
+constexpr const char* kAgainst = "--against takes a recipe file, a run of the history, or 'best'";
 constexpr const char* kLogsOfThis = "guard-this";
 constexpr nanoseconds kBetweenLines = std::chrono::seconds(5);
 
@@ -82,6 +83,12 @@ bool is_no_recipe(const std::filesystem::path& file) {
   return text && text->find("autotuned") == std::string::npos;
 }
 
+// No run is called so.
+bool names_file(const std::string& against) {
+  return against.find('/') != std::string::npos || against.ends_with(".yaml") ||
+         against.ends_with(".yml");
+}
+
 // Nothing where a mistake was reported; then `code` is that of the command.
 std::optional<GuardSide> other_side(const GuardOptions& options, const GuardSide& own,
                                     const Here& here, int& code) {
@@ -105,12 +112,20 @@ std::optional<GuardSide> other_side(const GuardOptions& options, const GuardSide
     side.recipe = *std::move(recipe);
     side.recipe.train.ranks = here.ranks.value_or(side.recipe.train.ranks);
     side.configuration = side.recipe.starting_configuration(here.knobs);
+  } else if (names_file(options.against)) {
+    code =
+        report_error({ErrorKind::not_found,
+                      std::filesystem::exists(options.against, ignored) ? "it is no file"
+                                                                        : "there is no such file",
+                      options.against, kAgainst},
+                     kUsageError);
+    return std::nullopt;
   } else if (!options.against.empty()) {
     auto found = side_of_history(options, own, here);
     if (!found) {
       Error error = found.error();
       if (error.kind == ErrorKind::not_found && options.against != kBest) {
-        error.remedy = "--against takes a recipe file, a run of the history, or 'best'";
+        error.remedy = kAgainst;
       }
       code = report_error(error, exit_code_of(error));
       return std::nullopt;

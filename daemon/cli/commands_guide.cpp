@@ -2,6 +2,8 @@
 #include "daemon/cli/commands_guide.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <iostream>
 #include <string_view>
 #include <utility>
@@ -132,6 +134,22 @@ std::string expected_text(const std::string& option, const std::string& value,
          (near ? ", did you mean '" + *near + "'?" : "");
 }
 
+// Of a value that is outside its range, "... not in range 1 to 64".
+std::string outside_text(const std::string& option, const std::string& value,
+                         const std::string& what) {
+  char* end = nullptr;
+  const double number = std::strtod(value.c_str(), &end);
+  if (*end != '\0' || !std::isfinite(number))
+    return option + ": expected a number, found '" + value + "'";
+  const std::size_t to = what.rfind(" to ");
+  const double most = to == std::string::npos ? HUGE_VAL : std::strtod(what.c_str() + to + 4, &end);
+  if (number > most)
+    return option + ": " + value + " is too large, the most is " + what.substr(to + 4);
+  const std::string least = between(what, " not in range ", " to ");
+  if (number < std::strtod(least.c_str(), &end)) return option + ": " + value + " is too small";
+  return option + ": expected a whole number, found '" + value + "'";
+}
+
 // The sentences of CLI11 about values, as a person says them.
 std::string in_our_words(const std::string& what) {
   const std::string option = what.substr(0, what.find(':'));
@@ -140,7 +158,7 @@ std::string in_our_words(const std::string& what) {
   if (const std::string choices = between(what, " not in {", "}"); !choices.empty())
     return expected_text(option, between(what, ": ", " not in {"), choices);
   if (const std::string value = between(what, ": Value ", " not in range"); !value.empty())
-    return option + ": " + value + " is too small";
+    return outside_text(option, value, what);
   if (const std::string value = between(what, ": 1 required ", " missing"); !value.empty())
     return option + ": its value is missing, " + value;
   if (const std::string name = between(what, "Could not convert: ", " = "); !name.empty())

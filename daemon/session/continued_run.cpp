@@ -7,6 +7,8 @@
 #include <system_error>
 #include <utility>
 
+#include "base/file.hpp"
+#include "base/json.hpp"
 #include "base/printable.hpp"
 #include "daemon/report/lineage.hpp"
 #include "daemon/session/output_folder.hpp"
@@ -18,6 +20,42 @@ using storage::History;
 using storage::RunRow;
 
 constexpr std::chrono::minutes kHistoryPatience{10};
+constexpr std::int64_t kMostBytesOfSummary = 64 << 20;
+
+// Seed, length and folder: what becomes of a training, however its parts were run.
+Json trained_plan(const RunRow& run) {
+  Json plan = parse_json(run.plan, "plan").value_or(Json::object());
+  if (!plan.is_object()) return Json::object();
+  for (const char* const way : {"extends", "schedule"})
+    plan.erase(way);
+  return plan;
+}
+
+// The finished training whose model lies in the folder of `run`; nothing where the history does not know.
+std::optional<RunRow> owner_of_model(const History& history, const RunRow& run) {
+  const auto text =
+      read_file(std::filesystem::path(run.output_dir) / "summary.json", kMostBytesOfSummary);
+  if (!text) return std::nullopt;
+  const auto summary = parse_json(*text, "summary.json");
+  const std::string id = summary ? get_string(*summary, "run").value_or("") : "";
+  if (id.empty()) return std::nullopt;
+  auto owner = history.run(id);
+  if (!owner || owner->id.text != id) return std::nullopt;
+  if (!owner->is_tune_only) return *std::move(owner);
+  // It wrote its summary beside the model of an earlier one.
+  auto runs = history.runs({.recipe = {},
+                            .environment = {},
+                            .plugin = {},
+                            .verdict = {},
+                            .since_unix_ns = {},
+                            .limit = -1});
+  if (!runs) return std::nullopt;
+  for (RunRow& other : *runs) {
+    const bool has_model = other.state == storage::RunState::finished && !other.is_tune_only;
+    if (has_model && other.output_dir == run.output_dir) return std::move(other);
+  }
+  return std::nullopt;
+}
 
 Result<std::optional<RunRow>> find_run(const History& history, const SessionRequest& request,
                                        const storage::RunKey& key) {
@@ -46,6 +84,18 @@ std::string plan_of(const recipes::Recipe& recipe, const std::string& extends,
   if (!extends.empty()) plan["extends"] = extends;
   if (!schedule.empty()) plan["schedule"] = schedule;
   return to_line(plan);
+}
+
+std::string replaced_model_text(const History& history, const RunRow& run) {
+  std::error_code ignored;
+  const std::filesystem::path folder = run.output_dir;
+  if (run.is_tune_only || !extended_run(run).empty()) return {};
+  if (!std::filesystem::exists(folder / "model.pt", ignored)) return {};
+  const auto owner = owner_of_model(history, run);
+  if (!owner || owner->id.text == run.id.text) return {};
+  if (owner->recipe_hash == run.recipe_hash && trained_plan(*owner) == trained_plan(run)) return {};
+  return folder.string() + " has the model of run " + owner->id.text +
+         ", another training: this one replaces it; --output names another folder";
 }
 
 std::string other_run_text(const RunRow& run) {

@@ -29,6 +29,11 @@ struct ClaimedRun {
 // That a run of the job is unfinished which this request does not go on with, and what does; one line.
 [[nodiscard]] std::string other_run_text(const storage::RunRow& run);
 
+// That the model in the output folder is one of another training, which `run` will replace; one line. Empty where there is none,
+// where `run` goes on with a training, where the same is trained again, or where nobody can tell.
+[[nodiscard]] std::string replaced_model_text(const storage::History& history,
+                                              const storage::RunRow& run);
+
 // The run that the request continues, read after no other process owns it: the earlier owner may have
 // finished it while the claim waited, and then another run, or none, is to be continued.
 [[nodiscard]] Result<ClaimedRun> claim_run(const storage::History& history,

@@ -88,6 +88,13 @@ Result<OutputFolder> open_output_folder(const fs::path& folder, const std::strin
   return output;
 }
 
+Result<void> check_place_of_model(const fs::path& model) {
+  std::error_code ignored;
+  if (!fs::is_directory(fs::symlink_status(model, ignored))) return {};
+  return fail(ErrorKind::invalid, "a folder stands where the trained model is to be written",
+              model.string(), "move it away, or name another folder with --output");
+}
+
 void settle_checkpoint(const fs::path& folder, const std::string& run, bool keeps_state) {
   const fs::path checkpoint = folder / ("checkpoint-" + run + ".pt");
   const fs::path state = folder / kTrainingState;

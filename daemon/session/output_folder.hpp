@@ -25,6 +25,9 @@ struct OutputFolder {
 [[nodiscard]] Result<OutputFolder> open_output_folder(const std::filesystem::path& folder,
                                                       const std::string& holder);
 
+// ErrorKind::invalid: a folder stands where the model is to be written, which would be found out after the training only.
+[[nodiscard]] Result<void> check_place_of_model(const std::filesystem::path& model);
+
 // In the output folder: the state at the end of the training whose model lies there.
 inline constexpr const char* kTrainingState = "training_state.pt";
 

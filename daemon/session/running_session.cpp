@@ -57,6 +57,9 @@ Result<int> RunningSession::run() {
   auto output = open_output_folder(request_.recipe.output_dir, holder_text());
   if (!output) return end_with(output.error());
   output_ = *std::move(output);
+  if (!request_.tune_only) {
+    if (auto checked = check_place_of_model(model()); !checked) return end_with(checked.error());
+  }
   if (!output_.problem.empty()) {
     warn({"another run may write into the same folder: " + output_.problem});
   }
@@ -171,6 +174,10 @@ Result<void> RunningSession::open_run() {
     // A longer training may be meant to go on with the one that is there.
     const auto other = find_sequel(*history_, request_, recipe_hash);
     if (other && other->base) report({{"event", "note"}, {"text", extendable_text(*other)}});
+  }
+  if (run_.state == RunState::tuning) {
+    const std::string replaced = replaced_model_text(*history_, run_);
+    if (!replaced.empty()) warn({replaced});
   }
   return history_->set_patience(patience_of(*control_, history_->path()));
 }

@@ -29,9 +29,12 @@ Result<int> supervise(SessionRequest request, const SupervisorLimits& limits,
                       const std::function<void()>& on_tick) {
   boost::asio::io_context context{1};
   boost::asio::signal_set signals(context, SIGTERM);
-  if (!is_ignored(SIGINT)) signals.add(SIGINT);
+  for (const int signal : {SIGINT, SIGHUP}) {
+    if (!is_ignored(signal)) signals.add(signal);
+  }
   boost::asio::steady_timer ticks(context);
   bool has_ended = false;
+  bool is_stopping = false;
   Result<int> outcome = fail(ErrorKind::internal, "the session was not started");
   SpawnOptions spawn_options;
   spawn_options.variables = {std::string(kJobVariable) + "=" + own_mark()};
@@ -44,9 +47,12 @@ Result<int> supervise(SessionRequest request, const SupervisorLimits& limits,
                                             ticks.cancel();
                                           });
   const std::function<void()> wait_for_signal = [&] {
-    signals.async_wait([&](const boost::system::error_code& error, int) {
+    signals.async_wait([&](const boost::system::error_code& error, int signal) {
       if (error) return;
-      session->cancel(limits.cancel_grace);
+      // A terminal that closes sends more than one of these, from the kernel and from the shell: nobody asked twice.
+      const bool is_repeated = signal == SIGHUP && is_stopping;
+      is_stopping = true;
+      if (!is_repeated) session->cancel(limits.cancel_grace);
       wait_for_signal();
     });
   };

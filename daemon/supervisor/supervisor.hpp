@@ -21,9 +21,10 @@ struct SupervisorLimits {
   int unexplained_deaths = 2;
 };
 
-// Runs one run to its end and returns the exit code of the command. SIGINT and SIGTERM ask the session
-// to stop cleanly; a second one ends it at once. `on_event` is called on this thread for every event,
-// in order, and `on_tick`, if there is one, twice a second, whatever the session does. Call from the main thread.
+// Runs one run to its end and returns the exit code of the command. SIGINT, SIGTERM and SIGHUP ask the session
+// to stop cleanly; a second one ends it at once, unless that is a SIGHUP. SIGINT and SIGHUP stay ignored if they are.
+// `on_event` is called on this thread for every event, in order, and `on_tick`, if there is one, twice a second,
+// whatever the session does. Call from the main thread.
 [[nodiscard]] Result<int> supervise(SessionRequest request, const SupervisorLimits& limits,
                                     const std::function<void(const Json&)>& on_event,
                                     const std::function<void()>& on_tick = {});

@@ -60,6 +60,38 @@ TEST(Interrupt, WhileTrainingResumesFromTheCheckpoint) {
   EXPECT_TRUE(scene.fake().requests("run").empty());
 }
 
+// The kernel and the shell both say that the terminal is closed: that is no second wish.
+TEST(Interrupt, ClosedTerminalKeepsTheCheckpoint) {
+  Json behaviour = Scene::fast_job();
+  behaviour["faults"] = {{{"do", "interrupt"},
+                          {"signal", SIGHUP},
+                          {"request", "train_step"},
+                          {"step", 4},
+                          {"once", true}}};
+  const Scene scene{behaviour};
+  const Outcome outcome = scene.run();
+  EXPECT_EQ(outcome.code, 130);
+  EXPECT_EQ(outcome.json().at("state"), "cancelled");
+  EXPECT_TRUE(scene.all_ended());
+
+  const Outcome again = scene.run();
+  ASSERT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(again.json().at("run"), outcome.json().at("run"));
+  EXPECT_EQ(again.json().at("training").at("resumed_from_step"), 5);
+}
+
+TEST(Interrupt, ClosedTerminalStopsNothingUnderNohup) {
+  Json behaviour = Scene::fast_job();
+  behaviour["faults"] = {{{"do", "pause"}, {"request", "train_step"}, {"step", 4}, {"once", true}}};
+  const Scene scene{behaviour};
+  Running running = scene.start_with_nohup({"run", scene.recipe().string(), "--json"});
+  ASSERT_TRUE(running.wait_for("\ntuned "));
+  running.signal(SIGHUP);
+  const Descriptor gate = scene.fake().open_gate();
+  const Outcome outcome = running.finish();
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+}
+
 TEST(Interrupt, WhileATrainerStarts) {
   Json behaviour = Scene::fast_job();
   behaviour["faults"] = {{{"do", "interrupt"}, {"request", "hello"}, {"once", true}}};

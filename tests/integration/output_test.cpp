@@ -17,6 +17,7 @@ namespace autotuned {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 // A device of its own for what is started from here on: nothing else waits for it.
 void use_another_device(Scene& scene) {
@@ -103,6 +104,35 @@ TEST(OutputFolder, ThatOthersCanWriteIsRefused) {
   expect_output_refused(scene, "can be written by all");
   chmod((scene.folder() / "out/log").c_str(), 0755);
   EXPECT_EQ(scene.run().code, 0);
+}
+
+TEST(OutputFolder, FolderInThePlaceOfTheModelIsRefused) {
+  const Scene scene;
+  std::filesystem::create_directories(scene.folder() / "out/model.pt");
+  expect_output_refused(scene, "a folder stands where the trained model is to be written");
+  EXPECT_EQ(scene.run({"--tune-only"}).code, 0);
+}
+
+TEST(OutputFolder, ModelOfAnotherTrainingIsNotReplacedWithoutAWord) {
+  const Scene scene;
+  const std::string words = "has the model of run ";
+  const Outcome first = scene.run();
+  ASSERT_EQ(first.code, 0) << first.err;
+  EXPECT_THAT(first.err, Not(HasSubstr(words)));
+  const Outcome same = scene.run();
+  ASSERT_EQ(same.code, 0) << same.err;
+  EXPECT_THAT(same.err, Not(HasSubstr(words)));
+  const std::string id = same.json().at("run");
+  const std::string other = recipe_with_seed(scene, 2);
+  // It replaces no model, and its summary does not hide whose that is.
+  const Outcome tuned = scene.command({"run", other, "--json", "--tune-only"});
+  ASSERT_EQ(tuned.code, 0) << tuned.err;
+  EXPECT_THAT(tuned.err, Not(HasSubstr(words)));
+  const Outcome second = scene.command({"run", other, "--json"});
+  ASSERT_EQ(second.code, 0) << second.err;
+  EXPECT_THAT(second.err, HasSubstr((scene.folder() / "out").string() + " " + words + id +
+                                    ", another training"));
+  EXPECT_THAT(second.err, HasSubstr("--output names another folder"));
 }
 
 TEST(OutputFolder, LinkInThePlaceOfTheLogsIsRefused) {

@@ -199,6 +199,12 @@ Running Scene::start(const std::vector<std::string>& arguments) const {
   return {command, environment_};
 }
 
+Running Scene::start_with_nohup(const std::vector<std::string>& arguments) const {
+  std::vector<std::string> command = {"/usr/bin/nohup", kProgram};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  return {command, environment_};
+}
+
 Outcome Scene::command(const std::vector<std::string>& arguments) const {
   return start(arguments).finish();
 }

@@ -70,6 +70,8 @@ class Scene {
   // The same, with copies of these trainer libraries of fixture plugins in the folder that is returned.
   std::filesystem::path use_trainer_plugins(const std::vector<std::string>& names);
   [[nodiscard]] Running start(const std::vector<std::string>& arguments) const;
+  // With SIGHUP ignored.
+  [[nodiscard]] Running start_with_nohup(const std::vector<std::string>& arguments) const;
   [[nodiscard]] Outcome command(const std::vector<std::string>& arguments) const;
   // run --json of the recipe with these options.
   [[nodiscard]] Outcome run(const std::vector<std::string>& options = {}) const;

@@ -367,8 +367,10 @@ class FakeTrainer {
                  {"remedy", ""}}}});
     }
     if (kind == "interrupt" || kind == "interrupt_twice" || kind == "await_cancel") {
-      if (kind != "await_cancel") kill(autotuned::parent_of(session), SIGINT);
+      const int signal = fault.value("signal", SIGINT);
+      if (kind != "await_cancel") kill(autotuned::parent_of(session), signal);
       if (!cancel_arrived(-1)) std::_Exit(0);
+      if (signal == SIGHUP) kill(autotuned::parent_of(session), SIGHUP);  // as shells do
       if (kind == "interrupt_twice") {
         kill(autotuned::parent_of(session), SIGINT);
         hang();
