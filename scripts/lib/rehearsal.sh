@@ -70,7 +70,9 @@ rehearse_package() {
   make_empty_system trixie "$folder" ca-certificates python3 python3-venv dataset-fashion-mnist
   tar -C "$folder/opt/somebody" -xzf "$archive"
   must "$folder" "broken   trainer" sh -c "$run doctor 2>&1; true"
-  must "$folder" "Successfully installed torch" "$pip" install --no-cache-dir --no-deps "torch==2.11.*"
+  # Of its CUDA libraries the two that the CPU part is linked with.
+  must "$folder" "Successfully installed" "$pip" install --no-cache-dir --no-deps "torch==2.11.*" \
+    "nvidia-cuda-runtime==13.0.*" "nvidia-cuda-cupti==13.0.*"
   # Somebody makes this link by hand, or bench/gpu/run --libtorch does.
   # shellcheck disable=SC2016
   inside "$folder" sh -c 'mkdir -p "$0/.deps" && ln -s /opt/somebody/venv/lib/python3*/site-packages "$0/.deps/python"' "$at"
