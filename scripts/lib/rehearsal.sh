@@ -24,9 +24,9 @@ must() {
   local folder=$1 text=$2 said
   shift 2
   said=$(inside "$folder" "$@" 2>&1) ||
-    stop "on an empty system this failed: $*" "$folder" "it said: $(tail -n 5 <<<"$said")"
+    stop "on an empty system this failed: $*" "$folder" "it said: $(tail -n 12 <<<"$said")"
   grep -qF -- "$text" <<<"$said" ||
-    stop "on an empty system '$*' did not say '$text'" "$folder" "it said: $(tail -n 5 <<<"$said")"
+    stop "on an empty system '$*' did not say '$text'" "$folder" "it said: $(tail -n 12 <<<"$said")"
   note "$*"
 }
 
@@ -35,10 +35,10 @@ must_refuse() {
   local folder=$1 text=$2 said
   shift 2
   if said=$(inside "$folder" "$@" 2>&1); then
-    stop "on an empty system this should have been refused: $*" "$folder" "it said: $(tail -n 5 <<<"$said")"
+    stop "on an empty system this should have been refused: $*" "$folder" "it said: $(tail -n 12 <<<"$said")"
   fi
   grep -qF -- "$text" <<<"$said" ||
-    stop "on an empty system '$*' did not say '$text'" "$folder" "it said: $(tail -n 5 <<<"$said")"
+    stop "on an empty system '$*' did not say '$text'" "$folder" "it said: $(tail -n 12 <<<"$said")"
   note "$*: refused, as it must be"
 }
 
@@ -51,7 +51,7 @@ make_empty_system() {
   step "empty system: $suite"
   said=$(as_root debootstrap --variant=minbase --include="$(IFS=, && echo "$*")" "$suite" "$folder" \
     ${mirror:+"$mirror"} 2>&1) || {
-    tail -n 5 <<<"$said" >&2
+    tail -n 12 <<<"$said" >&2
     stop "no empty system can be made" "debootstrap $suite (its last lines are above)" "install debootstrap, check the network"
   }
   # How this machine reaches its network.
