@@ -146,7 +146,8 @@ std::string outside_text(const std::string& option, const std::string& value,
   if (number > most)
     return option + ": " + value + " is too large, the most is " + what.substr(to + 4);
   const std::string least = between(what, " not in range ", " to ");
-  if (number < std::strtod(least.c_str(), &end)) return option + ": " + value + " is too small";
+  if (number < std::strtod(least.c_str(), &end) || std::trunc(number) == number)
+    return option + ": " + value + " is too small";
   return option + ": expected a whole number, found '" + value + "'";
 }
 
