@@ -251,7 +251,10 @@ Result<void> cancel_slurm_job(const std::string& number) {
     arguments.push_back(number);
     const auto answer = ask("scancel", arguments);
     if (!answer) return tl::unexpected(answer.error());
-    if (answer->code != 0) return tl::unexpected(refusal_of("scancel", *answer));
+    // A job that only waited is gone after the first.
+    if (answer->code != 0 && !is_unknown_job(*answer)) {
+      return tl::unexpected(refusal_of("scancel", *answer));
+    }
   }
   return {};
 }

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """One rank of DistributedDataParallel over a job of test_ranks.py.
 
-data_parallel.py FOLDER JOB RANK RANKS STEPS BATCH: rank 0 leaves the parameters in FOLDER/expected.pt.
+data_parallel.py FOLDER JOB RANK RANKS STEPS BATCH
+
+Rank 0 leaves the parameters in FOLDER/expected.pt.
 """
 
 from __future__ import annotations
