@@ -3,6 +3,7 @@
 
 import threading
 import unittest
+from types import SimpleNamespace
 
 import torch
 from torch import nn
@@ -126,6 +127,26 @@ class ChecksTest(unittest.TestCase):
                 cosine, ratio = worst(loop.check(change))
                 self.assertGreater(cosine, 0.95)
                 self.assertLess(ratio, 1.1)
+
+    def test_a_shadow_counts_steps_where_its_kernels_look_for_them(self):
+        # The fused kernel of a GPU takes the address of a counter for one of its own memory. That
+        # ends the whole process, the script's training.
+        parameter, own = (nn.Parameter(torch.empty(2, device="meta")) for _ in range(2))
+        optimizer = torch.optim.AdamW([parameter])
+        moment = torch.empty(2, device="meta")
+        optimizer.state[parameter] = {
+            "step": torch.tensor(3.0),
+            "exp_avg": moment,
+            "exp_avg_sq": moment,
+        }
+        for forced, place in ((True, False), "meta"), ((False, True), "cpu"):
+            check = SimpleNamespace(
+                _script=Script(), _knobs=SimpleNamespace(forced_flags=lambda _: forced)
+            )
+            shadow = SimpleNamespace(parameters={id(parameter): own}, configuration={})
+            copied = TwinCheck._copied(check, optimizer, shadow)
+            self.assertEqual(copied.state[own]["step"].device.type, place)
+            self.assertEqual(optimizer.state[parameter]["step"].device.type, "cpu")
 
     def test_another_training_is_seen(self):
         def slower(check, shadow):
