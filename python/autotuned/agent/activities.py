@@ -82,9 +82,10 @@ class Block:
         self._limit = _Limit(maximum_ns)
         self._reads_losses = reads_losses
         self._one_time_ns = one_time_ns
-        self._is_on_device = script.device().type == "cuda"
+        self._device = script.device()
+        self._is_on_device = self._device.type == "cuda"
         if self._is_on_device:
-            torch.cuda.reset_peak_memory_stats()
+            torch.cuda.reset_peak_memory_stats(self._device)
         self._start()
 
     def _start(self) -> None:
@@ -152,7 +153,7 @@ class Block:
             "optimizer_ns": total("optimizer_ns"),
             "peak_host_memory_bytes": peak_host_bytes(),
             "peak_device_memory_bytes": (
-                torch.cuda.max_memory_allocated() if self._is_on_device else 0
+                torch.cuda.max_memory_allocated(self._device) if self._is_on_device else 0
             ),
             "cpu_ns": cpu_ns,
             "one_time_ns": self._one_time_ns(),
@@ -345,6 +346,7 @@ class Profile(Recording):
 
         cpus = len(os.sched_getaffinity(0))
         parameters = self.script.parameters()
+        device = self.script.device()
         metrics: dict[str, float] = {
             f"step.{part}_ratio": ns / total_ns for part, ns in parts.items()
         }
@@ -358,7 +360,7 @@ class Profile(Recording):
                 "parameters.bytes": sum(one.numel() * one.element_size() for one in parameters),
                 "memory.peak_host_bytes": peak_host_bytes(),
                 "memory.peak_device_bytes": (
-                    torch.cuda.max_memory_allocated() if torch.cuda.is_initialized() else 0
+                    torch.cuda.max_memory_allocated(device) if device.type == "cuda" else 0
                 ),
                 "memory.page_faults_per_step": self.page_faults / max(1, self.seen),
                 "operators.count_per_step": calls / max(1, self.seen),
@@ -368,7 +370,7 @@ class Profile(Recording):
                 "operators.fill_ratio": share_of(("fill", "zero")),
             }
         )
-        if self.script.device().type == "cuda":
+        if device.type == "cuda":
             copies_us = sum(
                 one.device_time_total
                 for one in self.profiler.key_averages()

@@ -373,8 +373,9 @@ class Script:
         return bool(kinds & _KINDS_OF_SEVERAL)
 
     def synchronize(self) -> None:
-        if self.device().type == "cuda":
-            torch.cuda.synchronize()
+        device = self.device()
+        if device.type == "cuda":  # which need not be the current one
+            torch.cuda.synchronize(device)
 
     def parameters(self) -> list[torch.Tensor]:
         """Those that are trained: of the optimizers or, where there are none, of the modules."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the package says of itself."""
+"""A script on a GPU, as far as it shows without one."""
 
 import contextlib
 import unittest
@@ -9,9 +9,11 @@ from unittest import mock
 import torch
 
 from autotuned.agent import description
+from autotuned.agent.activities import Block
+from autotuned.loop.script import Script
 
 
-class DescriptionTest(unittest.TestCase):
+class DeviceTest(unittest.TestCase):
     def test_the_hello_leaves_cuda_to_the_script(self):
         # Each of these starts CUDA, which then knows its GPUs for good: the script has not had a
         # line yet in which to choose one.
@@ -43,6 +45,28 @@ class DescriptionTest(unittest.TestCase):
         self.assertEqual(hello["devices"], ["cpu", "cuda:0", "cuda:1"])
         self.assertEqual(hello["device_uuids"], ["2a3c", ""])
         self.assertEqual((hello["cuda_reason"], hello["cupti_reason"]), ("", ""))
+
+    def test_a_block_is_of_the_gpu_that_trains(self):
+        gpu = torch.device("cuda:1")  # not the current one
+        with (
+            mock.patch.object(Script, "device", return_value=gpu),
+            mock.patch.object(torch.cuda, "synchronize") as synchronize,
+            mock.patch.object(torch.cuda, "reset_peak_memory_stats") as reset,
+            mock.patch.object(torch.cuda, "max_memory_allocated", return_value=7) as peak,
+        ):
+            block = Block(
+                Script(),
+                minimum_ns=0,
+                minimum_steps=2,
+                warmup_steps=0,
+                maximum_ns=None,
+                reads_losses=False,
+                one_time_ns=lambda: 0,
+            )
+            answer = block._answer(0)
+        self.assertEqual(answer["peak_device_memory_bytes"], 7)
+        for called in (synchronize, reset, peak):
+            self.assertEqual({call.args for call in called.call_args_list}, {(gpu,)})
 
 
 if __name__ == "__main__":
