@@ -2,6 +2,7 @@
 """A script on a GPU, as far as it shows without one."""
 
 import contextlib
+import os
 import unittest
 from types import SimpleNamespace
 from unittest import mock
@@ -9,7 +10,7 @@ from unittest import mock
 import torch
 
 from autotuned.agent import description
-from autotuned.agent.activities import Block
+from autotuned.agent.activities import Block, Profile, Trace
 from autotuned.loop.script import Script
 
 
@@ -45,6 +46,31 @@ class DeviceTest(unittest.TestCase):
         self.assertEqual(hello["devices"], ["cpu", "cuda:0", "cuda:1"])
         self.assertEqual(hello["device_uuids"], ["2a3c", ""])
         self.assertEqual((hello["cuda_reason"], hello["cupti_reason"]), ("", ""))
+
+    def activities_of(self, kind, cuda, teardown=None):
+        """What PyTorch's profiler is asked to record, and whether it is told to let go."""
+        environment = {"TEARDOWN_CUPTI": teardown} if teardown is not None else {}
+        with (
+            mock.patch.object(Script, "device", return_value=torch.device("cuda:0")),
+            mock.patch.object(torch.version, "cuda", cuda),
+            mock.patch.object(torch.profiler, "profile") as profile,
+            mock.patch.dict(os.environ, environment),
+        ):
+            if teardown is None:
+                os.environ.pop("TEARDOWN_CUPTI", None)
+            kind(Script(), "trace.json", steps=1, warmup_steps=1, maximum_ns=None)
+            names = [one.name for one in profile.call_args.kwargs["activities"]]
+            return names, os.environ.get("TEARDOWN_CUPTI")
+
+    def test_a_profile_does_not_slow_the_rest_of_the_training(self):
+        # The profiler's library stays behind every launch where it is not told to let go.
+        self.assertEqual(self.activities_of(Profile, "13.0"), (["CPU", "CUDA"], "1"))
+        self.assertEqual(self.activities_of(Profile, "12.4"), (["CPU"], None))
+        self.assertEqual(self.activities_of(Profile, None), (["CPU"], None))
+        self.assertEqual(self.activities_of(Profile, "13.0", "0"), (["CPU"], "0"))
+        # Somebody has asked for it by name.
+        self.assertEqual(self.activities_of(Trace, "12.4"), (["CPU", "CUDA"], None))
+        self.assertEqual(self.activities_of(Trace, "13.0"), (["CPU", "CUDA"], "1"))
 
     def test_a_block_is_of_the_gpu_that_trains(self):
         gpu = torch.device("cuda:1")  # not the current one

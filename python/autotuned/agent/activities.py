@@ -24,6 +24,8 @@ from ..protocol import RequestError
 Json = dict[str, Any]
 _FEWEST_CLEAN_STEPS = 2
 _PROFILER_LOG = "KINETO_LOG_LEVEL"
+_TEARDOWN = "TEARDOWN_CUPTI"
+_LEAST_CUDA = (12, 6)  # before, letting go of a GPU ended processes with CUDA graphs
 PROFILES_BY_ITSELF = "the script uses PyTorch's profiler by itself"
 
 
@@ -161,8 +163,21 @@ class Block:
         }
 
 
+def _lets_go_of_gpus() -> bool:
+    """Whether PyTorch's profiler lets go of a GPU once it has recorded one.
+
+    Else each launch of the script goes through the profiler's library to the end: 10 to 20 % of a
+    training (pytorch/pytorch#146604).
+    """
+    parts = (torch.version.cuda or "").split(".")[:2]
+    version = tuple(int(part) for part in parts if part.isdigit())
+    return version >= _LEAST_CUDA and os.environ.get(_TEARDOWN, "1") == "1"
+
+
 class Recording:
     """Clean steps under `torch.profiler`; the basis of `profile` and `trace`."""
+
+    _needs_gpu = False  # where the script trains on one
 
     def __init__(
         self,
@@ -183,8 +198,13 @@ class Recording:
         self._warmup_left = warmup_steps
         self._limit = _Limit(maximum_ns)
         activities = [torch.profiler.ProfilerActivity.CPU]
-        if script.device().type == "cuda":
+        lets_go = _lets_go_of_gpus()
+        self._has_gpu = script.device().type == "cuda" and (lets_go or self._needs_gpu)
+        if self._has_gpu:
             activities.append(torch.profiler.ProfilerActivity.CUDA)
+            if lets_go:
+                # To stay: the profiler asks again when it has let go, some time after its end.
+                os.environ[_TEARDOWN] = "1"
         self.profiler = torch.profiler.profile(
             activities=activities,
             record_shapes=shapes,
@@ -261,6 +281,8 @@ class Recording:
 
 
 class Trace(Recording):
+    _needs_gpu = True
+
     def __init__(self, script: Script, path: str, **options: Any) -> None:
         # First: the profiler begins with the rest.
         if not path.endswith((".json", ".json.gz")):
@@ -370,7 +392,7 @@ class Profile(Recording):
                 "operators.fill_ratio": share_of(("fill", "zero")),
             }
         )
-        if device.type == "cuda":
+        if self._has_gpu:
             copies_us = sum(
                 one.device_time_total
                 for one in self.profiler.key_averages()
