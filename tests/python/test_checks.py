@@ -4,10 +4,13 @@
 import threading
 import unittest
 from types import SimpleNamespace
+from unittest import mock
 
 import torch
 from torch import nn
 
+from autotuned.agent.check_request import begin_check
+from autotuned.checks import room
 from autotuned.checks.compare import Side, compare
 from autotuned.checks.cotangent import CotangentCheck
 from autotuned.checks.shadow import Shadow
@@ -292,6 +295,55 @@ class ChecksTest(unittest.TestCase):
         self.assertEqual(
             kept[0].detach().sum().item(), torch.tensor(kept[0].tolist()).sum().item()
         )
+
+    def test_no_shadow_is_made_where_the_gpu_has_no_room(self):
+        loop = self.loop().known()
+
+        def method_of(change, method="auto", rounded=False, no_room_for=()):
+            request = {"steps": 2, "method": method, "rounded": rounded}
+            counts = []
+
+            def shortage_of(script, name, shadows):
+                counts.append(shadows)
+                return "no room" if name in no_room_for else ""
+
+            with mock.patch.object(room, "shortage_of", shortage_of):
+                steps = begin_check(
+                    loop.script, loop.watch, loop.knobs, request, loop.knobs.whole(change)
+                )
+            steps.abandon()
+            loop.watch.check = None
+            self.assertEqual(set(counts), {2 if rounded else 1})
+            return steps._check.method
+
+        layout = {"layout.memory_format": "channels_last"}
+        self.assertEqual(method_of(layout), "twin")
+        self.assertEqual(method_of(layout, rounded=True), "twin")
+        self.assertEqual(method_of(layout, no_room_for=["twin"]), "cotangent")
+        for change, method, no_room_for in (
+            (layout, "twin", ["twin"]),
+            (layout, "auto", ["twin", "cotangent"]),
+            # Gradients would not show what another optimizer makes of them.
+            ({"optimizer.foreach": True}, "auto", ["twin"]),
+        ):
+            with self.assertRaises(RequestError) as refused:
+                method_of(change, method, no_room_for=no_room_for)
+            error = refused.exception
+            self.assertEqual((error.kind, error.what), ("out_of_memory", "no room"))
+
+    def test_a_failed_shadow_holds_no_memory(self):
+        def fails(check, shadow):
+            def run(root, args, kwargs):
+                held = torch.zeros(4)
+                raise RuntimeError(f"no memory beside {held.numel()} numbers")
+
+            shadow.run = run
+
+        loop = self.loop().known()
+        shadows = []
+        with self.assertRaisesRegex(RequestError, "no memory beside 4 numbers"):
+            loop.check({}, spoil=lambda check, one: (fails(check, one), shadows.append(one)))
+        self.assertIsNone(shadows[0].failure.__traceback__)
 
     def test_figures_of_updates(self):
         start = [torch.zeros(2), torch.zeros(2)]

@@ -11,7 +11,9 @@ import torch
 
 from autotuned.agent import description
 from autotuned.agent.activities import Block, Profile, Trace
+from autotuned.checks.room import shortage_of
 from autotuned.loop.script import Script
+from autotuned.parts.tensors import RandomState
 
 
 class DeviceTest(unittest.TestCase):
@@ -74,6 +76,7 @@ class DeviceTest(unittest.TestCase):
 
     def test_a_block_is_of_the_gpu_that_trains(self):
         gpu = torch.device("cuda:1")  # not the current one
+        script = Script()
         with (
             mock.patch.object(Script, "device", return_value=gpu),
             mock.patch.object(torch.cuda, "synchronize") as synchronize,
@@ -81,7 +84,7 @@ class DeviceTest(unittest.TestCase):
             mock.patch.object(torch.cuda, "max_memory_allocated", return_value=7) as peak,
         ):
             block = Block(
-                Script(),
+                script,
                 minimum_ns=0,
                 minimum_steps=2,
                 warmup_steps=0,
@@ -90,9 +93,52 @@ class DeviceTest(unittest.TestCase):
                 one_time_ns=lambda: 0,
             )
             answer = block._answer(0)
-        self.assertEqual(answer["peak_device_memory_bytes"], 7)
+        self.assertEqual((answer["peak_device_memory_bytes"], script.peak_device_bytes), (7, 7))
         for called in (synchronize, reset, peak):
             self.assertEqual({call.args for call in called.call_args_list}, {(gpu,)})
+
+    def test_what_a_gpu_draws_is_seen(self):
+        now = [torch.tensor([1]), torch.tensor([2])]
+        with (
+            mock.patch.object(torch.cuda, "is_initialized", return_value=True),
+            mock.patch.object(torch.cuda, "get_rng_state_all", side_effect=lambda: list(now)),
+        ):
+            before = RandomState()
+            self.assertEqual(before.drawn_since(), [])
+            now[1] = torch.tensor([3])
+            self.assertEqual(before.drawn_since(), ["torch"])
+
+    def test_a_check_leaves_the_script_its_memory(self):
+        # A GPU of 16 GiB. The script holds 2 GiB between its steps and 6 GiB at most.
+        gib = 1 << 30
+        script = Script()
+        script.peak_device_bytes = 6 * gib
+        parameter = torch.empty(gib // 8, device="meta")  # half a GiB
+
+        def words(method, shadows, free):
+            with (
+                mock.patch.object(Script, "device", return_value=torch.device("cuda:1")),
+                mock.patch.object(Script, "parameters", return_value=[parameter]),
+                mock.patch.object(torch.cuda, "memory_allocated", return_value=2 * gib),
+                mock.patch.object(torch.cuda, "memory_reserved", return_value=6 * gib),
+                mock.patch.object(torch.cuda, "mem_get_info", return_value=(free * gib, 16 * gib)),
+            ):
+                return shortage_of(script, method, shadows)
+
+        self.assertEqual(words("twin", 1, 10), "")  # 4 + 6 + 1.5 of 14
+        self.assertEqual(
+            words("twin", 1, 8),
+            "the GPU has no room for a second training beside the script's: about 11.5 GiB, "
+            "and 12.0 GiB are free",  # in pieces
+        )
+        self.assertIn("about 18.0 GiB", words("twin", 2, 10))
+        self.assertEqual(words("cotangent", 1, 6), "")  # 4 + 3 of 10
+        self.assertEqual(words("cotangent", 2, 6), "")  # 4 + 4.5 of 10
+        self.assertIn("about 7.0 GiB", words("cotangent", 1, 2))
+        script.learn_again()  # perhaps another model: what the process has held at most
+        with mock.patch.object(torch.cuda, "max_memory_allocated", return_value=3 * gib):
+            self.assertEqual(words("twin", 1, 8), "")  # 1 + 3 + 1.5
+        self.assertEqual(shortage_of(Script(), "twin", 1), "")  # on a CPU
 
 
 if __name__ == "__main__":

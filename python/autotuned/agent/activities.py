@@ -135,6 +135,8 @@ class Block:
         self._script.synchronize()
         end_ns = time.monotonic_ns()
         cpu_ns = time.process_time_ns() - self._cpu_start_ns
+        peak = torch.cuda.max_memory_allocated(self._device) if self._is_on_device else 0
+        self._script.peak_device_bytes = max(self._script.peak_device_bytes, peak)
 
         def total(field: str) -> int:
             return sum(getattr(one, field) for one in self._clean)
@@ -154,9 +156,7 @@ class Block:
             "backward_ns": total("backward_ns"),
             "optimizer_ns": total("optimizer_ns"),
             "peak_host_memory_bytes": peak_host_bytes(),
-            "peak_device_memory_bytes": (
-                torch.cuda.max_memory_allocated(self._device) if self._is_on_device else 0
-            ),
+            "peak_device_memory_bytes": peak,
             "cpu_ns": cpu_ns,
             "one_time_ns": self._one_time_ns(),
             "one_time_samples": 0,
