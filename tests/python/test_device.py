@@ -12,7 +12,8 @@ import torch
 from autotuned.agent import description
 from autotuned.agent.activities import Block, Profile, Trace
 from autotuned.checks.room import shortage_of
-from autotuned.loop.script import Script
+from autotuned.loop.script import ForwardSettings, Root, Script
+from autotuned.parts import compiling
 from autotuned.parts.tensors import RandomState
 
 
@@ -96,6 +97,48 @@ class DeviceTest(unittest.TestCase):
         self.assertEqual((answer["peak_device_memory_bytes"], script.peak_device_bytes), (7, 7))
         for called in (synchronize, reset, peak):
             self.assertEqual({call.args for call in called.call_args_list}, {(gpu,)})
+
+    def test_a_gradient_of_a_graph_outlives_the_next_forward_pass(self):
+        # PyTorch's graphs take back what they gave when the next forward pass begins.
+        pool = torch.zeros(2)
+        model = torch.nn.Linear(2, 1, bias=False)
+        parameter = model.weight
+        parameter.grad = own = torch.full((1, 2), 5.0)  # the script's, not of a graph
+        root = Root(model, 0, "")
+        graphs = ForwardSettings(compiled=compiling.GRAPHS)
+
+        def replay(module, falls_back, args, kwargs):
+            pool.fill_(float("nan"))
+            return module(*args)
+
+        def forward(settings=graphs):
+            root.run(settings, (torch.ones(2),), {})
+
+        def backward():
+            if parameter.grad is None:
+                pool.fill_(3.0)
+                parameter.grad = pool.view(1, 2)
+            else:
+                parameter.grad += 3.0
+
+        with mock.patch.object(compiling, "compiled", return_value=replay):
+            forward()
+            backward()
+            forward()
+            self.assertIs(parameter.grad, own)
+            self.assertEqual(own.tolist(), [[8.0, 8.0]])
+            parameter.grad = None
+            backward()
+            forward()
+            backward()
+            self.assertEqual(parameter.grad.tolist(), [[6.0, 6.0]])
+            parameter.grad = None  # between two forward passes, and others go another way
+            forward()
+            backward()
+            forward(ForwardSettings())
+            backward()
+            forward()
+            self.assertEqual(parameter.grad.tolist(), [[6.0, 6.0]])
 
     def test_what_a_gpu_draws_is_seen(self):
         now = [torch.tensor([1]), torch.tensor([2])]

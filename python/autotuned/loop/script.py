@@ -96,6 +96,7 @@ class Root:
         # returns something else.
         self.output_dims: list[int] | None = None
         self._compiled: dict[str, Callable[..., Any]] = {}  # by mode
+        self._gradients = compiling.GraphGradients()
         self._compile_ns: dict[ForwardSettings, int] = {}
         parameters = list(module.parameters())
         self.device = parameters[0].device if parameters else torch.device("cpu")
@@ -147,6 +148,8 @@ class Root:
         mode = settings.compiled
         if mode == compiling.OFF:
             return self.call(*args, **kwargs)
+        if mode == compiling.GRAPHS:
+            self._gradients.keep(self.module)
         before_ns = compiling.clock.total_ns
         if mode not in self._compiled:
             self._compiled[mode] = compiling.compiled(mode)
