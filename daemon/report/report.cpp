@@ -104,10 +104,11 @@ std::string outcome_text(const storage::RunRow& run, const std::vector<TrialReco
   const std::string lineage =
       extended.empty() ? "" : "extends  run " + extended + " and uses its configuration\n";
   if (is_unsearched(run)) {
+    const std::string why =
+        get_string(run.training, "shortage")
+            .value_or("its budget is 0: the starting configuration stays");
     const std::string tuning =
-        extended.empty()
-            ? "tuning   none, since its budget is 0: the starting configuration stays\n"
-            : "tuning   none\n";
+        extended.empty() ? "tuning   none, since " + why + "\n" : "tuning   none\n";
     return lineage + tuning + training_text(run) + classes_text(run.training);
   }
   const bool is_confirmed = run.speedup.pairs > 0;

@@ -43,7 +43,14 @@ std::string steps_under_text(const Json& training) {
                             changes == 1 ? change : fmt::format("one of {} changes", changes));
 }
 
+bool has_untried(const Json& training) {
+  return training.contains("shortage") || !member(training, "untried").empty();
+}
+
 std::string untried_text(const Json& training) {
+  if (const auto shortage = get_string(training, "shortage")) {
+    return "nothing new was tried: " + *shortage + "\n";
+  }
   const std::string spent =
       "what was left of the budget of " +
       format_duration(std::chrono::nanoseconds(get_integer(training, "budget_ns").value_or(0))) +

@@ -10,6 +10,7 @@
 //   counted            "steps" where rates and numbers are of steps, for want of samples
 //   budget_ns, is_budget_spent, untried   the time for tuning, and what it did not suffice for: {"plugin", "change"}; of a
 //                      recipe's run, too
+//   shortage           why it did not suffice for any trial, and what would; of a recipe's run, too
 //   exit_code, signal  how the script ended
 #pragma once
 
@@ -28,6 +29,9 @@ namespace autotuned::daemon {
 
 // "620 as the script is, 480 with loader.workers 0 → 2"; of more than one change only how many. Empty where there is none.
 [[nodiscard]] std::string steps_under_text(const Json& training);
+
+// Whether the time did not suffice for everything, as far as that is known.
+[[nodiscard]] bool has_untried(const Json& training);
 
 // What there was no time to try, a line for each; empty where there is nothing of the kind.
 [[nodiscard]] std::string untried_text(const Json& training);

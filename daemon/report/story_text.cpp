@@ -256,19 +256,18 @@ std::string tried(const RunRecord& record) {
   return text + untried_text(record.run.training);
 }
 
-bool has_untried(const storage::RunRow& run) {
-  return !member(run.training, "untried").empty();
-}
-
 std::string kept(const RunRecord& record) {
   const storage::RunRow& run = record.run;
   if (is_unconfirmed(run)) return "Nothing: " + unconfirmed_text(run, record.trials) + ".\n";
   if (run.best.empty()) return "Nothing yet: it is being tuned.\n";
   const Configuration change = run.starting.change_to(run.best);
-  if (is_unsearched(run))
-    return "The starting configuration: with a budget of 0 nothing was searched.\n";
+  if (is_unsearched(run)) {
+    return has_untried(run.training)
+               ? "The starting configuration: its budget was too small for a trial.\n"
+               : "The starting configuration: with a budget of 0 nothing was searched.\n";
+  }
   if (change.empty()) {
-    return has_untried(run)
+    return has_untried(run.training)
                ? "The starting configuration: nothing faster was found in the budget.\n"
                : "The starting configuration: nothing faster was found.\n";
   }
@@ -402,7 +401,8 @@ std::string script_cost(const storage::RunRow& run) {
 std::string cost(const storage::RunRow& run) {
   std::string text;
   if (is_unsearched(run)) {
-    text = "Nothing: its budget was 0.\n";
+    text = has_untried(run.training) ? "Nothing: no trial was begun.\n"
+                                     : "Nothing: its budget was 0.\n";
   } else if (run.tuning_duration_ns <= 0) {
     return is_unconfirmed(run) ? "What the tuning cost is not known: it did not come to its end.\n"
                                : "The cost of tuning is not known yet.\n";
@@ -419,7 +419,7 @@ std::string cost(const storage::RunRow& run) {
         count_text(pays->samples), unit_of(run), range, seconds_text(pays->seconds));
     text += repaid(run);
   } else if (!run.best.empty() && !is_unsearched(run)) {
-    text += has_untried(run)
+    text += has_untried(run.training)
                 ? "Nothing faster was found in the budget; the next run of this job "
                   "here goes on with what was not tried.\n"
                 : "Nothing faster was found, so it does not repay itself; the next run "

@@ -137,22 +137,29 @@ Lines answer_lines(const Json& event, const RunProgress& progress, const Look& l
 }
 
 Lines tuned_lines(const Json& event, const Look& look) {
-  if (member(event, "is_searched") == false) {
-    return labelled(label("tuned", Tone::strong),
-                    "nothing: the budget is 0, so the job trains with its starting configuration",
-                    look);
+  const std::string change = text_in(event, "change");
+  const std::string shortage = text_in(event, "shortage");
+  if (member(event, "is_searched") == false || (!shortage.empty() && change == "nothing")) {
+    return labelled(
+        label("tuned", Tone::strong),
+        "nothing: " +
+            (shortage.empty()
+                 ? "the budget is 0, so the job trains with its starting configuration"
+                 : shortage),
+        look);
   }
   const Estimate estimate{.ratio = number_in(event, "speedup"),
                           .low = number_in(event, "speedup_low"),
                           .high = number_in(event, "speedup_high"),
                           .pairs = 1};
   const bool is_faster = estimate.low > 1.0;
-  const std::string change = text_in(event, "change");
   Lines lines = labelled(label("tuned", is_faster ? Tone::good : Tone::strong),
                          change == "nothing" ? "nothing faster: the starting configuration stays"
                                              : estimate_text(estimate) + ": " + change,
                          look);
-  if (flag_in(event, "is_budget_spent")) {
+  if (!shortage.empty()) {
+    add(lines, labelled(label(""), "nothing new was tried: " + shortage, look));
+  } else if (flag_in(event, "is_budget_spent")) {
     add(lines, labelled(label(""),
                         flag_in(event, "is_complete")
                             ? "the budget did not suffice for a second look at what was close; "

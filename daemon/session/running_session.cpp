@@ -369,6 +369,8 @@ Result<void> RunningSession::tune() {
 
   take_outcome(*outcome, run_);
   end_of_search_ = end_of_search(*outcome, request_.recipe.tune.budget);
+  // Also of a run that does not train.
+  if (!outcome->shortage.empty()) run_.training["shortage"] = outcome->shortage;
   auto ceiling = history_->put_ceiling(run_.id, run_.ceiling_samples_per_second,
                                        run_.ceiling_bound_by, run_.ceiling_ladder);
   if (!ceiling) return ceiling;
@@ -382,6 +384,7 @@ Result<void> RunningSession::tune() {
           {"speedup_high", run_.speedup.high},
           {"is_from_history", outcome->is_from_history},
           {"is_searched", outcome->is_searched},
+          {"shortage", outcome->shortage},
           {"is_budget_spent", outcome->is_budget_spent},
           {"is_complete", outcome->is_complete},
           {"configuration", run_.best.to_json()},

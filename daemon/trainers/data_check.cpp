@@ -93,7 +93,7 @@ void add_shortages(const recipes::Recipe& recipe, const std::filesystem::path& f
     }
   }
   const std::string budget =
-      tuner::budget_warning(recipe.tune.budget, /*is_script=*/false, check.start_time, "at least");
+      tuner::budget_warning(recipe.tune.budget, /*is_script=*/false, check.start_time);
   if (!budget.empty()) check.notes.push_back(budget);
 }
 

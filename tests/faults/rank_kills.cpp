@@ -64,7 +64,7 @@ void write_job(const Scene& scene, int ranks) {
           ", ranks: " + std::to_string(ranks) +
           "}\n"
           "start: {optimizer.set_to_none: off, threads.intra_op: 1}\n"
-          "tune: {plugins: [set_to_none], budget: 2s}\n"
+          "tune: {plugins: [set_to_none], budget: 6s}\n"
           "output: {checkpoint_every: 1s, dir: '" +
           (scene.folder() / "out").string() + "'}\n");
 }

@@ -252,40 +252,109 @@ TEST(Keeping, AGainThatTheTimeCutShortLeavesTheSearchIncomplete) {
   EXPECT_TRUE(outcome->is_budget_spent);
 }
 
-TEST(Keeping, ABudgetForNoTrialIsSaidBeforehand) {
+TEST(Keeping, ABudgetForNoTrialIsNotSpent) {
   Simulation simulation;
-  simulation.input.recipe.tune.budget = seconds(2);
+  simulation.input.recipe.tune.budget = milliseconds(5300);
   simulation.advisors.plugins["live"] = once({{"loader.workers", 2}}, 1.2);
   const auto outcome = simulation.run();
   ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->shortage,
+            "tune.budget 5.3 s is too small for one trial here: at least 5.4 s are needed, more "
+            "where steps are slow");
+  EXPECT_EQ(simulation.job.blocks, 0);
+  EXPECT_EQ(outcome->tuning_time, seconds(0));
+  EXPECT_FALSE(outcome->is_searched);
+  EXPECT_FALSE(outcome->is_complete);
   EXPECT_TRUE(outcome->is_budget_spent);
-  EXPECT_THAT(simulation.ledger.warnings,
-              ElementsAre(HasSubstr("is too small for one trial here: at least ")));
+  EXPECT_THAT(simulation.ledger.warnings, IsEmpty()) << "it is told once";
+
+  // The next run tries what there was no time for.
+  simulation.input.recipe.tune.budget = seconds(60);
+  const auto whole = simulation.run();
+  ASSERT_TRUE(whole);
+  EXPECT_EQ(whole->shortage, "");
+  EXPECT_FALSE(whole->trials.empty());
 }
 
-// By the baseline it is known that steps are slow.
-TEST(Keeping, ABudgetForNoTrialOfSlowStepsIsSaidAfterTheBaseline) {
+// By the baseline it is known that steps are slow. Of 20 s it has taken a quarter, and no more is spent.
+TEST(Keeping, ABudgetForNoTrialOfSlowStepsEndsWithTheBaseline) {
   Simulation simulation;
+  simulation.advisors.plugins["live"] = once({{"loader.workers", 2}}, 1.2);
   simulation.input.recipe.tune.budget = seconds(20);
   simulation.job.step_ns = 1'500'000'000;
   const auto outcome = simulation.run();
   ASSERT_TRUE(outcome);
-  EXPECT_THAT(simulation.ledger.warnings,
-              ElementsAre(HasSubstr("is too small for one trial here: about ")));
+  EXPECT_EQ(outcome->shortage,
+            "tune.budget 20.0 s is too small for one trial here: about 1 min 08 s are needed");
+  EXPECT_EQ(simulation.job.blocks, 3);
+  EXPECT_EQ(outcome->tuning_time, milliseconds(4500));
+  EXPECT_TRUE(outcome->is_searched);
+  EXPECT_FALSE(outcome->is_complete);
+  EXPECT_TRUE(outcome->is_budget_spent);
+  EXPECT_GT(outcome->baseline_samples_per_second, 0.0);
+  EXPECT_THAT(simulation.ledger.warnings, IsEmpty()) << "it is told once";
+  EXPECT_THAT(simulation.ledger.profiles, IsEmpty());
+  EXPECT_THAT(simulation.advisors.situations, IsEmpty());
+
+  // What is told as needed suffices.
+  simulation.input.recipe.tune.budget = seconds(68);
+  const auto whole = simulation.run();
+  ASSERT_TRUE(whole);
+  EXPECT_EQ(whole->shortage, "");
+  EXPECT_FALSE(whole->trials.empty());
+}
+
+// The verification is worth its time; what would follow has none.
+TEST(Keeping, ABudgetForNoTrialVerifiesWhatIsKnown) {
+  Simulation simulation;
+  simulation.job.rate = [](const Configuration& configuration) {
+    return rate_with_bf16(configuration, 1.5);
+  };
+  simulation.advisors.plugins["live"] = once({{"loader.workers", 2}}, 1.2);
+  Configuration bf16;
+  bf16.set("precision.autocast", std::string("bf16"));
+  simulation.input.known_best = simulation.input.starting.with(bf16);
+  simulation.input.is_known_best_complete = false;
+  simulation.input.recipe.tune.budget = seconds(2);
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome) << outcome.error().message();
+  ASSERT_EQ(outcome->trials.size(), 1U);
+  EXPECT_EQ(outcome->trials[0].kind, TrialKind::verification);
+  EXPECT_EQ(outcome->best.text("precision.autocast"), "bf16");
+  EXPECT_THAT(outcome->shortage, HasSubstr("tune.budget 2.0 s is too small for one trial here"));
+  EXPECT_FALSE(outcome->is_complete);
+  EXPECT_THAT(simulation.advisors.situations, IsEmpty());
+}
+
+// It has had its trials, and the whole of it is not what was too small.
+TEST(Keeping, ABudgetThatAnEarlierProcessHasUsedIsNotTooSmall) {
+  Simulation simulation;
+  simulation.advisors.plugins["live"] = once({{"loader.workers", 2}}, 1.2);
+  simulation.input.recipe.tune.budget = seconds(60);
+  simulation.input.earlier_tuning_time = seconds(59);
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->shortage, "");
+  EXPECT_TRUE(outcome->is_budget_spent);
+  ASSERT_EQ(outcome->untried.size(), 1U);
+  EXPECT_EQ(outcome->untried[0].plugin, "live");
 }
 
 TEST(Keeping, WhatABudgetDoesNotSufficeForIsKnownBeforeTheBaseline) {
-  EXPECT_EQ(budget_warning(seconds(0), false, seconds(1), "about"), "") << "nothing is measured";
-  EXPECT_EQ(budget_warning(seconds(39), false, seconds(1), "about"), "");
-  EXPECT_EQ(budget_warning(seconds(38), true, seconds(1), "about"), "") << "a script starts once";
-  EXPECT_EQ(budget_warning(seconds(38), false, seconds(0), "about"), "");
+  EXPECT_EQ(budget_warning(seconds(0), false, seconds(1)), "") << "nothing is measured";
+  EXPECT_EQ(budget_warning(seconds(39), false, seconds(1)), "");
+  EXPECT_EQ(budget_warning(seconds(38), true, seconds(1)), "") << "a script starts once";
+  EXPECT_EQ(budget_warning(seconds(38), false, seconds(0)), "");
   EXPECT_EQ(
-      budget_warning(seconds(38), false, seconds(1), "at least"),
+      budget_warning(seconds(38), false, seconds(1)),
       "tune.budget 38.0 s is too small for a change that needs processes of its own: a trial and "
       "its confirmation take at least 39.0 s, for 32 starts of a trainer; only changes without a "
       "restart are decided");
-  EXPECT_THAT(budget_warning(seconds(2), true, seconds(0), "about"),
-              HasSubstr("--budget 2.0 s is too small for one trial here: at least 4.2 s"));
+  EXPECT_THAT(budget_warning(seconds(2), false, seconds(0)),
+              HasSubstr("tune.budget 2.0 s is too small for one trial here: at least 5.4 s"));
+  EXPECT_THAT(budget_warning(seconds(2), true, seconds(0)),
+              HasSubstr("--budget 2.0 s is too small for one trial here: at least 4.4 s"))
+      << "a script has no ceiling";
 }
 
 // Nothing is searched: what it would not suffice for is not tried.

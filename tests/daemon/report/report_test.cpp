@@ -210,6 +210,11 @@ TEST(Report, ARunWithoutABudgetSaysThatItSearchedNothing) {
       << text;
   for (const char* absent : {"faster", "start ", "best ", "tuning measured", "slow"})
     EXPECT_EQ(text.find(absent), std::string::npos) << absent;
+
+  run.training["shortage"] = "tune.budget 1.0 s is too small for one trial here";
+  EXPECT_NE(run_text(run, {}).find("\ntuning   none, since tune.budget 1.0 s is too small for one "
+                                   "trial here\ntrained  1,200 steps"),
+            std::string::npos);
 }
 
 // Not among what was tried: the fields of the contract stay what they are.

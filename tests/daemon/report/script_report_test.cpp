@@ -67,6 +67,16 @@ TEST(ScriptReport, SaysWhatThereWasNoTimeFor) {
   }
 }
 
+TEST(ScriptReport, SaysThatNoTrialFittedIntoItsTime) {
+  storage::RunRow run = sample();
+  run.best = run.starting;
+  run.training["is_budget_spent"] = true;
+  run.training["shortage"] = "--budget 1.0 s is too small for one trial here";
+  EXPECT_THAT(tuned_text(run),
+              HasSubstr("\nnothing new was tried: --budget 1.0 s is too small for one trial here\n"));
+  EXPECT_THAT(tuned_text(run), testing::Not(HasSubstr("second look")));
+}
+
 TEST(ScriptReport, SaysHowTheScriptEnded) {
   storage::RunRow run = sample();
   run.state = storage::RunState::finished;

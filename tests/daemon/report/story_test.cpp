@@ -366,6 +366,12 @@ TEST(Story, TellsThatWithoutABudgetNothingWasSearched) {
                            HasSubstr("Nothing: its budget was 0."), HasSubstr("Training took")));
   EXPECT_THAT(story, Not(HasSubstr("nothing faster was found")));
   EXPECT_THAT(story, Not(HasSubstr("Nothing faster was found")));
+
+  record.run.training["shortage"] = "tune.budget 1.0 s is too small for one trial here";
+  EXPECT_THAT(story_text(record),
+              AllOf(HasSubstr("nothing new was tried: tune.budget 1.0 s is too small"),
+                    HasSubstr("its budget was too small for a trial"),
+                    HasSubstr("Nothing: no trial was begun."), Not(HasSubstr("budget of 0"))));
 }
 
 TEST(Story, SaysThatTheRatioIsNoQuotient) {
