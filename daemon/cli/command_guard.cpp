@@ -279,11 +279,8 @@ int guard_recipe(const GuardOptions& options, std::optional<int> ranks) {
 }  // namespace
 
 int guard(const GuardOptions& options) {
-  return once_for_launcher([&options](const LaunchPlace* place) -> int {
-    if (place == nullptr) return guard_recipe(options, std::nullopt);
-    const auto ranks = measured_ranks(*place);
-    return ranks ? guard_recipe(options, ranks) : kUsageError;
-  });
+  return measure_once_for_launcher(
+      [&options](std::optional<int> ranks) { return guard_recipe(options, ranks); });
 }
 
 }  // namespace autotuned::daemon

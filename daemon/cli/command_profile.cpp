@@ -189,11 +189,8 @@ int profile_recipe(const ProfileOptions& options, std::optional<int> launched) {
 }  // namespace
 
 int profile(const ProfileOptions& options) {
-  return once_for_launcher([&options](const LaunchPlace* place) -> int {
-    if (place == nullptr) return profile_recipe(options, std::nullopt);
-    const auto ranks = measured_ranks(*place);
-    return ranks ? profile_recipe(options, ranks) : kUsageError;
-  });
+  return measure_once_for_launcher(
+      [&options](std::optional<int> ranks) { return profile_recipe(options, ranks); });
 }
 
 }  // namespace autotuned::daemon
