@@ -2,12 +2,15 @@
 // analyze, findings: what the traces of any PyTorch program tell.
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <iostream>
 #include <limits>
 #include <set>
+#include <vector>
 
 #include "daemon/cli/command_functions.hpp"
 #include "daemon/common/exit_codes.hpp"
+#include "daemon/profile_view/profile_page.hpp"
 #include "daemon/profile_view/profile_views.hpp"
 #include "daemon/profile_view/trace_report.hpp"
 #include "daemon/report/history_reading.hpp"
@@ -110,6 +113,13 @@ int analyze(const AnalyzeOptions& options) {
     const auto range = range_from(options.range);
     if (!range) return report_error(range.error(), kUsageError);
     views.range = *range;
+  }
+  if (!options.html.empty()) {
+    std::vector<std::filesystem::path> traces = options.traces;
+    traces.insert(traces.end(), options.against.begin(), options.against.end());
+    if (auto checked = check_page_file(options.html, traces); !checked) {
+      return report_error(checked.error(), exit_code_of(checked.error()));
+    }
   }
   warn_of_idle_options(options);
   int code = kDone;
