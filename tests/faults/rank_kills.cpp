@@ -27,7 +27,6 @@
 #include "tests/faults/evidence.hpp"
 #include "tests/faults/processes.hpp"
 #include "tests/integration/scene.hpp"
-#include "tests/places.hpp"
 
 namespace {
 
@@ -77,7 +76,7 @@ std::int64_t steps_of(int ranks) {
 class RankScene : public Scene {
  public:
   explicit RankScene(int ranks) {
-    set("AUTOTUNED_TRAINER=" + (tests::build_folder() / "bin/autotuned-trainer").string());
+    use_real_trainer();
     write_job(*this, ranks);
   }
 };

@@ -35,10 +35,7 @@ class TrainerPlugins : public testing::Test {
   }
   // A plugin that proposes one trick of the extension.
   void propose(const std::string& trick) const {
-    scene_.folder().write("plugins/tricks.yaml",
-                          "plugin: 1\nname: tricks\nversion: '1'\nsummary: Proposes a trick.\n"
-                          "try:\n  - tricks.trick: " +
-                              trick + "\nexpect: 2\nreason: a test\n");
+    scene_.write_plugin("tricks", "tricks.trick: " + trick);
   }
   // The same, by a policy that takes the session down when it is asked again.
   void add_crashing_policy() const {
