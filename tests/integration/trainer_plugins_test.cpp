@@ -131,7 +131,7 @@ TEST_F(TrainerPlugins, AnExtensionThatIsFasterAndTrainsTheSameWins) {
 // A recipe that starts from a knob of an extension is known only where its folder is named.
 TEST_F(TrainerPlugins, TheBestOfARecipeThatStartsFromAnExtensionIsShownAndForgotten) {
   write_recipe("{plugin: tiny}",
-               "plugins: [set_to_none], budget: 8s, allow: [tricks.trick]}\n"
+               "plugins: [set_to_none], budget: 30s, allow: [tricks.trick]}\n"
                "start: {tricks.trick: counts");
   ASSERT_EQ(run({"--tune-only"}).code, 0);
   const std::string recipe = scene_.recipe().string();
