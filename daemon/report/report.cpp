@@ -105,7 +105,7 @@ std::string outcome_text(const storage::RunRow& run, const std::vector<TrialReco
       extended.empty() ? "" : "extends  run " + extended + " and uses its configuration\n";
   if (is_unsearched(run)) {
     const std::string why =
-        get_string(run.training, "shortage")
+        get_string(run.training, kShortage)
             .value_or("its budget is 0: the starting configuration stays");
     const std::string tuning =
         extended.empty() ? "tuning   none, since " + why + "\n" : "tuning   none\n";

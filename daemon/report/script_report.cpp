@@ -44,11 +44,11 @@ std::string steps_under_text(const Json& training) {
 }
 
 bool has_untried(const Json& training) {
-  return training.contains("shortage") || !member(training, "untried").empty();
+  return training.contains(kShortage) || !member(training, "untried").empty();
 }
 
 std::string untried_text(const Json& training) {
-  if (const auto shortage = get_string(training, "shortage")) {
+  if (const auto shortage = get_string(training, kShortage)) {
     return "nothing new was tried: " + *shortage + "\n";
   }
   const std::string spent =

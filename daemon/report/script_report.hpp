@@ -21,6 +21,8 @@
 
 namespace autotuned::daemon {
 
+inline constexpr const char* kShortage = "shortage";
+
 // Whether that column of a run is a script's.
 [[nodiscard]] bool is_script(const Json& recipe);
 

@@ -13,6 +13,7 @@
 #include "base/text.hpp"
 #include "daemon/report/rank_report.hpp"
 #include "daemon/report/report.hpp"
+#include "daemon/report/script_report.hpp"
 #include "daemon/report/token_report.hpp"
 #include "daemon/screen/characters.hpp"
 
@@ -138,7 +139,7 @@ Lines answer_lines(const Json& event, const RunProgress& progress, const Look& l
 
 Lines tuned_lines(const Json& event, const Look& look) {
   const std::string change = text_in(event, "change");
-  const std::string shortage = text_in(event, "shortage");
+  const std::string shortage = text_in(event, kShortage);
   if (member(event, "is_searched") == false || (!shortage.empty() && change == "nothing")) {
     return labelled(
         label("tuned", Tone::strong),

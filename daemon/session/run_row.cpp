@@ -70,7 +70,7 @@ Json end_of_search(const tuner::SessionOutcome& outcome, std::chrono::nanosecond
   Json end = {{"budget_ns", budget.count()},
               {"is_budget_spent", outcome.is_budget_spent},
               {"untried", std::move(untried)}};
-  if (!outcome.shortage.empty()) end["shortage"] = outcome.shortage;
+  if (!outcome.shortage.empty()) end[kShortage] = outcome.shortage;
   return end;
 }
 

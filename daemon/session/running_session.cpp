@@ -23,6 +23,7 @@
 #include "daemon/common/used_device.hpp"
 #include "daemon/report/history_reading.hpp"
 #include "daemon/report/report.hpp"
+#include "daemon/report/script_report.hpp"
 #include "daemon/report/story.hpp"
 #include "daemon/session/continued_run.hpp"
 #include "daemon/session/history_ledger.hpp"
@@ -370,7 +371,7 @@ Result<void> RunningSession::tune() {
   take_outcome(*outcome, run_);
   end_of_search_ = end_of_search(*outcome, request_.recipe.tune.budget);
   // Also of a run that does not train.
-  if (!outcome->shortage.empty()) run_.training["shortage"] = outcome->shortage;
+  if (!outcome->shortage.empty()) run_.training[kShortage] = outcome->shortage;
   auto ceiling = history_->put_ceiling(run_.id, run_.ceiling_samples_per_second,
                                        run_.ceiling_bound_by, run_.ceiling_ladder);
   if (!ceiling) return ceiling;
@@ -384,7 +385,7 @@ Result<void> RunningSession::tune() {
           {"speedup_high", run_.speedup.high},
           {"is_from_history", outcome->is_from_history},
           {"is_searched", outcome->is_searched},
-          {"shortage", outcome->shortage},
+          {kShortage, outcome->shortage},
           {"is_budget_spent", outcome->is_budget_spent},
           {"is_complete", outcome->is_complete},
           {"configuration", run_.best.to_json()},

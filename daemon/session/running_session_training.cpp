@@ -16,6 +16,7 @@
 #include "daemon/report/lineage.hpp"
 #include "daemon/report/memory_fallback.hpp"
 #include "daemon/report/report.hpp"
+#include "daemon/report/script_report.hpp"
 #include "daemon/session/continued_run.hpp"
 #include "daemon/session/known_best.hpp"
 #include "daemon/session/run_row.hpp"
@@ -79,9 +80,12 @@ Result<void> RunningSession::train() {
     return fail(ErrorKind::cancelled, "stopped while training");
   }
   const Json fallbacks = member(run_.training, kFallbacks);
+  const Json shortage = member(run_.training, kShortage);
   run_.training = *trained;
   run_.training.update(end_of_search_);
   if (!fallbacks.is_null()) run_.training[kFallbacks] = fallbacks;
+  // Of the process that tuned, where another one trains.
+  if (!shortage.is_null()) run_.training[kShortage] = shortage;
   // What was measured beside it: only that may be blamed for a slow training.
   run_.training["disturbances"] = Json::array();
   for (const MachineFinding& finding :

@@ -136,5 +136,17 @@ TEST(Shortage, ABudgetForNoTrialIsNotSpentAndLosesNothing) {
   EXPECT_THAT(scene.command({"show", "last"}).out, HasSubstr(told));
 }
 
+TEST(Shortage, IsStillKnownWhereAnotherProcessTrains) {
+  Json behaviour = Scene::fast_job();
+  behaviour["faults"] = {{{"request", "train"}, {"do", "interrupt"}, {"once", true}}};
+  const Scene scene(behaviour);
+  EXPECT_EQ(scene.run({"--budget", "1s"}).code, 130);
+  const Outcome again = scene.run({"--budget", "1s"});
+  ASSERT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(scene.runs().size(), 1);
+  EXPECT_THAT(scene.command({"show", "last"}).out,
+              HasSubstr("tuning   none, since tune.budget 1.0 s is too small for one trial"));
+}
+
 }  // namespace
 }  // namespace autotuned
