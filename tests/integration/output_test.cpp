@@ -162,9 +162,12 @@ TEST(OutputFolder, LinkedLogsAreNotFollowed) {
       std::filesystem::create_symlink(scene.folder() / "precious", log);
     }
   }
+  std::filesystem::create_symlink(scene.folder() / "precious",
+                                  scene.folder() / "out/log/training.jsonl");
   const Outcome outcome = scene.run();
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(scene.folder().read("precious"), "precious\n");
+  EXPECT_THAT(scene.folder().read("out/log/training.jsonl"), HasSubstr("\"step\""));
 }
 
 TEST(OutputFolder, WhatAKilledWriterLeftIsRemoved) {
