@@ -35,6 +35,7 @@ namespace autotuned::daemon {
 // once_for_launcher() for a command that measures a recipe. `work` gets the ranks that a launcher has
 // started, which standard error tells, and nothing without a launcher. Too many ranks are reported as
 // a wrong use.
-[[nodiscard]] int measure_once_for_launcher(const std::function<int(std::optional<int> ranks)>& work);
+[[nodiscard]] int measure_once_for_launcher(
+    const std::function<int(std::optional<int> ranks)>& work);
 
 }  // namespace autotuned::daemon

@@ -140,35 +140,30 @@ Lines answer_lines(const Json& event, const RunProgress& progress, const Look& l
 Lines tuned_lines(const Json& event, const Look& look) {
   const std::string change = text_in(event, "change");
   const std::string shortage = text_in(event, kShortage);
-  if (member(event, "is_searched") == false || (!shortage.empty() && change == "nothing")) {
-    return labelled(
-        label("tuned", Tone::strong),
-        "nothing: " +
-            (shortage.empty()
-                 ? "the budget is 0, so the job trains with its starting configuration"
-                 : shortage),
-        look);
+  const bool is_kept = change != "nothing";
+  if (member(event, "is_searched") == false || (!shortage.empty() && !is_kept)) {
+    const char* const none = "the budget is 0, so the job trains with its starting configuration";
+    const std::string why = shortage.empty() ? none : shortage;
+    return labelled(label("tuned", Tone::strong), "nothing: " + why, look);
   }
   const Estimate estimate{.ratio = number_in(event, "speedup"),
                           .low = number_in(event, "speedup_low"),
                           .high = number_in(event, "speedup_high"),
                           .pairs = 1};
-  const bool is_faster = estimate.low > 1.0;
-  Lines lines = labelled(label("tuned", is_faster ? Tone::good : Tone::strong),
-                         change == "nothing" ? "nothing faster: the starting configuration stays"
-                                             : estimate_text(estimate) + ": " + change,
+  Lines lines = labelled(label("tuned", estimate.low > 1.0 ? Tone::good : Tone::strong),
+                         is_kept ? estimate_text(estimate) + ": " + change
+                                 : "nothing faster: the starting configuration stays",
                          look);
+  std::string left;
   if (!shortage.empty()) {
-    add(lines, labelled(label(""), "nothing new was tried: " + shortage, look));
+    left = "nothing new was tried: " + shortage;
   } else if (flag_in(event, "is_budget_spent")) {
-    add(lines, labelled(label(""),
-                        flag_in(event, "is_complete")
-                            ? "the budget did not suffice for a second look at what was close; "
-                              "--budget gives more"
-                            : "the budget did not suffice for every proposal: the next run goes "
-                              "on, and --budget gives it more",
-                        look));
+    left = flag_in(event, "is_complete") ? "the budget did not suffice for a second look at what "
+                                           "was close; --budget gives more"
+                                         : "the budget did not suffice for every proposal: the "
+                                           "next run goes on, and --budget gives it more";
   }
+  if (!left.empty()) add(lines, labelled(label(""), left, look));
   return lines;
 }
 
