@@ -10,10 +10,10 @@
 
 namespace autotuned::tuner {
 
-// `kept`, with the knobs of `change` set back to their values in `starting`. An environment variable that
-// `starting` does not set becomes the empty text, which means "not set".
+// `kept`, with the knobs that have their values of `change` set back to their values in `before`. A variable of the
+// environment that `before` does not name is not named either: the trainer has that of its user.
 [[nodiscard]] Configuration without_change(Configuration kept, const Configuration& change,
-                                           const Configuration& starting);
+                                           const Configuration& before);
 
 // A value type. References to its configurations are valid until it is modified.
 class Incumbent {
@@ -43,8 +43,9 @@ class Incumbent {
   void fall_back();
   // Puts a stored configuration that was verified before all accepted ones.
   void build_on(Configuration verified);
-  // Drops `change` from configuration() and from every configuration that fall_back() could return to.
-  void drop(const Configuration& change);
+  // Drops `change` from configuration() and from every configuration that fall_back() could return to: what it
+  // turned has its values in `before` again.
+  void drop(const Configuration& change, const Configuration& before);
 
   [[nodiscard]] Configuration without(const Configuration& change) const {
     return without_change(configuration(), change, starting_);

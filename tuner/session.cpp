@@ -220,7 +220,7 @@ bool Session::restore() {
     if (trial.kind == TrialKind::ablation && !incumbent_.is_start() &&
         confirmation_of(incumbent_, series_) == nullptr) {
       is_searched = true;
-      if (drops_its_change(trial)) incumbent_.drop(trial.change);
+      if (drops_its_change(trial)) incumbent_.drop(trial.change, trial.reference);
     }
   }
   return is_searched;

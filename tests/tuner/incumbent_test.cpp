@@ -55,19 +55,29 @@ TEST(Incumbent, LosesAChangeInAllThatMayBeFallenBackTo) {
   Incumbent incumbent(kStart);
   incumbent.accept(kStart.with(kWorkers));
   incumbent.accept(kStart.with(kWorkers).with(kFused));
-  incumbent.drop(kWorkers);
+  incumbent.drop(kWorkers, kStart);
   EXPECT_THAT(incumbent.accepted(), ElementsAre(kStart.with(kFused)));
-  incumbent.drop(one("fused", false));
+  incumbent.drop(one("fused", false), kStart);
   EXPECT_EQ(incumbent.configuration(), kStart.with(kFused)) << "it has another value";
-  incumbent.drop(kFused);
+  incumbent.drop(kFused, kStart);
   EXPECT_THAT(incumbent.accepted(), IsEmpty());
+}
+
+TEST(Incumbent, GoesBackToAnEarlierValueOfAKnob) {
+  Incumbent incumbent(kStart);
+  const Configuration earlier = kStart.with(kWorkers);
+  incumbent.accept(earlier);
+  const Configuration more = one("loader.workers", std::int64_t{9});
+  incumbent.accept(earlier.with(more));
+  incumbent.drop(more, earlier);
+  EXPECT_THAT(incumbent.accepted(), ElementsAre(earlier));
 }
 
 TEST(Incumbent, WithoutAChangeHasTheStartingValues) {
   Incumbent incumbent(kStart);
   incumbent.accept(kStart.with(kWorkers).with(kVariable));
   EXPECT_EQ(incumbent.without(kWorkers), kStart.with(kVariable));
-  EXPECT_EQ(incumbent.without(kVariable).text("env.SETTING"), "") << "an unset variable";
+  EXPECT_EQ(incumbent.without(kVariable), kStart.with(kWorkers)) << "it is not named any more";
   EXPECT_EQ(incumbent.configuration(), kStart.with(kWorkers).with(kVariable));
 }
 
