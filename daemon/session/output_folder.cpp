@@ -95,6 +95,16 @@ Result<void> check_place_of_model(const fs::path& model) {
               model.string(), "move it away, or name another folder with --output");
 }
 
+Result<void> check_output_folder(const fs::path& folder) {
+  for (const fs::path& place : {folder, folder / "log"}) {
+    std::error_code ignored;
+    if (!fs::exists(fs::symlink_status(place, ignored))) continue;
+    auto checked = check_folder(place, /*may_be_link=*/place == folder);
+    if (!checked) return checked;
+  }
+  return check_place_of_model(folder / "model.pt");
+}
+
 void settle_checkpoint(const fs::path& folder, const std::string& run, bool keeps_state) {
   const fs::path checkpoint = folder / ("checkpoint-" + run + ".pt");
   const fs::path state = folder / kTrainingState;

@@ -28,6 +28,9 @@ struct OutputFolder {
 // ErrorKind::invalid: a folder stands where the model is to be written, which would be found out after the training only.
 [[nodiscard]] Result<void> check_place_of_model(const std::filesystem::path& model);
 
+// What open_output_folder() and check_place_of_model() would refuse of what is there now; nothing is made or locked.
+[[nodiscard]] Result<void> check_output_folder(const std::filesystem::path& folder);
+
 // In the output folder: the state at the end of the training whose model lies there.
 inline constexpr const char* kTrainingState = "training_state.pt";
 

@@ -92,6 +92,10 @@ void expect_output_refused(const Scene& scene, const std::string& reason) {
   EXPECT_THAT(outcome.err, HasSubstr(reason));
   EXPECT_THAT(outcome.err, HasSubstr((scene.folder() / "out").string()));
   EXPECT_TRUE(scene.fake().requests().empty());
+  const Outcome checked = scene.command({"check", scene.recipe().string()});
+  EXPECT_EQ(checked.code, 2);
+  EXPECT_THAT(checked.err, testing::AllOf(HasSubstr(" output.dir: "), HasSubstr(reason)));
+  scene.fake().forget_requests();
 }
 
 TEST(OutputFolder, ThatOthersCanWriteIsRefused) {
