@@ -47,10 +47,6 @@ class Incumbent {
   // turned has its values in `before` again.
   void drop(const Configuration& change, const Configuration& before);
 
-  [[nodiscard]] Configuration without(const Configuration& change) const {
-    return without_change(configuration(), change, starting_);
-  }
-
  private:
   Configuration starting_;
   std::vector<Configuration> accepted_;

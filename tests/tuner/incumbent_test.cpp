@@ -73,12 +73,11 @@ TEST(Incumbent, GoesBackToAnEarlierValueOfAKnob) {
   EXPECT_THAT(incumbent.accepted(), ElementsAre(earlier));
 }
 
-TEST(Incumbent, WithoutAChangeHasTheStartingValues) {
-  Incumbent incumbent(kStart);
-  incumbent.accept(kStart.with(kWorkers).with(kVariable));
-  EXPECT_EQ(incumbent.without(kWorkers), kStart.with(kVariable));
-  EXPECT_EQ(incumbent.without(kVariable), kStart.with(kWorkers)) << "it is not named any more";
-  EXPECT_EQ(incumbent.configuration(), kStart.with(kWorkers).with(kVariable));
+TEST(WithoutChange, HasTheValuesFromBefore) {
+  const Configuration whole = kStart.with(kWorkers).with(kVariable);
+  EXPECT_EQ(without_change(whole, kWorkers, kStart), kStart.with(kVariable));
+  EXPECT_EQ(without_change(whole, kVariable, kStart), kStart.with(kWorkers))
+      << "it is not named any more";
 }
 
 }  // namespace
