@@ -55,11 +55,10 @@ std::vector<KeptChange> kept_changes(const Incumbent& incumbent,
   const Configuration kept = starting.change_to(incumbent.configuration());
   for (const auto& [name, value] : kept.values()) {
     std::string plugin;
-    std::size_t standing = incumbent.standing_proposals();
     for (const TrialRecord& trial : trials) {
       if (trial.kind != TrialKind::proposal || trial.verdict != Verdict::accepted) continue;
-      if (standing-- == 0) break;  // those after it were given up
-      if (trial.change.find(name) != nullptr) plugin = trial.plugin;
+      const KnobValue* const turned = trial.change.find(name);
+      if (turned != nullptr && *turned == value) plugin = trial.plugin;
     }
     auto known = std::ranges::find(changes, plugin, &KeptChange::plugin);
     if (plugin.empty() || known == changes.end()) {

@@ -2,7 +2,6 @@
 // The configuration that candidates must beat, and the accepted changes that led to it.
 #pragma once
 
-#include <cstddef>
 #include <optional>
 #include <vector>
 
@@ -29,10 +28,6 @@ class Incumbent {
   [[nodiscard]] const std::vector<Configuration>& accepted() const { return accepted_; }
   // The configurations that were the incumbent before.
   [[nodiscard]] const std::vector<Configuration>& past() const { return past_; }
-  // The number of accepted proposals between the start of the search and configuration().
-  [[nodiscard]] std::size_t standing_proposals() const {
-    return accepted_.size() - (verified_ ? 1 : 0);
-  }
   // Whether configuration() is the verified stored one, with nothing added.
   [[nodiscard]] bool is_as_verified() const {
     return verified_ && accepted_.size() == 1 && accepted_.back() == *verified_;

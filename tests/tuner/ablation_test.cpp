@@ -217,6 +217,28 @@ TEST(MarginalChange, AVariableThatWasAcceptedByLittleIsDroppedWhole) {
   EXPECT_EQ(outcome->best, simulation.input.starting.with(bf16));
 }
 
+// Who proposed the others is known all the same.
+TEST(MarginalChange, ThatIsDroppedTakesNoNameAlong) {
+  Simulation simulation;
+  simulation.input.is_ablated = true;
+  simulation.job.restart_knobs = {"env.PLACEBO_SETTING"};
+  add_accepted(simulation, "env.PLACEBO_SETTING", "1", 1.005);
+  add_accepted(simulation, "precision.autocast", "bf16", 1.4);
+  add_accepted(simulation, "layout.memory_format", "channels_last", 1.2);
+  simulation.job.rate = [](const Configuration& configuration) {
+    return rate_with_bf16(configuration, 1.5) *
+           faster_with(configuration, "layout.memory_format", std::string("channels_last"), 1.3);
+  };
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome) << outcome.error().message();
+  ASSERT_EQ(outcome->trials.size(), 7U);
+  EXPECT_EQ(outcome->trials[3].plugin, "env.PLACEBO_SETTING");
+  EXPECT_EQ(outcome->trials[3].verdict, Verdict::rejected);
+  EXPECT_EQ(outcome->trials[4].kind, TrialKind::confirmation);
+  EXPECT_EQ(outcome->trials[5].plugin, "layout.memory_format");
+  EXPECT_EQ(outcome->trials[6].plugin, "precision.autocast");
+}
+
 // A plugin that proposes `first`, and `second` once that was tried. The second is accepted by little, and gives nothing
 // as soon as it was.
 void add_two_of_one_plugin(Simulation& simulation, const Json& first, const Json& second) {
