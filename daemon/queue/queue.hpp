@@ -81,7 +81,7 @@ class Queue {
   // `text` is a number, a run of the history, or "last".
   [[nodiscard]] const QueuedRun* find(std::string_view text) const;
 
-  // For each free device the run that has waited longest. Runs that can start go before others.
+  // For each free device the run that has waited longest. Runs with too many failed starts come after all others.
   [[nodiscard]] std::vector<std::int64_t> startable() const;
   // Whether it failed to start so often that other jobs go first.
   [[nodiscard]] bool lets_others_past(const QueuedRun& job) const {
