@@ -115,6 +115,7 @@ function(autotuned_test name)
   endif()
 
   add_executable(${name} ${arg_SOURCES})
+  target_compile_options(${name} PRIVATE ${AUTOTUNED_TEST_OPTIONS})
   target_link_options(${name} PRIVATE "@${AUTOTUNED_SYSTEM_RPATH_OPTIONS}")
   target_link_libraries(${name} PRIVATE
     autotuned_options autotuned_test_places ${arg_LINK} GTest::gmock GTest::gmock_main)
