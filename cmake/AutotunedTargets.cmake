@@ -5,7 +5,7 @@
 #   autotuned_executable(autotuned SOURCES main.cpp PRIVATE autotuned_daemon_cli)
 #   autotuned_plugin(num_workers SOURCES num_workers.cpp [PRIVATE ...] [FILES extra.yaml])
 #   autotuned_test(statistics_test SOURCES statistics_test.cpp LINK autotuned_tuner
-#                  [LABELS slow gpu] [TIMEOUT 120])
+#                  [LABELS slow gpu] [TIMEOUT 120] [MEASURES])
 #
 # A library without a .cpp file becomes an INTERFACE library.
 include_guard(GLOBAL)
@@ -97,17 +97,21 @@ add_custom_target(test_programs)
 # A GoogleTest executable in build/<preset>/tests. Test names carry the folder: tests/tuner/CMakeLists.txt makes
 # tuner.Suite.Test, or with AUTOTUNED_SANITIZE one test for each suite, tuner.Suite. Tests run in the repository root, know
 # the tree by tests/places.hpp, and are killed after TIMEOUT seconds (60 by default, per test case). Those with a TIMEOUT of
-# their own start first, so that no long one is left for the end.
+# their own start first, so that no long one is left for the end. MEASURES: tests that compare rates of real trainers; they
+# start before all others, and no two of them run at once.
 function(autotuned_test name)
   if(NOT AUTOTUNED_WITH_TESTS)
     return()
   endif()
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "SOURCES;LINK;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "MEASURES" "TIMEOUT" "SOURCES;LINK;LABELS")
   _autotuned_check_arguments(autotuned_test ${name})
-  set(cost)
-  if(arg_TIMEOUT)
-    set(cost COST ${arg_TIMEOUT})
-  else()
+  set(order)
+  if(arg_MEASURES)
+    set(order COST 1000 RESOURCE_LOCK measurement)
+  elseif(arg_TIMEOUT)
+    set(order COST ${arg_TIMEOUT})
+  endif()
+  if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 60)
   endif()
   if(AUTOTUNED_SANITIZE)
@@ -148,7 +152,7 @@ autotuned_add_suites([==[@AUTOTUNED_TEST_DIR@/@name@]==] @prefix@ @arg_TIMEOUT@ 
     WORKING_DIRECTORY "${CMAKE_SOURCE_DIR}"
     DISCOVERY_MODE PRE_TEST
     DISCOVERY_TIMEOUT 60
-    PROPERTIES TIMEOUT ${arg_TIMEOUT} ${cost})
+    PROPERTIES TIMEOUT ${arg_TIMEOUT} ${order})
 
   # Lists do not survive PROPERTIES above, so the labels follow in a file of their own.
   set(labels_file "${CMAKE_CURRENT_BINARY_DIR}/${name}_labels.cmake")
