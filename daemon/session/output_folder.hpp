@@ -10,7 +10,7 @@
 
 namespace autotuned::daemon {
 
-// In the folder of logs: whoever holds it writes there.
+// A file in the folder of logs. The run that holds its lock writes there.
 inline constexpr const char* kOutputLock = "run.lock";
 
 struct OutputFolder {

@@ -47,9 +47,8 @@ struct JobFacts {
   bool dilates = false;
   bool can_finish_on_device = false;
   std::string decode_scale = "full";  // the last value of that knob that makes a picture smaller
-  // What input.cache could keep: the bytes that each kind needs for all of the data (0: it would keep no
-  // more than a smaller one), those that there are for it in memory and on the disk, and how many different
-  // samples are stored.
+  // What input.cache could keep: the bytes that each kind needs for all of the data (0: it would keep no more than a smaller
+  // kind), the bytes that memory and disk have for it, and how many different samples are stored.
   std::int64_t cache_raw_bytes = 0;
   std::int64_t cache_decoded_bytes = 0;
   std::int64_t cache_prefix_bytes = 0;

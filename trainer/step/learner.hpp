@@ -66,7 +66,7 @@ class Learner {
     std::function<void(const at::Tensor& images)> images;
   };
   void watch_inputs(InputWatch watch) { input_watch_ = std::move(watch); }
-  // For whoever calls the model's forward in the place of the learner.
+  // For code that calls the model's forward in the place of the learner: tells the watch of these images.
   void tell_images(const at::Tensor& images) const;
 
   // What runs instead of the model's forward from now on; null: that again.
@@ -122,8 +122,7 @@ class Learner {
   // tokens at the last position.
   [[nodiscard]] at::Tensor outputs(const DeviceBatch& batch);
 
-  // Calls `on_gradient(i)` whenever parameter i of those that are trained gets a gradient, until the returned object goes
-  // away.
+  // Calls `on_gradient(i)` whenever trained parameter i gets a gradient, as long as the returned object lives.
   class GradientWatch;
   [[nodiscard]] std::unique_ptr<GradientWatch> watch_gradients(
       std::function<void(std::size_t)> on_gradient);
