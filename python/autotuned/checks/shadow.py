@@ -136,7 +136,8 @@ class Shadow:
         return (self.forward.compiled == compiling.OFF) != (other.compiled == compiling.OFF)
 
     def fail(self, error: Exception) -> None:
-        self.failure = self.failure or error
+        # Without what its frames hold: the script's own step may need the memory.
+        self.failure = self.failure or error.with_traceback(None)
 
 
 def reaches_any(tensors: list[torch.Tensor], leaves: set[int]) -> bool:

@@ -224,6 +224,7 @@ class Script:
         self.differentiates_twice = False  # goes backward through a backward pass
         self.zero_grad_keeps = False  # the script asks for gradients that are filled with zeros
         self.last_loss: torch.Tensor | None = None
+        self.peak_device_bytes = 0  # in steps that were timed on a GPU
         # The configuration in force.
         self.forward = ForwardSettings()
         self.loader_changes: dict[str, Any] = {}  # fields of LoaderSettings
@@ -288,6 +289,7 @@ class Script:
     def learn_again(self) -> None:
         """What the script trains, and what a step of it is: from here on, only what is seen."""
         self.detector = StepDetector()
+        self.peak_device_bytes = 0
         for root in self._roots:
             root.is_used = False
         for known in self._stepping:
@@ -373,8 +375,9 @@ class Script:
         return bool(kinds & _KINDS_OF_SEVERAL)
 
     def synchronize(self) -> None:
-        if self.device().type == "cuda":
-            torch.cuda.synchronize()
+        device = self.device()
+        if device.type == "cuda":  # which need not be the current one
+            torch.cuda.synchronize(device)
 
     def parameters(self) -> list[torch.Tensor]:
         """Those that are trained: of the optimizers or, where there are none, of the modules."""
