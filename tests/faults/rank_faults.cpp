@@ -18,6 +18,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <thread>
@@ -74,7 +75,7 @@ recipes::Recipe job_of(const Case& one, const std::filesystem::path& folder) {
   // Activations of 70 MiB, which are taken from the system in each step and given back.
   recipe.model = {"fashion_cnn", {{"classes", 4}}};
   recipe.data = {"synthetic", {{"samples", 20'000}, {"shape", {2, 12, 12}}, {"classes", 4}}};
-  recipe.input = {{"scale", {{"by", "1/255"}}}};
+  recipe.input.push_back({"scale", {{"by", "1/255"}}});
   if (one.fault != Fault::damaged) return recipe;
   recipe.train.batch_size = 2;
   recipe.model = {"mlp", {{"hidden", 16}, {"classes", 4}}};
@@ -160,7 +161,7 @@ Told in_block(const Case& one, daemon::TrainerJob& job, const Configuration& beg
     return told;
   }
   told.ranks = ranks_of_job();
-  if (told.ranks.size() != kRanks) return told;
+  if (std::ssize(told.ranks) != kRanks) return told;
   {
     const std::jthread later([&] {
       std::this_thread::sleep_for(kMoment);
@@ -179,7 +180,7 @@ Told in_training(const Case& one, daemon::TrainerJob& job, const Configuration& 
   const auto trained = job.train(begin, folder / "checkpoint.pt", [&](const Json& progress) {
     if (is_struck || !get_integer(progress, "step")) return;
     told.ranks = ranks_of_job();
-    if (told.ranks.size() != kRanks) return;
+    if (std::ssize(told.ranks) != kRanks) return;
     is_struck = true;
     told.struck = strike(one, told.ranks[static_cast<std::size_t>(one.rank)], folder);
   });
