@@ -50,8 +50,7 @@ MetricKind kind_of(const std::string& name) {
 std::string number_text(MetricKind kind, double value) {
   switch (kind) {
     case MetricKind::duration:
-      return value < 1e6 ? fmt::format("{:.1f} us", value / 1e3)
-                         : fmt::format("{:.2f} ms", value / 1e6);
+      return format_span(value);
     case MetricKind::ratio:
       return fmt::format("{:.1f} %", value * 100);
     case MetricKind::size:
