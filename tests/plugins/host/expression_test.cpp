@@ -65,6 +65,19 @@ TEST(Condition, LooksIntoLists) {
   EXPECT_THAT(failure("environment.cpus_allowed has 4"), HasSubstr("does not hold"));
 }
 
+TEST(Fact, LargeNumbersAreCounts) {
+  const auto text = [](double faults) {
+    Json json = situation("fashion_cnn_cpu");
+    json["metrics"]["memory.page_faults_per_step"] = faults;
+    return Fact::parse("memory.page_faults_per_step")->text(sdk::Situation(json));
+  };
+  EXPECT_EQ(text(9830.4), "9,830");
+  EXPECT_EQ(text(1'234'567.5), "1,234,568");
+  EXPECT_EQ(text(900), "900");
+  EXPECT_EQ(text(99.96), "100");
+  EXPECT_EQ(text(12.345), "12.3");
+}
+
 TEST(Condition, ComparesFactsWithFacts) {
   EXPECT_THAT(failure("incumbent.threads.intra_op < environment.cpus_allowed"), IsEmpty());
   EXPECT_THAT(failure("incumbent.batch_size == starting.batch_size"), IsEmpty());
