@@ -59,8 +59,8 @@ Finding examine_processor(const Machine& machine) {
   std::string features = fmt::format("{}", fmt::join(machine.cpu_features, " "));
   if (features.empty()) features = "none that training uses";
   return {Health::ok, "processor",
-          fmt::format("{}, {} CPUs allowed, features: {}", machine.cpu_model, machine.cpus_allowed,
-                      features)};
+          fmt::format("{}, {} allowed, features: {}", machine.cpu_model,
+                      format_counted(machine.cpus_allowed, "CPU"), features)};
 }
 
 Finding examine_precision(const Machine& machine) {

@@ -150,8 +150,9 @@ int welcome() {
   const FolderState around = here ? look_around(*here, recipe_look(machine)) : FolderState{};
   const KnownRuns known = known_runs({});
   std::cout << "machine  "
-            << printable(fmt::format("{}; {}; {} plugins", machine_text(machine),
-                                     trainer_text(places), plugin_names_here({}).size()))
+            << printable(fmt::format(
+                   "{}; {}; {}", machine_text(machine), trainer_text(places),
+                   format_counted(static_cast<std::int64_t>(plugin_names_here({}).size()), "plugin")))
             << "\nhere     " << folder_state_text(around) << "\nhistory  " << printable(known.text)
             << "\n\n";
   std::vector<NextStep> steps = next_steps(around, known.last);

@@ -104,6 +104,7 @@ void add_run(CLI::App& app, RunOptions& options) {
   command
       .add_option("--ranks", options.ranks,
                   "Processes that train together, instead of the recipe's train.ranks")
+      ->transform(decimal())
       ->check(CLI::Range(1, recipes::kMostRanks))
       ->type_name("N");
   command.add_flag("--tune-only", options.tune_only,
@@ -145,7 +146,9 @@ void add_history_list(CLI::App& app, HistoryOptions& options) {
       ->type_name("VERDICT");
   command.add_option("--since", options.since, "Only runs from this day on")
       ->type_name("YYYY-MM-DD");
-  command.add_option("--limit", options.limit, "At most this many")->capture_default_str();
+  command.add_option("--limit", options.limit, "At most this many")
+      ->transform(decimal())
+      ->capture_default_str();
   command.add_flag("--trend", options.is_trend,
                    "For each job here: is the newest run slower than the fastest one before it?");
   add_history(command, options.history);
@@ -199,6 +202,7 @@ void add_views(CLI::App& command, AnalyzeOptions& options) {
       ->allow_extra_args(false)
       ->capture_default_str();
   command.add_option("--top", options.top, "Rows of a table (default: 10, with --json all)")
+      ->transform(decimal())
       ->check(CLI::PositiveNumber);
   command.add_option("--sort", options.sort, "Sort tables by this column, largest first")
       ->type_name("COLUMN");
@@ -237,6 +241,7 @@ void add_profile(CLI::App& app, ProfileOptions& options) {
   command
       .add_option("--ranks", options.ranks,
                   "Processes that train together, instead of the recipe's train.ranks")
+      ->transform(decimal())
       ->check(CLI::Range(1, recipes::kMostRanks))
       ->type_name("N");
   command
@@ -246,21 +251,26 @@ void add_profile(CLI::App& app, ProfileOptions& options) {
       ->check(not_empty())
       ->type_name("PATH");
   command.add_option("--steps", options.steps, "Steps in the trace")
+      ->transform(decimal())
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command
       .add_option("--warmup", options.warmup,
                   "Steps before those of the trace, recorded and dropped")
+      ->transform(decimal())
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command.add_option("--wait", options.wait, "Steps before the warm-up, not recorded")
+      ->transform(decimal())
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command.add_option("--repeat", options.repeat, "Repeat wait, warm-up and recording this often")
+      ->transform(decimal())
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command
       .add_option("--skip-first", options.skip_first, "Steps before the first wait, not recorded")
+      ->transform(decimal())
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command.add_option("--limit", options.limit, "After this time no further step begins")

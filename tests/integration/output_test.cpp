@@ -40,6 +40,17 @@ Json paused_training() {
   return behaviour;
 }
 
+// It would break lines of the history's lists, of scripts and of messages.
+TEST(OutputFolder, ANameWithALineBreakIsRefused) {
+  const Scene scene;
+  const std::string folder = (scene.folder() / "one\ntwo").string();
+  const Outcome refused = scene.command({"run", scene.recipe().string(), "--output", folder});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("its name holds a line break"));
+  EXPECT_THAT(refused.err, HasSubstr("one?two"));
+  EXPECT_FALSE(std::filesystem::exists(folder));
+}
+
 TEST(OutputFolder, TwoRunsAtATimeAreOneTooMany) {
   Scene scene{paused_training()};
   Running first = scene.start_run();
