@@ -54,6 +54,10 @@ Result<int> RunningSession::run() {
   // Of runs of other jobs, which nobody may ever go on with.
   if (auto count = history_->interrupt_abandoned_trials(); !count) return end_with(count.error());
   if (auto locked = device_.lock(); !locked) return end_with(locked.error());
+  // Before the folder is made.
+  if (request_.extends) {
+    if (auto there = check_place_of_sequel(request_.recipe); !there) return end_with(there.error());
+  }
   auto output = open_output_folder(request_.recipe.output_dir, holder_text());
   if (!output) return end_with(output.error());
   output_ = *std::move(output);
