@@ -13,6 +13,7 @@
 #include "daemon/plugin_list/plugin_names.hpp"
 #include "daemon/report/history_reading.hpp"
 #include "daemon/report/report.hpp"
+#include "daemon/screen/wrapped_text.hpp"
 #include "daemon/trainers/data_check.hpp"
 #include "recipes/schema.hpp"
 
@@ -63,7 +64,7 @@ int check(const std::filesystem::path& file,
   // A note may name the reason of a mistake.
   if (!as_json) {
     for (const std::string& note : looked.notes)
-      report_warning(note);
+      print_message("warning: " + printable_lines(note) + "\n");
   }
   if (report_problems(problems, as_json)) return kUsageError;
   if (as_json) {
@@ -112,7 +113,7 @@ int print_knobs(const std::vector<std::filesystem::path>& plugin_folders, bool a
                     std::string(recipes::to_string(knob.how)),
                     std::string(recipes::to_string(knob.risk)), meaning});
   }
-  std::cout << table_text(rows);
+  print_text(table_text(rows));
   return kDone;
 }
 

@@ -372,9 +372,14 @@ int run_command(int argc, char** argv) {
   explain_command.add_option("ID", id, "A run, the beginning of its name, or 'last'")
       ->required()
       ->type_name(kRunType);
-  bool is_break_even = false;
-  explain_command.add_flag("--break-even", is_break_even,
+  ExplainOptions explain_options;
+  explain_command.add_flag("--break-even", explain_options.is_break_even,
                            "Only what tuning cost, and after how much training it is repaid");
+  bool is_verbose = false;
+  for (CLI::App* command : {&show_command, &explain_command}) {
+    command->add_flag("--verbose", is_verbose,
+                      "Also why each plugin proposed nothing, and each proposal without a trial");
+  }
   CLI::App& compare_command =
       *app.add_subcommand("compare", "Two runs or two trials: what differs, and how much");
   compare_command.add_option("A", id, "A run or a trial (RUN.NUMBER)")
@@ -464,8 +469,14 @@ int run_command(int argc, char** argv) {
   if (app.got_subcommand("profile")) return profile(profile_options);
   if (app.got_subcommand("analyze")) return analyze(analyze_options);
   if (findings_command.parsed()) return print_findings(as_json);
-  if (show_command.parsed()) return show(history, id, as_json);
-  if (explain_command.parsed()) return explain(history, id, is_break_even, as_json);
+  if (show_command.parsed()) return show(history, id, is_verbose, as_json);
+  if (explain_command.parsed()) {
+    explain_options.history = history;
+    explain_options.run = id;
+    explain_options.is_whole = is_verbose;
+    explain_options.as_json = as_json;
+    return explain(explain_options);
+  }
   if (compare_command.parsed()) return compare(history, id, other_id, is_all, as_json);
   if (best_command.parsed()) return best(history, recipe, plugin_folders, as_json);
   if (forget_command.parsed()) return forget(history, recipe, plugin_folders, as_json);

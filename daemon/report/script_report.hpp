@@ -29,8 +29,9 @@ namespace autotuned::daemon {
 // "620 as the script is, 480 with loader.workers 0 → 2"; of more than one change only how many. Empty where there is none.
 [[nodiscard]] std::string steps_under_text(const Json& training);
 
-// What there was no time to try, a line for each; empty where there is nothing of the kind.
-[[nodiscard]] std::string untried_text(const Json& training);
+// What there was no time to try: of several proposals the first and how many there are, or a line for each (`is_whole`). Empty where
+// there is nothing of the kind.
+[[nodiscard]] std::string untried_text(const storage::RunRow& run, bool is_whole = false);
 
 // "exit status 3", "signal 9 (Killed)": how a script ended.
 [[nodiscard]] std::string end_text(const Json& training);

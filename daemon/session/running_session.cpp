@@ -366,13 +366,16 @@ Result<void> RunningSession::tune() {
   std::ranges::move(found_device_, std::back_inserter(findings));
   if (auto told = record_findings(findings); !told) return told;
   auto outcome = tuner::run_session(input, *job_, advisors, ledger, clock_);
-  auto told =
-      record_findings(findings_between(state_at_start_, read_machine_state(), device_.gpu()));
+  const MachineState state_at_end = read_machine_state();
+  auto told = record_findings(findings_between(state_at_start_, state_at_end, device_.gpu()));
   if (!outcome) return tl::unexpected(outcome.error());
   if (!told) return told;
 
   take_outcome(*outcome, run_);
   end_of_search_ = end_of_search(*outcome, request_.recipe.tune.budget);
+  if (const auto busy = other_work_ratio(state_at_start_, state_at_end)) {
+    end_of_search_["tuning_other_work_ratio"] = *busy;
+  }
   auto ceiling = history_->put_ceiling(run_.id, run_.ceiling_samples_per_second,
                                        run_.ceiling_bound_by, run_.ceiling_ladder);
   if (!ceiling) return ceiling;

@@ -71,6 +71,16 @@ TEST(FormatDuration, PicksTheUnit) {
   EXPECT_EQ(format_duration(-850ms), "-850 ms");
 }
 
+TEST(FormatExactDuration, IsWhatPeopleWrite) {
+  EXPECT_EQ(format_exact_duration(0ns), "0s");
+  EXPECT_EQ(format_exact_duration(90s), "90s");
+  EXPECT_EQ(format_exact_duration(2min), "2min");
+  EXPECT_EQ(format_exact_duration(3h), "3h");
+  for (const nanoseconds duration : {nanoseconds(1500ms), nanoseconds(61s), nanoseconds(7us)}) {
+    EXPECT_EQ(parse_duration(format_exact_duration(duration)).value(), duration);
+  }
+}
+
 TEST(FormatSpan, HasThreeFigures) {
   EXPECT_EQ(format_span(0), "0 ns");
   EXPECT_EQ(format_span(351.4), "351 ns");
