@@ -166,12 +166,12 @@ Lines tuned_lines(const Json& event, const Look& look) {
                          look);
   if (flag_in(event, "is_budget_spent")) {
     append(lines, labelled(label(""),
-                        flag_in(event, "is_complete")
-                            ? "the budget did not suffice for a second look at what was close; "
-                              "--budget gives more"
-                            : "the budget did not suffice for every proposal: the next run goes "
-                              "on, and --budget gives it more",
-                        look));
+                           flag_in(event, "is_complete")
+                               ? "the budget did not suffice for a second look at what was close; "
+                                 "--budget gives more"
+                               : "the budget did not suffice for every proposal: the next run goes "
+                                 "on, and --budget gives it more",
+                           look));
   }
   return lines;
 }
