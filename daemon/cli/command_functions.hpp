@@ -153,7 +153,7 @@ struct ExplainOptions {
   std::filesystem::path history;
   std::string run;
   bool is_break_even = false;  // only what the run cost, and when that is repaid
-  bool is_whole = false;       // also why each plugin proposed nothing, and each proposal without a trial
+  bool is_whole = false;       // also why plugins proposed nothing, and all that had no trial
   bool as_json = false;
 };
 int explain(const ExplainOptions& options);

@@ -105,8 +105,9 @@ int run_recipe(const RunOptions& options) {
   if (options.output) {
     recipe->output_dir = std::filesystem::absolute(*options.output);
     if (const std::string refusal = output_refusal(recipe->output_dir); !refusal.empty()) {
-      return usage_error("--output " + printable(*options.output) + ": results cannot be written there: " +
-                         refusal + "; name another folder, or change its mode");
+      return usage_error("--output " + printable(*options.output) +
+                         ": results cannot be written there: " + refusal +
+                         "; name another folder, or change its mode");
     }
   } else if (report_problems(output_problems(*recipe, options.recipe), options.as_json)) {
     return kUsageError;

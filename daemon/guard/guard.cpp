@@ -103,7 +103,8 @@ std::string undecided_reason(const TrialRecord& trial, const Estimate& ratio,
     return "the median of the pairs and all samples over all time disagree: rare stalls";
   }
   return fmt::format(
-      "the ratio may be {}, which neither excludes nor shows a loss of {:.1f} % of this side's rate",
+      "the ratio may be {}, which neither excludes nor shows a loss of {:.1f} % of this side's "
+      "rate",
       interval_text(ratio, 2), 100 * tolerance_ratio);
 }
 

@@ -45,8 +45,8 @@ std::vector<std::string> difference_row(const Difference& difference) {
     return value.is_null() ? std::string(kMissing)
                            : format_exact_duration(nanoseconds(value.get<std::int64_t>()));
   };
-  return {difference.field.substr(0, difference.field.size() - kNs.size()),
-          shown(difference.a), shown(difference.b)};
+  return {difference.field.substr(0, difference.field.size() - kNs.size()), shown(difference.a),
+          shown(difference.b)};
 }
 
 std::string differences_text(const std::string& subject,

@@ -307,9 +307,8 @@ std::string ablation(const RunRecord& record) {
     if (trial.estimate.pairs == 0) {
       text += "not measured, " + trial.reason + ".\n";
     } else {
-      text += fmt::format("{} {}.\n",
-                          trial.verdict == Verdict::accepted ? "it gives" : no_gain_text(trial) + ",",
-                          gain_text(trial.estimate));
+      text += (trial.verdict == Verdict::accepted ? "it gives" : no_gain_text(trial) + ",") + " " +
+              gain_text(trial.estimate) + ".\n";
     }
   }
   return text;
@@ -474,9 +473,9 @@ std::string cost_text(const storage::RunRow& run) {
 std::string story_text(const RunRecord& record, bool is_whole) {
   return opening(record) + section("The job", job(record)) +
          section("At the start", start(record)) + disturbed(record) +
-         section("What was tried", tried(record, is_whole)) + section("What was kept", kept(record)) +
-         gives(record) + section("What is left", left(record.run)) +
-         section("What it cost", cost(record.run));
+         section("What was tried", tried(record, is_whole)) +
+         section("What was kept", kept(record)) + gives(record) +
+         section("What is left", left(record.run)) + section("What it cost", cost(record.run));
 }
 
 }  // namespace autotuned::daemon

@@ -139,8 +139,8 @@ TEST(Guard, PrintsATableAndTheSameAsJson) {
   result.own_build = "0.1, LibTorch 2.11";
   EXPECT_THAT(guard_text(plan, result),
               AllOf(HasSubstr("small.yaml"), HasSubstr("best.yaml"), HasSubstr("loader.workers"),
-                    HasSubstr("ratio    0.80 x (0.50 to 0.91), this side over the other one, 9 pairs "
-                          "of blocks\n"),
+                    HasSubstr("ratio    0.80 x (0.50 to 0.91), this side over the other one, 9 "
+                              "pairs of blocks\n"),
                     HasSubstr("verdict  slower: ")));
   const Json json = guard_json(plan, result);
   EXPECT_EQ(json.at("verdict"), "slower");
