@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/screen/wrapped_text.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
+#include <array>
+#include <cstddef>
+#include <cstdlib>
+#include <iostream>
 #include <sstream>
 #include <string>
 
+#include "base/descriptor.hpp"
 #include "daemon/screen/characters.hpp"
 #include "tests/golden.hpp"
 
@@ -53,6 +61,30 @@ TEST(WrappedText, AWordThatIsTooWideStaysWhole) {
 TEST(WrappedText, CountsColumnsNotBytes) {
   EXPECT_EQ(wrapped("→→→→ →→→→", 9), "→→→→ →→→→");
   EXPECT_EQ(wrapped("模型 模型", 8), "模型\n  模型") << "each takes two columns";
+}
+
+TEST(WrappedText, ATerminalGetsLinesOfItsWidth) {
+  const Descriptor terminal(::posix_openpt(O_RDWR | O_NOCTTY));
+  if (!terminal.is_open()) GTEST_SKIP() << "no pseudo terminals here";
+  ASSERT_EQ(::grantpt(terminal.get()), 0);
+  ASSERT_EQ(::unlockpt(terminal.get()), 0);
+  const Descriptor screen(::open(::ptsname(terminal.get()), O_RDWR | O_NOCTTY));
+  ASSERT_TRUE(screen.is_open());
+  winsize size{};
+  size.ws_row = 24;
+  size.ws_col = 20;
+  ASSERT_EQ(::ioctl(screen.get(), TIOCSWINSZ, &size), 0);
+  std::cout << std::flush;
+  const Descriptor before(::dup(STDOUT_FILENO));
+  ASSERT_GE(::dup2(screen.get(), STDOUT_FILENO), 0);
+  print_text("one two three four five six\n");
+  std::cout << std::flush;
+  ASSERT_GE(::dup2(before.get(), STDOUT_FILENO), 0);
+  std::array<char, 256> bytes{};
+  const ssize_t count = ::read(terminal.get(), bytes.data(), bytes.size());
+  ASSERT_GT(count, 0);
+  EXPECT_EQ(std::string(bytes.data(), static_cast<std::size_t>(count)),
+            "one two three four\r\n  five six\r\n");
 }
 
 // The views that people read as a whole, at the width of the narrowest usual terminal.
