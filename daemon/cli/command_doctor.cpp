@@ -254,7 +254,10 @@ std::string page_of(const std::vector<Finding>& findings) {
   }
   if (!subjects.empty()) rows.push_back({"ok", "the rest", subjects + ": " + texts});
   std::string page = table_text(std::move(rows));
-  if (left_out > 0) page += fmt::format("and {} more warnings: --json lists them\n", left_out);
+  if (left_out > 0) {
+    page += fmt::format("and {} more warning{}: --json lists {}\n", left_out,
+                        left_out == 1 ? "" : "s", left_out == 1 ? "it" : "them");
+  }
   return page;
 }
 

@@ -33,10 +33,8 @@ std::int64_t trained(const RunRow& run, const char* field) {
 std::string trained_text(const RunRow& run) {
   const std::int64_t steps = trained(run, "steps");
   const std::int64_t epochs = trained(run, "epochs");
-  if (epochs > 0 && steps % epochs == 0) {
-    return format_count(epochs) + (epochs == 1 ? " epoch" : " epochs");
-  }
-  return format_count(steps) + " steps";
+  if (epochs > 0 && steps % epochs == 0) return format_counted(epochs, "epoch");
+  return format_counted(steps, "step");
 }
 
 bool is_of(const RunRow& run, const recipes::Recipe& recipe) {
