@@ -25,6 +25,7 @@
 #include "daemon/guide/next_step.hpp"
 #include "daemon/plugin_list/plugin_survey.hpp"
 #include "daemon/report/report.hpp"
+#include "daemon/screen/wrapped_text.hpp"
 #include "daemon/trainers/trainer_client.hpp"
 #include "daemon/trainers/trainer_environment.hpp"
 #include "plugins/host/loader.hpp"
@@ -296,7 +297,7 @@ int doctor(const std::filesystem::path& history_file, bool as_json) {
     const auto here = current_folder();
     const auto steps = next_steps(here ? look_around(*here, recipe_look(machine)) : FolderState{},
                                   known_runs(history).last);
-    std::cout << page_of(findings) << "\n" << next_steps_text(steps);
+    print_text(page_of(findings) + "\n" + next_steps_text(steps));
   }
   return is_broken ? kEnvironmentUnusable : kDone;
 }
