@@ -6,6 +6,7 @@
 #include <iostream>
 #include <limits>
 #include <set>
+#include <sstream>
 #include <vector>
 
 #include "daemon/cli/command_functions.hpp"
@@ -14,6 +15,7 @@
 #include "daemon/profile_view/profile_views.hpp"
 #include "daemon/profile_view/trace_report.hpp"
 #include "daemon/report/history_reading.hpp"
+#include "daemon/screen/wrapped_text.hpp"
 #include "profiler/traces/reader.hpp"
 
 namespace autotuned::daemon {
@@ -134,9 +136,10 @@ int analyze(const AnalyzeOptions& options) {
     views.before = read_profiles(options.against, analysis::Depth::views, {}, code);
     if (views.before.empty()) return code;
   }
-  if (const auto shown = show_profile(profiles, views, std::cout); !shown) {
-    return report_error(shown.error(), exit_code_of(shown.error()));
-  }
+  std::ostringstream text;
+  const auto shown = show_profile(profiles, views, options.as_json ? std::cout : text);
+  if (!shown) return report_error(shown.error(), exit_code_of(shown.error()));
+  print_text(text.str());
   return code;
 }
 
@@ -144,7 +147,7 @@ int print_findings(bool as_json) {
   if (as_json) {
     std::cout << to_line(rules_json()) << "\n";
   } else {
-    std::cout << rules_text();
+    print_text(rules_text());
   }
   return kDone;
 }

@@ -146,11 +146,17 @@ struct GuardOptions {
 };
 int guard(const GuardOptions& options);
 
-// `id` is a run, or a trial as RUN.NUMBER.
-int show(const std::filesystem::path& history, const std::string& id, bool as_json);
-// `is_break_even`: only what the run cost, and when that is repaid.
-int explain(const std::filesystem::path& history, const std::string& id, bool is_break_even,
-            bool as_json);
+// `id` is a run, or a trial as RUN.NUMBER. `is_whole`: also what every plugin said that had nothing to try.
+int show(const std::filesystem::path& history, const std::string& id, bool is_whole, bool as_json);
+
+struct ExplainOptions {
+  std::filesystem::path history;
+  std::string run;
+  bool is_break_even = false;  // only what the run cost, and when that is repaid
+  bool is_whole = false;       // also why plugins proposed nothing, and all that had no trial
+  bool as_json = false;
+};
+int explain(const ExplainOptions& options);
 // In a few lines, or with every difference.
 int compare(const std::filesystem::path& history, const std::string& a, const std::string& b,
             bool is_all, bool as_json);

@@ -18,6 +18,7 @@
 #include "daemon/plugin_list/plugin_names.hpp"
 #include "daemon/report/history_reading.hpp"
 #include "daemon/report/report.hpp"
+#include "daemon/screen/wrapped_text.hpp"
 #include "daemon/session/output_folder.hpp"
 #include "daemon/trainers/data_check.hpp"
 #include "recipes/key_place.hpp"
@@ -82,7 +83,7 @@ int check(const std::filesystem::path& file,
   // A note may name the reason of a mistake.
   if (!as_json) {
     for (const std::string& note : looked.notes)
-      report_warning(note);
+      print_message("warning: " + printable_lines(note) + "\n");
   }
   if (report_problems(problems, as_json)) return kUsageError;
   if (as_json) {
@@ -131,7 +132,7 @@ int print_knobs(const std::vector<std::filesystem::path>& plugin_folders, bool a
                     std::string(recipes::to_string(knob.how)),
                     std::string(recipes::to_string(knob.risk)), meaning});
   }
-  std::cout << table_text(rows);
+  print_text(table_text(rows));
   return kDone;
 }
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <filesystem>
 #include <iostream>
 #include <string>
@@ -149,9 +150,10 @@ int welcome() {
   const auto here = current_folder();
   const FolderState around = here ? look_around(*here, recipe_look(machine)) : FolderState{};
   const KnownRuns known = known_runs({});
+  const auto known_plugins = static_cast<std::int64_t>(plugin_names_here({}).size());
   std::cout << "machine  "
-            << printable(fmt::format("{}; {}; {} plugins", machine_text(machine),
-                                     trainer_text(places), plugin_names_here({}).size()))
+            << printable(fmt::format("{}; {}; {}", machine_text(machine), trainer_text(places),
+                                     format_counted(known_plugins, "plugin")))
             << "\nhere     " << folder_state_text(around) << "\nhistory  " << printable(known.text)
             << "\n\n";
   std::vector<NextStep> steps = next_steps(around, known.last);

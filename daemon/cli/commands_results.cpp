@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/cli/commands_results.hpp"
 
+#include <algorithm>
 #include <charconv>
+#include <cstddef>
+#include <string>
 #include <string_view>
 
 #include "base/result.hpp"
@@ -11,6 +14,23 @@
 #include "recipes/recipe.hpp"
 
 namespace autotuned::daemon {
+
+CLI::Validator decimal() {
+  CLI::Validator validator;
+  validator.operation([](std::string& value) {
+    // CLI11 takes 010 for eight, and 0x10 for sixteen.
+    const std::size_t first = value.starts_with('-') ? 1 : 0;
+    const std::string digits = value.substr(first);
+    if (digits.size() < 2 || digits.front() != '0' || digits[1] == '.') return std::string();
+    if (digits.find_first_not_of("0123456789") != std::string::npos) {
+      return "expected a whole number, found '" + value + "'";
+    }
+    value.erase(first, std::min(digits.find_first_not_of('0'), digits.size() - 1));
+    return std::string();
+  });
+  return validator;
+}
+
 namespace {
 
 void add_export(CLI::App& app, ExportOptions& options) {
@@ -80,6 +100,7 @@ void add_prune(CLI::App& list, PruneOptions& options) {
       ->check(CLI::NonNegativeNumber);
   command.add_option("--keep-last", options.keep_last, "Only runs that are not among the newest N")
       ->type_name("N")
+      ->transform(decimal())
       ->check(CLI::NonNegativeNumber);
   CLI::Option* const dry_run = command.add_flag("--dry-run", options.dry_run,
                                                 "Say what would be removed, and remove nothing");
@@ -110,6 +131,7 @@ void add_submit(CLI::App& app, SubmitOptions& options) {
   command
       .add_option("--ranks", options.ranks,
                   "Processes that train together, instead of the recipe's train.ranks")
+      ->transform(decimal())
       ->check(CLI::Range(1, recipes::kMostRanks))
       ->type_name("N");
   command.add_option("--budget", options.budget, "Time for tuning, instead of the recipe's")

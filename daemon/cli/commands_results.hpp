@@ -16,6 +16,8 @@ namespace autotuned::daemon {
 // Options that several commands share; in commands.cpp.
 // An empty path comes from an unset variable in a script: better said than taken for this folder.
 [[nodiscard]] CLI::Validator not_empty();
+// Of a whole number: its digits are decimal, also behind a zero. For transform(); in commands_results.cpp.
+[[nodiscard]] CLI::Validator decimal();
 void add_json(CLI::App& command, bool& as_json);
 void add_history(CLI::App& command, std::filesystem::path& history);
 void add_plugin_folders(CLI::App& command, std::vector<std::filesystem::path>& folders);

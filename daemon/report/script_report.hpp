@@ -35,8 +35,9 @@ inline constexpr const char* kShortage = "shortage";
 // Whether the time did not suffice for everything, as far as that is known.
 [[nodiscard]] bool has_untried(const Json& training);
 
-// What there was no time to try, a line for each; empty where there is nothing of the kind.
-[[nodiscard]] std::string untried_text(const Json& training);
+// What there was no time to try: of several proposals the first and how many there are, or a line for each (`is_whole`). Empty where
+// there is nothing of the kind.
+[[nodiscard]] std::string untried_text(const storage::RunRow& run, bool is_whole = false);
 
 // "exit status 3", "signal 9 (Killed)": how a script ended.
 [[nodiscard]] std::string end_text(const Json& training);

@@ -88,6 +88,17 @@ Result<OutputFolder> open_output_folder(const fs::path& folder, const std::strin
   return output;
 }
 
+void clear_output_folder(const fs::path& folder) {
+  const fs::path log = folder / "log";
+  std::error_code ignored;
+  if (!fs::exists(log / kOutputLock, ignored)) return;
+  // Whoever holds it writes such files now.
+  const auto lock = lock_file(log / kOutputLock, {}, /*wait=*/false);
+  if (!lock) return;
+  for (const fs::path& place : {folder, log})
+    remove_unfinished_files(place);
+}
+
 Result<void> check_place_of_model(const fs::path& model) {
   std::error_code ignored;
   if (!fs::is_directory(fs::symlink_status(model, ignored))) return {};

@@ -25,6 +25,9 @@ struct OutputFolder {
 [[nodiscard]] Result<OutputFolder> open_output_folder(const std::filesystem::path& folder,
                                                       const std::string& holder);
 
+// Removes what writers left that were killed. Does nothing where a run holds the lock, or none ever wrote there.
+void clear_output_folder(const std::filesystem::path& folder);
+
 // ErrorKind::invalid: a folder stands where the model is to be written, which would be found out after the training only.
 [[nodiscard]] Result<void> check_place_of_model(const std::filesystem::path& model);
 

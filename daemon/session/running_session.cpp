@@ -55,6 +55,10 @@ Result<int> RunningSession::run() {
   // Of runs of other jobs, which nobody may ever go on with.
   if (auto count = history_->interrupt_abandoned_trials(); !count) return end_with(count.error());
   if (auto locked = device_.lock(); !locked) return end_with(locked.error());
+  // Before the folder is made.
+  if (request_.extends) {
+    if (auto there = check_place_of_sequel(request_.recipe); !there) return end_with(there.error());
+  }
   auto output = open_output_folder(request_.recipe.output_dir, holder_text());
   if (!output) return end_with(output.error());
   output_ = *std::move(output);
@@ -363,8 +367,8 @@ Result<void> RunningSession::tune() {
   std::ranges::move(found_device_, std::back_inserter(findings));
   if (auto told = record_findings(findings); !told) return told;
   auto outcome = tuner::run_session(input, *job_, advisors, ledger, clock_);
-  auto told =
-      record_findings(findings_between(state_at_start_, read_machine_state(), device_.gpu()));
+  const MachineState state_at_end = read_machine_state();
+  auto told = record_findings(findings_between(state_at_start_, state_at_end, device_.gpu()));
   if (!outcome) return tl::unexpected(outcome.error());
   if (!told) return told;
 
@@ -372,6 +376,9 @@ Result<void> RunningSession::tune() {
   end_of_search_ = end_of_search(*outcome, request_.recipe.tune.budget);
   // Also of a run that does not train.
   if (!outcome->shortage.empty()) run_.training[kShortage] = outcome->shortage;
+  if (const auto busy = other_work_ratio(state_at_start_, state_at_end)) {
+    end_of_search_["tuning_other_work_ratio"] = *busy;
+  }
   auto ceiling = history_->put_ceiling(run_.id, run_.ceiling_samples_per_second,
                                        run_.ceiling_bound_by, run_.ceiling_ladder);
   if (!ceiling) return ceiling;

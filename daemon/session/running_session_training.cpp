@@ -87,10 +87,13 @@ Result<void> RunningSession::train() {
   // Of the process that tuned, where another one trains.
   if (!shortage.is_null()) run_.training[kShortage] = shortage;
   // What was measured beside it: only that may be blamed for a slow training.
+  const MachineState after = read_machine_state();
   run_.training["disturbances"] = Json::array();
-  for (const MachineFinding& finding :
-       findings_between(before, read_machine_state(), device_.gpu()))
+  for (const MachineFinding& finding : findings_between(before, after, device_.gpu()))
     run_.training["disturbances"].push_back(finding.subject + ": " + finding.text);
+  if (const auto busy = other_work_ratio(before, after)) {
+    run_.training["other_work_ratio"] = *busy;
+  }
   return keep_what_fits();
 }
 

@@ -211,6 +211,19 @@ class Situation {
   return buffer;
 }
 
+// A whole number for people: 9830.4 → "9,830".
+[[nodiscard]] inline std::string count_text(double count) {
+  char buffer[64];
+  std::snprintf(buffer, sizeof buffer, "%.0f", std::clamp(count, -1e18, 1e18));
+  std::string text = buffer;
+  const std::size_t first = text.front() == '-' ? 1 : 0;
+  for (std::size_t at = text.size(); at > first + 3;) {
+    at -= 3;
+    text.insert(at, ",");
+  }
+  return text;
+}
+
 // Bytes for people: 1.5 * 2^20 → "1.5 MiB".
 [[nodiscard]] inline std::string bytes_text(double bytes) {
   constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB"};

@@ -40,6 +40,26 @@ Json paused_training() {
   return behaviour;
 }
 
+// Nothing can go on from a folder that is not there.
+TEST(OutputFolder, IsNotMadeByAnExtensionThatIsRefused) {
+  const Scene scene;
+  const Outcome refused = scene.run({"--extend"});
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("no finished training of this job"));
+  EXPECT_FALSE(std::filesystem::exists(scene.folder() / "out"));
+}
+
+// It would break lines of the history's lists, of scripts and of messages.
+TEST(OutputFolder, ANameWithALineBreakIsRefused) {
+  const Scene scene;
+  const std::string folder = (scene.folder() / "one\ntwo").string();
+  const Outcome refused = scene.command({"run", scene.recipe().string(), "--output", folder});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("its name holds a line break"));
+  EXPECT_THAT(refused.err, HasSubstr("one?two"));
+  EXPECT_FALSE(std::filesystem::exists(folder));
+}
+
 TEST(OutputFolder, TwoRunsAtATimeAreOneTooMany) {
   Scene scene{paused_training()};
   Running first = scene.start_run();

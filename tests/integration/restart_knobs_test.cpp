@@ -20,7 +20,7 @@ using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr const char* kRatio = "[0-9.]+ times the rate \\(.+\\) over [0-9]+ pairs";
+constexpr const char* kRatio = "[0-9.]+ times the rate \\(.+\\) over [0-9]+ pairs?";
 // No fewer can accept (docs/statistics.md, "Pairs of processes").
 constexpr int kFewestProcessPairs = 7;
 

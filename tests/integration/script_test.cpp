@@ -65,13 +65,13 @@ TEST_F(Script, IsTunedWhileItTrains) {
   ASSERT_EQ(parts.size(), 2);
   EXPECT_EQ(parts[0].at("change"), "");
   EXPECT_EQ(parts[1].at("change"), "optimizer.set_to_none off → on");
-  const std::string show = scene_.command({"show", "last"}).out;
+  const std::string show = scene_.command({"show", "last", "--verbose"}).out;
   EXPECT_THAT(show, HasSubstr("script   fake_script"));
   EXPECT_THAT(show, HasSubstr("samples/s"));
   const std::string history = scene_.command({"history"}).out;
   EXPECT_THAT(history, HasSubstr("  script "));
   EXPECT_THAT(history, Not(HasSubstr("recipe")));
-  const std::string explain = scene_.command({"explain", "last"}).out;
+  const std::string explain = scene_.command({"explain", "last", "--verbose"}).out;
   EXPECT_THAT(explain, HasSubstr("It is the script fake_script:"));
   for (const char* word : {"tune.allow", "tune.budget", "the recipe", "the trainer has no knob"}) {
     EXPECT_THAT(explain, Not(HasSubstr(word)));
@@ -82,7 +82,10 @@ TEST_F(Script, IsTunedWhileItTrains) {
 // After each change that is kept all plugins are asked again.
 TEST_F(Script, WhatPluginsSaidIsToldOnce) {
   ASSERT_EQ(run(slow_gradients()).code, 0);
-  const std::string show = scene_.command({"show", "last"}).out;
+  const std::string folded = scene_.command({"show", "last"}).out;
+  EXPECT_THAT(folded, HasSubstr(" plugins had nothing to try; --verbose says why"));
+  const std::string show = scene_.command({"show", "last", "--verbose"}).out;
+  EXPECT_THAT(show, Not(HasSubstr("had nothing to try")));
   std::istringstream table(show.substr(show.find("\nplugin ") + 1));
   std::set<std::string> plugins;
   for (std::string line; std::getline(table, line) && !line.empty();)

@@ -63,7 +63,7 @@ TEST(ScriptReport, SaysWhatThereWasNoTimeFor) {
     EXPECT_THAT(
         text,
         HasSubstr("not tried: precision.autocast off → bf16 (amp): what was left of the budget of "
-                  "20.0 s is too short for a trial\nthe next run goes on with them"));
+                  "20.0 s is too short for a trial\nthe next run goes on with it"));
   }
 }
 
@@ -75,6 +75,25 @@ TEST(ScriptReport, SaysThatNoTrialFittedIntoItsTime) {
   EXPECT_THAT(tuned_text(run),
               HasSubstr("\nnothing new was tried: --budget 1.0 s is too small for one trial here\n"));
   EXPECT_THAT(tuned_text(run), testing::Not(HasSubstr("second look")));
+}
+
+// Many are a number, for whoever does not ask.
+TEST(ScriptReport, ManyProposalsWithoutATrialAreOneLine) {
+  RunRecord record{.run = sample()};
+  Json& untried = record.run.training["untried"];
+  untried = Json::array({{{"plugin", "amp"}, {"change", "precision.autocast off → bf16"}}});
+  for (int i = 1; i < 7; ++i)
+    untried.push_back(
+        {{"plugin", "threads"}, {"change", "threads.intra_op 2 → " + std::to_string(i)}});
+  const std::string folded = story_text(record);
+  EXPECT_THAT(folded, HasSubstr("  not tried: 7 proposals, the first is precision.autocast off → "
+                                "bf16 (amp): what was left of the budget"));
+  EXPECT_THAT(folded, HasSubstr("`autotuned explain r-20261123-5d0c1e --verbose` lists them"));
+  EXPECT_THAT(folded, testing::Not(HasSubstr("threads.intra_op 2 → 6")));
+  EXPECT_THAT(run_text(record.run, {}), HasSubstr("not tried: 7 proposals, the first is "));
+  const std::string whole = story_text(record, /*is_whole=*/true);
+  EXPECT_THAT(whole, HasSubstr("\n    precision.autocast off → bf16 (amp)\n"));
+  EXPECT_THAT(whole, HasSubstr("\n    threads.intra_op 2 → 6 (threads)\n"));
 }
 
 TEST(ScriptReport, SaysHowTheScriptEnded) {
@@ -149,9 +168,14 @@ TEST(ScriptReport, AWideIntervalDecidesNothing) {
   trial.rejection = RejectionReason::undecided_in_time;
   trial.estimate = {.ratio = 1.04, .low = 0.9, .high = 1.2, .pairs = 5};
   record.trials = {trial};
-  EXPECT_THAT(story_text(record), HasSubstr("Undecided: +4.0 %"));
+  EXPECT_THAT(story_text(record), HasSubstr("Rejected, undecided: +4.0 %"));
+  record.trials[0].rejection = RejectionReason::no_gain;
   record.trials[0].estimate = {.ratio = 1.0, .low = 0.99, .high = 1.01, .pairs = 5};
-  EXPECT_THAT(story_text(record), HasSubstr("Rejected, no gain shown: +0.0 %"));
+  EXPECT_THAT(story_text(record), HasSubstr("Rejected, no gain: +0.0 %"));
+  // A row of a version that stored the sentence only.
+  record.trials[0].rejection.reset();
+  record.trials[0].reason = "no gain shown in its time: 1.000 times the rate";
+  EXPECT_THAT(story_text(record), HasSubstr("Rejected, undecided: +0.0 %"));
   // A check comes before any block: there is no gain to tell.
   record.trials[0].rejection = RejectionReason::not_same_model;
   record.trials[0].estimate = {};

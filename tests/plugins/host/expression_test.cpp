@@ -58,6 +58,19 @@ TEST(Condition, HoldsOrSaysWhyNot) {
   tests::expect_golden("plugins/host/golden/conditions.txt", told);
 }
 
+TEST(Fact, LargeNumbersAreCounts) {
+  const auto text = [](double faults) {
+    Json json = situation("fashion_cnn_cpu");
+    json["metrics"]["memory.page_faults_per_step"] = faults;
+    return Fact::parse("memory.page_faults_per_step")->text(sdk::Situation(json));
+  };
+  EXPECT_EQ(text(9830.4), "9,830");
+  EXPECT_EQ(text(1'234'567.5), "1,234,568");
+  EXPECT_EQ(text(900), "900");
+  EXPECT_EQ(text(99.96), "100");
+  EXPECT_EQ(text(12.345), "12.3");
+}
+
 TEST(Condition, RefusesWhatIsNone) {
   for (const char* text :
        {"", "cpu.utilization_ratio", "cpu.utilization_ratio <", "< 3", "a = 3", "a === 3", "a ~ 3",
