@@ -15,6 +15,7 @@
 #include "daemon/report/report.hpp"
 #include "daemon/report/token_report.hpp"
 #include "daemon/screen/characters.hpp"
+#include "daemon/screen/next_commands.hpp"
 
 namespace autotuned::daemon {
 
@@ -488,8 +489,7 @@ Lines card_lines(const Json& result, const std::string& text, const std::filesys
     add(lines, labelled(wide("recipe"), path_text(output / "best.yaml", here), look));
   }
   if (!run.empty()) {
-    add(lines, labelled(wide("next"), fmt::format("autotuned explain {0}, autotuned show {0}", run),
-                        look, Tone::strong));
+    add(lines, labelled(wide("next"), next_commands(result), look, Tone::strong));
   }
   return lines;
 }
