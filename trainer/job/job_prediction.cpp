@@ -146,8 +146,8 @@ Result<void> check_pictures(const recipes::Recipe& recipe, const PredictRequest&
 std::vector<std::size_t> best_first(std::span<const double> values, std::size_t most) {
   std::vector<std::size_t> order(values.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  const auto rank = [values](std::size_t at) {
-    return std::isnan(values[at]) ? -std::numeric_limits<double>::infinity() : values[at];
+  const auto rank = [values](std::size_t i) {
+    return std::isnan(values[i]) ? -std::numeric_limits<double>::infinity() : values[i];
   };
   const std::size_t count = std::min(most, order.size());
   std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count), order.end(),
@@ -173,8 +173,8 @@ Json outputs_of(const at::Tensor& logits, const Reading& reading, std::size_t mo
     order = best_first({raw.const_data_ptr<double>(), count}, most);
   }
   Json outputs = Json::array();
-  for (const std::size_t at : order)
-    outputs.push_back({{"output", at}, {value_name(reading), first[at]}});
+  for (const std::size_t i : order)
+    outputs.push_back({{"output", i}, {value_name(reading), first[i]}});
   return outputs;
 }
 
@@ -188,10 +188,10 @@ Result<void> tell_mask(const at::Tensor& logits, const Reading& reading, const s
   for (const std::uint8_t pixel : pixels)
     counts[pixel] += 1.0;
   Json outputs = Json::array();
-  for (const std::size_t at : best_first(counts, most)) {
-    if (counts[at] <= 0.0) break;
-    const double share = counts[at] / static_cast<double>(pixels.size());
-    outputs.push_back({{"output", at}, {value_name(reading), share}});
+  for (const std::size_t i : best_first(counts, most)) {
+    if (counts[i] <= 0.0) break;
+    const double share = counts[i] / static_cast<double>(pixels.size());
+    outputs.push_back({{"output", i}, {value_name(reading), share}});
   }
   prediction["outputs"] = std::move(outputs);
   prediction["height"] = classes.size(0);
@@ -258,15 +258,15 @@ Result<Json> predict(const recipes::Recipe& recipe, const Configuration& configu
     }
     Reading reading = reading_of(recipe);
     const auto on_answer = [&](std::int64_t sample, const at::Tensor& logits) -> Result<void> {
-      const auto at = static_cast<std::size_t>(sample);
+      const auto i = static_cast<std::size_t>(sample);
       // A model of the user's own may give maps with any data.
       if (logits.dim() == 3) reading.target = Target::masks;
-      Json prediction = {{"file", request.pictures[at]},
+      Json prediction = {{"file", request.pictures[i]},
                          {"target", std::string(recipes::name_of(reading.target))}};
       if (reading.target != Target::masks) {
         prediction["outputs"] = outputs_of(logits, reading, request.most_outputs);
       } else if (auto told = tell_mask(logits, reading,
-                                       request.masks.empty() ? std::string() : request.masks[at],
+                                       request.masks.empty() ? std::string() : request.masks[i],
                                        request.most_outputs, prediction);
                  !told) {
         return told;
