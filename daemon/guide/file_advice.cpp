@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -23,7 +24,8 @@ Error file_where_folder_is_expected(const std::filesystem::path& file) {
   constexpr std::array<std::string_view, 2> kTables = {".csv", ".tsv"};
   constexpr std::array<std::string_view, 3> kPictures = {".jpg", ".jpeg", ".png"};
   constexpr std::array<std::string_view, 2> kRecipes = {".yaml", ".yml"};
-  constexpr std::array<std::string_view, 6> kArchives = {".zip", ".tgz", ".gz", ".xz", ".bz2", ".7z"};
+  constexpr std::array<std::string_view, 6> kArchives = {".zip", ".tgz", ".gz",
+                                                         ".xz",  ".bz2", ".7z"};
   const std::string ending = lower_ending(file.filename().string());
   const std::filesystem::path parent = file.parent_path();
   const std::string word = shell_word(file.string());
@@ -40,8 +42,12 @@ Error file_where_folder_is_expected(const std::filesystem::path& file) {
     return told("a picture", "put the pictures of each class into a folder of its own, and name "
                              "the folder above these");
   }
+  if (file.filename().string().find("-idx") != std::string::npos) {
+    return told("an IDX file", "name the folder that holds images and labels: " + of_folder);
+  }
   if (ending == ".npy") {
-    return told("an array", "put images.npy beside labels.npy, and name their folder: " + of_folder);
+    return told("an array",
+                "put images.npy beside labels.npy, and name their folder: " + of_folder);
   }
   if (ending == ".npz") {
     return told("an archive of arrays",
