@@ -65,6 +65,7 @@ TEST(StarterRecipe, HasAModelForMasks) {
   tests::write_data(folder, "", "masks");
   const std::string text = recipe_for(folder);
   EXPECT_THAT(text, HasSubstr("model: {type: unet, width: 32, classes: 2}"));
+  EXPECT_THAT(text, HasSubstr("\n# 12 masks were read: the pixels have the numbers 0, 1, 255, "));
   DataFolder many{.samples = Samples::pictures, .found = "500 pictures with masks"};
   many.has_masks = true;
   many.count = 500;
