@@ -243,7 +243,7 @@ int predict(const PredictOptions& options) {
   const std::size_t width = widest(options.pictures);
   const auto on_prediction = [&](const Json& told) {
     if (next == options.pictures.size()) return;  // more than were asked for
-    Json prediction = told;
+    Json prediction = told.is_object() ? told : Json::object();
     const std::string picture = options.pictures[next].string();
     // As it was named.
     if (!question.masks.empty()) {

@@ -72,7 +72,7 @@ std::string prediction_text(const Json& prediction, std::span<const std::string>
 
 Json prediction_json(const Json& prediction, const std::string& picture,
                      std::span<const std::string> names) {
-  Json json = prediction;
+  Json json = prediction.is_object() ? prediction : Json::object();
   json["file"] = picture;
   Json outputs = Json::array();
   for (const Json& output : member(prediction, "outputs")) {

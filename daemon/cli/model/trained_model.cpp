@@ -22,7 +22,11 @@ constexpr const char* kNames = "name a run (`autotuned history` lists them) or i
 // Of a run of the history.
 Result<fs::path> folder_of_run(const std::string& name, const fs::path& history_file) {
   auto history = open_history(history_file, storage::Access::read_only);
-  if (!history) return tl::unexpected(history.error());
+  if (!history) {
+    Error error = history.error();
+    error.kind = ErrorKind::io;  // no mistake in the command line
+    return tl::unexpected(std::move(error));
+  }
   auto run = history->run(name);
   if (!run) {
     if (run.error().kind == ErrorKind::not_found) run.error().remedy = kNames;
@@ -75,6 +79,7 @@ Result<TrainedModel> find_trained_model(const std::string& name, const fs::path&
   }
   TrainedModel model;
   model.folder = fs::absolute(folder, ignored).lexically_normal();
+  if (!model.folder.has_filename()) model.folder = model.folder.parent_path();  // "out/"
   if (!fs::is_regular_file(model.folder / "best.yaml", ignored)) {
     return fail(ErrorKind::not_found, "it holds no best.yaml, the recipe of a finished run",
                 model.folder.string(), kNames);
