@@ -14,6 +14,7 @@
 
 #include "base/file.hpp"
 #include "profiler/spans.hpp"
+#include "recipes/knobs.hpp"
 #include "recipes/targets.hpp"
 #include "trainer/common/guarded.hpp"
 #include "trainer/feed/loading_scope.hpp"
@@ -142,6 +143,22 @@ Result<void> check_pictures(const recipes::Recipe& recipe, const PredictRequest&
               (*data)->name(0), "resize the pictures to the size of the training data");
 }
 
+// As an evaluation has it: with transforms in one form, whatever was tuned, and without recorded steps.
+Configuration as_evaluated(Configuration configuration, const PredictRequest& request) {
+  for (const recipes::Knob& knob : recipes::knobs_of(Machine{})) {
+    const bool is_of_training = knob.name.starts_with("input.") || knob.name == "cuda.graph";
+    if (is_of_training && configuration.find(knob.name) != nullptr)
+      configuration.set(knob.name, knob.default_value);
+  }
+  const KnobValue* const batch = configuration.find("batch_size");
+  if (batch != nullptr && std::holds_alternative<std::int64_t>(*batch)) {
+    // A batch that is larger than the pictures would only take memory.
+    configuration.set("batch_size",
+                      std::min(std::get<std::int64_t>(*batch), std::ssize(request.pictures)));
+  }
+  return configuration;
+}
+
 // The positions of the largest values, the first of equal ones first.
 std::vector<std::size_t> best_first(std::span<const double> values, std::size_t most) {
   std::vector<std::size_t> order(values.size());
@@ -239,16 +256,9 @@ Result<Json> predict(const recipes::Recipe& recipe, const Configuration& configu
     return tl::unexpected(checked.error());
   const auto device = choose_device(asked->device, devices);
   if (!device) return tl::unexpected(device.error());
-  Configuration smaller = configuration;
-  const KnobValue* const batch = configuration.find("batch_size");
-  if (batch != nullptr && std::holds_alternative<std::int64_t>(*batch)) {
-    // A batch that is larger than the pictures would only take memory.
-    smaller.set("batch_size",
-                std::min(std::get<std::int64_t>(*batch), std::ssize(request.pictures)));
-  }
   return guarded("predict", [&]() -> Result<Json> {
     Job::State state(*asked, machine, *device, std::move(libraries));
-    if (auto loaded = state.load(smaller); !loaded) {
+    if (auto loaded = state.load(as_evaluated(configuration, request)); !loaded) {
       Error& error = loaded.error();
       if (error.where.starts_with("model.weights")) {
         error.where = "model";

@@ -175,6 +175,34 @@ TEST(Prediction, OfPictureFilesIsThatOfTheEvaluation) {
   expect_as_evaluated(predictions_of(model), labels, model.test);
 }
 
+// A smaller scale of decoding is for the training alone.
+TEST(Prediction, DoesNotDependOnHowTheTrainingLoads) {
+  const TemporaryFolder folder;
+  const auto bytes = input::bytes_of_file(input::fixture_path("444_37x51.jpg"));
+  const std::string jpeg(bytes.begin(), bytes.end());
+  std::vector<std::string> paths;
+  for (const char* const name : {"a/1.jpg", "a/2.jpg", "b/1.jpg", "b/2.jpg"})
+    paths.push_back(folder.write(name, jpeg).string());
+  recipes::Recipe recipe = small_recipe();
+  recipe.model.parameters["classes"] = 2;
+  recipe.data = {"image_files", {{"files", (folder / "*/*.jpg").string()}}};
+  recipe.input = {{"decode", Json::object()},
+                  {"resize", {{"size", 4}}},
+                  {"to_float", Json::object()}};
+  recipe.train.batch_size = 2;
+  recipe.evaluation = recipes::Evaluation{.data = recipe.data};
+  const Trained model = trained(recipe, folder, paths);
+  const std::vector<Json> expected = predictions_of(model);
+  ASSERT_EQ(expected.size(), 4U);
+  std::vector<Json> tuned;
+  const auto answer = predict(
+      model.recipe, with(starting(recipe), "input.decode_scale", std::string("quarter")),
+      test_machine(), cpu_only(), {}, model.request,
+      [&](const Json& told) { tuned.push_back(told); }, never);
+  ASSERT_TRUE(answer) << answer.error().message();
+  EXPECT_EQ(tuned, expected);
+}
+
 TEST(Prediction, OfTagsAndNumbersTellsAllOutputs) {
   const TemporaryFolder folder;
   recipes::Recipe recipe = small_recipe();
