@@ -46,7 +46,9 @@ void add_predict(CLI::App& app, PredictOptions& options) {
       ->check(CLI::Range(1, 1000))
       ->type_name("N")
       ->capture_default_str();
-  command.add_option("--masks", options.masks, "Write the masks here, as PNG files of class numbers")
+  command
+      .add_option("--masks", options.masks,
+                  "Write the masks here, as PNG files of class numbers")
       ->check(not_empty())
       ->type_name("DIR");
   command

@@ -141,8 +141,8 @@ void add_classes(const Pair& training, DataFolder& found) {
   found.notes.push_back(
       format_count(std::ssize(seen.others)) + " of the " +
       format_counted(seen.masks + std::ssize(seen.others), "mask") +
-      " that were read hold colours, transparency or 16 bits, and not the number of a class in each "
-      "pixel (" +
+      " that were read hold colours, transparency or 16 bits, and not the number of a class in "
+      "each pixel (" +
       format_names(names, kMostNamed) +
       "): convert them (docs/recipe.md, Masks in colours), then call init again");
 }

@@ -143,12 +143,18 @@ Result<void> check_pictures(const recipes::Recipe& recipe, const PredictRequest&
               (*data)->name(0), "resize the pictures to the size of the training data");
 }
 
-// As an evaluation has it: with transforms in one form, whatever was tuned, and without recorded steps.
-Configuration as_evaluated(Configuration configuration, const PredictRequest& request) {
-  for (const recipes::Knob& knob : recipes::knobs_of(Machine{})) {
-    const bool is_of_training = knob.name.starts_with("input.") || knob.name == "cuda.graph";
-    if (is_of_training && configuration.find(knob.name) != nullptr)
-      configuration.set(knob.name, knob.default_value);
+// What decides the answer, as an evaluation has it: knobs that train bit for bit the same do not, nor what is of steps, of several
+// ranks or of how the training loads; and an allocator or a variable may not be there any more.
+Configuration as_evaluated(const Configuration& trained, const Machine& machine,
+                           const PredictRequest& request) {
+  Configuration configuration;
+  for (const auto& [name, value] : trained.values())
+    if (!name.starts_with("env.")) configuration.set(name, value);
+  for (const recipes::Knob& knob : recipes::knobs_of(machine)) {
+    const bool decides = knob.risk != recipes::RiskClass::exact &&
+                         !recipes::is_of_ranks(knob.name) && !knob.name.starts_with("input.") &&
+                         knob.name != "cuda.graph";
+    if (!decides) configuration.set(knob.name, knob.default_value);
   }
   const KnobValue* const batch = configuration.find("batch_size");
   if (batch != nullptr && std::holds_alternative<std::int64_t>(*batch)) {
@@ -258,7 +264,7 @@ Result<Json> predict(const recipes::Recipe& recipe, const Configuration& configu
   if (!device) return tl::unexpected(device.error());
   return guarded("predict", [&]() -> Result<Json> {
     Job::State state(*asked, machine, *device, std::move(libraries));
-    if (auto loaded = state.load(as_evaluated(configuration, request)); !loaded) {
+    if (auto loaded = state.load(as_evaluated(configuration, machine, request)); !loaded) {
       Error& error = loaded.error();
       if (error.where.starts_with("model.weights")) {
         error.where = "model";

@@ -33,8 +33,8 @@ struct PredictRequest {
 // Receives the `prediction` of each picture, in their order.
 using PredictionSink = std::function<void(const Json&)>;
 
-// Answers as an evaluation of that training would: with its transforms, without what is random, and under this
-// configuration. `recipe` is that of the training; of its data only the type counts. What it answers at the end is that of
+// Answers as an evaluation of that training would: with its transforms, without what is random, and with the arithmetic of
+// its configuration. `recipe` is that of the training; of its data only the type counts. What it answers at the end is that of
 // the protocol. A mask is written beside its name and renamed; what was there is replaced.
 // ErrorKind::unsupported: the model does not take pictures, or not those of the data; ErrorKind::invalid: recipe, weights
 // and pictures do not belong together; errors of files name them. Predictions before an error stay valid.

@@ -111,7 +111,9 @@ Result<fs::path> weights_of(const PredictOptions& options, const TrainedModel& m
                             const recipes::Recipe& recipe) {
   std::error_code ignored;
   if (!options.weights.empty()) {
-    if (fs::is_regular_file(options.weights, ignored)) return fs::absolute(options.weights, ignored);
+    if (fs::is_regular_file(options.weights, ignored)) {
+      return fs::absolute(options.weights, ignored);
+    }
     return fail(ErrorKind::not_found, "there is no such file", options.weights.string());
   }
   const fs::path averaged = model.folder / "model_ema.pt";
@@ -121,20 +123,6 @@ Result<fs::path> weights_of(const PredictOptions& options, const TrainedModel& m
   return fail(ErrorKind::not_found, "there is no model.pt: the run has not trained to its end",
               model.folder.string(),
               "`autotuned run` with its recipe goes on, or --weights FILE names other weights");
-}
-
-// Of the kept configuration what decides the answer. Knobs that train bit for bit the same do not, and one of them, such as an
-// allocator, may not be there any more.
-Configuration answering_configuration(const recipes::Recipe& recipe,
-                                      const std::vector<recipes::Knob>& knobs) {
-  const Configuration trained = recipe.starting_configuration(knobs);
-  Configuration answering = recipes::default_configuration(knobs);
-  for (const recipes::Knob& knob : knobs) {
-    const KnobValue* const value = trained.find(knob.name);
-    if (value == nullptr || recipes::is_of_ranks(knob.name)) continue;
-    if (knob.risk != recipes::RiskClass::exact) answering.set(knob.name, *value);
-  }
-  return answering;
 }
 
 struct Here {
@@ -149,12 +137,9 @@ Result<Json> ask(const Question& question, const PredictOptions& options, const 
                  const std::function<void(const Json&)>& on_prediction) {
   auto libraries = libraries_for(recipe, here.trainer_plugins);
   if (!libraries) return tl::unexpected(libraries.error());
-  const Configuration configuration = answering_configuration(recipe, here.knobs);
-  auto environment = trainer_environment(configuration);
-  if (!environment) return tl::unexpected(environment.error());
   TrainerSpec spec;
   spec.program = find_places().trainer;
-  spec.environment = *std::move(environment);
+  spec.environment = trainer_environment();
   spec.log = "/dev/null";
   // On the CPU a training may go on beside it, on a GPU its memory is reserved. Nobody measures meanwhile.
   std::optional<DeviceLock> device;
@@ -173,7 +158,7 @@ Result<Json> ask(const Question& question, const PredictOptions& options, const 
   auto trainer = TrainerClient::start(spec, cancel);
   if (!trainer) return tl::unexpected(trainer.error());
   Json fields = {{"recipe", recipe.to_json()},
-                 {"configuration", configuration.to_json()},
+                 {"configuration", recipe.starting_configuration(here.knobs).to_json()},
                  {"plugins", *std::move(libraries)},
                  {"weights", question.weights.string()},
                  {"pictures", question.pictures},

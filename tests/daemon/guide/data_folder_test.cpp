@@ -64,7 +64,8 @@ TEST(DataFolders, PicturesWithMasks) {
             R"(type: image_masks, files: ["images/*.JPG", "images/*.jpg"], masks: "masks/*.png", )"
             "classes: 2");
   EXPECT_EQ(found.masks_text,
-            "12 masks were read: the pixels have the numbers 0, 1, 255, of which 255 does not count.");
+            "12 masks were read: the pixels have the numbers 0, 1, 255, of which 255 does not "
+            "count.");
   EXPECT_THAT(found.notes, IsEmpty());
   // Two folders of pictures are classes, whatever their names.
   const TemporaryFolder others;

@@ -20,8 +20,8 @@ TEST(FileAdvice, NamesWhatTakesTheFile) {
             "my data/table.csv: is a table, and `init` takes a folder or a text; name the folder "
             "that holds it and its pictures: `autotuned init 'my data'`");
   EXPECT_EQ(advice_for("TABLE.TSV"),
-            "TABLE.TSV: is a table, and `init` takes a folder or a text; name the folder that holds "
-            "it and its pictures: `autotuned init`");
+            "TABLE.TSV: is a table, and `init` takes a folder or a text; name the folder that "
+            "holds it and its pictures: `autotuned init`");
   const std::pair<const char*, const char*> cases[] = {
       {"cats/1.JPG", "put the pictures of each class into a folder of its own"},
       {"images.npy", "put images.npy beside labels.npy"},

@@ -99,9 +99,11 @@ TEST(MaskNumbers, BecomeClassesOfTheRecipe) {
   found = look_at_data(folder.path(), folder.path());
   ASSERT_TRUE(found);
   EXPECT_EQ(found->classes, 3);
-  EXPECT_EQ(found->masks_text, "2 of the 3 masks were read: the pixels have the numbers 0, 100, 200.");
-  EXPECT_THAT(found->notes, ElementsAre(AllOf(HasSubstr("1 of the 3 masks that were read hold colours"),
-                                              HasSubstr("(b.png)"), HasSubstr("convert them"))));
+  EXPECT_EQ(found->masks_text,
+            "2 of the 3 masks were read: the pixels have the numbers 0, 100, 200.");
+  EXPECT_THAT(found->notes,
+              ElementsAre(AllOf(HasSubstr("1 of the 3 masks that were read hold colours"),
+                                HasSubstr("(b.png)"), HasSubstr("convert them"))));
 
   for (const char* const name : {"a", "c"}) {
     folder.write("masks/" + std::string(name) + ".png",

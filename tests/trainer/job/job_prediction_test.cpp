@@ -155,7 +155,8 @@ TEST(Prediction, OfPictureFilesIsThatOfTheEvaluation) {
   for (int i = 0; i < 44; ++i) {
     std::vector<std::uint8_t> pixels;
     for (int at = 0; at < 10 * 12 * 3; ++at)
-      pixels.push_back(static_cast<std::uint8_t>((i % 2 == 0 ? 40 : 150) + (at * 37 + i * 11) % 90));
+      pixels.push_back(
+          static_cast<std::uint8_t>((i % 2 == 0 ? 40 : 150) + (at * 37 + i * 11) % 90));
     const std::string name = (i % 2 == 0 ? "dark/" : "light/") + std::to_string(100 + i) + ".png";
     paths.push_back(
         folder.write(name, input::png_file(10, 12, pixels, input::kColourPng)).string());

@@ -15,9 +15,10 @@ Result<std::string> encode_png(std::span<const std::uint8_t> numbers, int height
   png_alloc_size_t bytes = 0;
   // Once for the size and once for the bytes.
   for (int pass = 0; pass < 2; ++pass) {
+    void* const room = pass == 0 ? nullptr : file.data();
     const int written =
-        png_image_write_to_memory(&image, pass == 0 ? nullptr : file.data(), &bytes,
-                                  /*convert_to_8_bit=*/0, numbers.data(), /*row_stride=*/0, nullptr);
+        png_image_write_to_memory(&image, room, &bytes, /*convert_to_8_bit=*/0, numbers.data(),
+                                  /*row_stride=*/0, nullptr);
     if (written == 0) {
       return fail(ErrorKind::internal,
                   std::string("the mask cannot be encoded (") + image.message + ")");
