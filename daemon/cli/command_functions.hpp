@@ -133,6 +133,19 @@ struct ExportOptions {
 };
 int export_run(const ExportOptions& options);
 
+// What a trained model answers for pictures (daemon/cli/model).
+struct PredictOptions {
+  std::string model;  // a run, "last", or the output folder of one
+  std::vector<std::filesystem::path> pictures;
+  std::filesystem::path masks;    // folder for the masks that it gives; empty: none are written
+  std::filesystem::path weights;  // empty: those of the end of the training
+  std::int64_t top = 5;           // classes of a picture
+  std::vector<std::filesystem::path> plugin_folders;
+  std::filesystem::path history;
+  bool as_json = false;
+};
+int predict(const PredictOptions& options);
+
 struct GuardOptions {
   std::filesystem::path recipe;
   std::string against;  // a recipe file, a run, "best"; empty: the recipe's own settings

@@ -25,6 +25,7 @@
 #include "daemon/common/exit_codes.hpp"
 #include "daemon/common/places.hpp"
 #include "daemon/guide/data_folder.hpp"
+#include "daemon/guide/file_advice.hpp"
 #include "daemon/guide/next_step.hpp"
 #include "daemon/guide/starter_recipe.hpp"
 #include "daemon/guide/text_files.hpp"
@@ -100,6 +101,9 @@ int init(const InitOptions& options) {
   }
   std::error_code ignored;
   const bool is_text = is_text_file(folder) && fs::is_regular_file(folder, ignored);
+  if (!is_text && fs::is_regular_file(folder, ignored)) {
+    return report_error(file_where_folder_is_expected(options.folder), kUsageError);
+  }
   StarterSpec spec{.name = starter_name((is_text ? folder.stem() : folder.filename()).string())};
   spec.recipe = !options.output.empty() ? options.output
                 : folder == *here       ? fs::path("recipe.yaml")

@@ -53,6 +53,37 @@ void add_export(CLI::App& app, ExportOptions& options) {
   add_json(command, options.as_json);
 }
 
+void add_predict(CLI::App& app, PredictOptions& options) {
+  CLI::App& command = *app.add_subcommand(
+      "predict", "Ask a trained model about pictures: classes, tags, numbers or masks");
+  command
+      .add_option("RUN", options.model,
+                  "A run, the beginning of its name, or 'last'; or its output folder")
+      ->required()
+      ->type_name(kRunType);
+  command.add_option("FILE", options.pictures, "JPEG and PNG files")->required()->type_name("FILE");
+  command.add_option("--top", options.top, "Classes that are told of a picture")
+      ->check(CLI::Range(1, 1000))
+      ->type_name("N")
+      ->capture_default_str();
+  command
+      .add_option("--masks", options.masks,
+                  "Write the masks here, as PNG files of class numbers")
+      ->check(not_empty())
+      ->type_name("DIR");
+  command
+      .add_option("--weights", options.weights,
+                  "Other weights of the same model, such as model_best.pt")
+      ->check(not_empty())
+      ->type_name("FILE");
+  command.add_option("--plugin-dir", options.plugin_folders, "Look for plugins here first")
+      ->check(not_empty())
+      ->type_name("DIR")
+      ->allow_extra_args(false);
+  add_history(command, options.history);
+  add_json(command, options.as_json);
+}
+
 void add_guard(CLI::App& app, ResultOptions& options) {
   GuardOptions& guard = options.guard;
   CLI::App& command = *app.add_subcommand(
@@ -190,6 +221,7 @@ void add_sequel(CLI::App& run, RunOptions& options) {
 void add_results(CLI::App& app, ResultOptions& options) {
   add_submit(app, options.submit);
   add_export(app, options.exported);
+  add_predict(app, options.predict);
   add_guard(app, options);
 }
 
@@ -222,6 +254,7 @@ int slurm_options_begin(int argc, char** argv) {
 std::optional<int> run_results(const CLI::App& app, ResultOptions& options) {
   if (app.got_subcommand("submit")) return submit(options.submit);
   if (app.got_subcommand("export")) return export_run(options.exported);
+  if (app.got_subcommand("predict")) return predict(options.predict);
   if (!app.got_subcommand("guard")) return std::nullopt;
   const auto tolerance = ratio_from(options.tolerance);
   if (!tolerance) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of the command line that hands work and results on, judges them and goes on with them: submit, export, guard,
-// run --extend, and what becomes of a whole history.
+// The part of the command line that hands work and results on, uses and judges them and goes on with them: submit, export,
+// predict, guard, run --extend, and what becomes of a whole history.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -28,6 +28,7 @@ struct ResultOptions {
   ImportOptions imports;
   PruneOptions prune;
   ExportOptions exported;
+  PredictOptions predict;
   GuardOptions guard;
   std::string tolerance = "5%";  // of the guard, as it was typed
 };

@@ -29,7 +29,8 @@ bool has_meaning(const TrialRecord& trial) {
 // Training as slow as this is not what was measured.
 constexpr double kSlowTrainingRatio = 0.7;
 // What a whole run tells of its training, and a list of runs leaves out.
-constexpr std::array kOfClasses = {"test_classes", "test_confusion", "test_tags", "test_targets"};
+constexpr std::array kOfClasses = {"class_names", "test_classes", "test_confusion", "test_tags",
+                                   "test_targets"};
 // Shorter trainings are mostly their first steps.
 constexpr double kTellingTrainingNs = 10e9;
 

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The card at the end of a run.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "daemon/screen/next_commands.hpp"
 #include "daemon/screen/run_lines.hpp"
 
 namespace autotuned::daemon {
@@ -58,9 +57,7 @@ std::vector<Line> card_lines(const Json& result, const std::string& text,
     append(lines, labelled(wide("recipe"), path_text(output / "best.yaml", here), look));
   }
   if (!run.empty()) {
-    append(lines,
-           labelled(wide("next"), fmt::format("autotuned explain {0}, autotuned show {0}", run),
-                    look, Tone::strong));
+    append(lines, labelled(wide("next"), next_commands(result), look, Tone::strong));
   }
   return lines;
 }

@@ -37,8 +37,11 @@ struct JobFacts {
   std::int64_t train_samples = 0;
   std::int64_t test_samples = 0;           // 0 without evaluation
   std::vector<std::int64_t> sample_shape;  // of tokens {tokens_per_sample}
-  std::int64_t tokens_per_sample = 0;      // that the model sees; 0: samples are no tokens
+  std::string stored_as;  // what a sample is in the data: picture_file, uint8, float32 or token
+  std::int64_t tokens_per_sample = 0;  // that the model sees; 0: samples are no tokens
   std::int64_t classes = 0;
+  // Of classes, of the values of a target, or of tags, in the order of the outputs; empty: they have only numbers.
+  std::vector<std::string> class_names;
   std::string keep_float32_obstacle;  // why no module can be kept in 32 bit; empty: they can
   // What input.order, input.decode, input.point_ops and input.dilation could change.
   bool can_move_crop = false;

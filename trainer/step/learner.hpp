@@ -118,7 +118,9 @@ class Learner {
   // Without gradients, in evaluation mode, with the averages of the parameters where the recipe has these averaged, and
   // with the loss as it is without smoothing and class weights. Scalars on the device.
   [[nodiscard]] Score score(const DeviceBatch& batch);
-  // The same way: the model's answer, in 32 bit on the host; of one for every pixel a grid of at most 64 x 64 pixels, of
+  // The same way: the model's whole answer alone, in 32 bit on the host.
+  [[nodiscard]] at::Tensor logits(const DeviceBatch& batch);
+  // The answer without the averages, in 32 bit on the host; of one for every pixel a grid of at most 64 x 64 pixels, of
   // tokens at the last position.
   [[nodiscard]] at::Tensor outputs(const DeviceBatch& batch);
 

@@ -78,6 +78,20 @@ TEST(DataFolders, WhatIsHiddenOrNoFileIsLeftOutWithANote) {
                                        HasSubstr("left out: 1 name of no file, such as link.jpg")));
 }
 
+TEST(DataFolders, PicturesWithMasks) {
+  const TemporaryFolder folder;
+  tests::write_data(folder, "", "masks");
+  const DataFolder found = look(folder);
+  EXPECT_EQ(found.samples, Samples::pictures);
+  EXPECT_TRUE(found.has_masks);
+  EXPECT_EQ(found.found, "12 pictures with masks");
+  EXPECT_EQ(found.count, 12);
+  EXPECT_EQ(found.classes, 2);
+  EXPECT_EQ(found.masks_text,
+            "12 masks were read: the pixels have the numbers 0, 1, 255, of which 255 does not "
+            "count.");
+}
+
 // Two folders of pictures are classes, whatever their names.
 TEST(DataFolders, AFolderOfMasksHasAMaskForEachPicture) {
   const TemporaryFolder folder;

@@ -25,6 +25,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::ElementsAreArray;
 using testing::HasSubstr;
+using testing::Not;
 
 const std::vector<std::uint8_t> kNumbers = {0, 1, 2, 255, 1, 0};
 
@@ -152,6 +153,32 @@ TEST_F(ImageMasks, ThatCannotBeReadAreSkippedWithTheirPictures) {
                                           std::chrono::seconds(9), [] { return false; });
   ASSERT_EQ(found.errors.size(), 1U);
   EXPECT_THAT(found.errors.front().where, HasSubstr("masks/b.png"));
+}
+
+// All of them are told of, with what to do about them, whatever is skipped.
+TEST_F(ImageMasks, InColoursAreCountedAndTheRemedyIsTheirs) {
+  const std::string colours = png_file(2, 3, std::vector<std::uint8_t>(18, 1), kColourPng);
+  for (int i = 10; i < 40; ++i) {
+    folder_.write("images/" + std::to_string(i) + ".png", picture());
+    folder_.write("masks/" + std::to_string(i) + ".png",
+                  i % 3 == 0 ? png_file(2, 3, kNumbers) : colours);
+  }
+  const std::string skipped = error_of({{"classes", 3}, {"on_error", "skip"}});
+  EXPECT_THAT(
+      skipped,
+      AllOf(HasSubstr("20 of 30 files cannot be read, which are too many to skip; the first one: "
+                      "has colours"),
+            HasSubstr("masks/10.png"), HasSubstr("masks/11.png"), HasSubstr("and 16 more"),
+            HasSubstr("save the number of the class of each pixel"),
+            HasSubstr("Masks in colours")));
+  const std::string stopped = error_of();
+  EXPECT_THAT(stopped, AllOf(HasSubstr("19 more of 30 files cannot be read"),
+                             HasSubstr("save the number of the class of each pixel")));
+  EXPECT_THAT(stopped, Not(HasSubstr("repair the files")));
+
+  // With one that is damaged they are not of one kind.
+  folder_.write("masks/11.png", "no picture");
+  EXPECT_THAT(error_of({{"classes", 3}, {"on_error", "skip"}}), HasSubstr("repair the files"));
 }
 
 // That is a mistake of the recipe, which no other sample can stand in for.
