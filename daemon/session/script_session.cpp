@@ -22,6 +22,7 @@
 #include "base/machine/machine.hpp"
 #include "base/text.hpp"
 #include "daemon/common/places.hpp"
+#include "daemon/report/figures.hpp"
 #include "daemon/report/report.hpp"
 #include "daemon/report/script_report.hpp"
 #include "daemon/scripts/script_job.hpp"
@@ -98,6 +99,15 @@ Json places_in(const Json& facts) {
   for (const char* part : {"device", "roots", "optimizers", "loaders"})
     places[part] = member(facts, part);
   return places;
+}
+
+// What the loggers of the script are told; null where nothing was kept.
+Json kept_of(const storage::RunRow& run, const std::string& change) {
+  if (change.empty()) return nullptr;
+  return {{"run", run.id.text},
+          {"change", change},
+          {"speedup", run.speedup.ratio},
+          {"faster", estimate_text(run.speedup)}};
 }
 
 // The run has ended with the script, however that ended: an exit code is the script's own word. Somebody who stops it, at
@@ -373,8 +383,11 @@ Result<void> ScriptSession::tune() {
   auto outcome = search();
   if (!outcome) return forward_error(outcome);
   take_outcome(*outcome, run_);
-  const std::string change = change_text(run_.starting, run_.starting.change_to(run_.best));
-  if (auto finished = job_->finish(run_.best, "kept: " + change); !finished) return finished;
+  const Configuration changed = run_.starting.change_to(run_.best);
+  const std::string change = changed.empty() ? "" : change_text(run_.starting, changed);
+  auto finished = job_->finish(
+      run_.best, change.empty() ? "nothing was kept" : "kept: " + change, kept_of(run_, change));
+  if (!finished) return finished;
   auto recorded =
       record_load(*history_, run_, before_search_, after_search_, clock_.unix_time_ns());
   if (!recorded) warn({recorded.error().message()});
