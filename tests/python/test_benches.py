@@ -195,7 +195,7 @@ class TrainingTest(unittest.TestCase):
         options = argparse.Namespace(
             bin=PROGRAM.parent,
             job="",
-            script=[str(SCRIPTS / "classifier.py"), "--zeros", "--epochs", "40"],
+            script=[str(SCRIPTS / "classifier.py"), "--zeros", "--epochs", "150"],
             seed=3,
             every=2.0,
         )
