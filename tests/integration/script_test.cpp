@@ -267,6 +267,25 @@ TEST_F(Script, GoesOnWithoutItsSession) {
   EXPECT_THAT(runs[1].at("error").get<std::string>(), HasSubstr("the session ended before"));
 }
 
+TEST_F(Script, APluginThatMisbehavesLeavesItAlone) {
+  for (const char* name : {"crashes", "is_killed", "throws", "nonsense", "crashes_at_loading"}) {
+    const Outcome outcome = run(slow_gradients(), {"--plugin-dir", Scene::fixture(name)});
+    EXPECT_EQ(outcome.code, 0) << name << ": " << outcome.err;
+    EXPECT_EQ(outcome.out, "the script reads: \nthe script trains on\n") << name;
+  }
+  EXPECT_TRUE(scene_.all_ended());
+}
+
+TEST_F(Script, AHistoryThatCannotBeUsedLeavesItAlone) {
+  const std::string damaged(5000, 'x');
+  scene_.folder().write("state/history.db", damaged);
+  const Outcome outcome = run(slow_gradients());
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, "the script reads: \nthe script trains on\n");
+  EXPECT_THAT(outcome.err, HasSubstr(" is not tuned: "));
+  EXPECT_EQ(scene_.folder().read("state/history.db"), damaged);
+}
+
 TEST_F(Script, WhatFollowsTheFileIsTheScripts) {
   const auto python = scene_.folder().write("python3", "#!/bin/sh\nprintf '<%s>' \"$@\"\n");
   ::chmod(python.c_str(), 0755);
