@@ -22,7 +22,6 @@
 #include "base/machine/machine.hpp"
 #include "base/text.hpp"
 #include "daemon/common/places.hpp"
-#include "daemon/report/figures.hpp"
 #include "daemon/report/report.hpp"
 #include "daemon/report/script_report.hpp"
 #include "daemon/scripts/script_job.hpp"
@@ -99,15 +98,6 @@ Json places_in(const Json& facts) {
   for (const char* part : {"device", "roots", "optimizers", "loaders"})
     places[part] = member(facts, part);
   return places;
-}
-
-// What the loggers of the script are told; null where nothing was kept.
-Json kept_of(const storage::RunRow& run, const std::string& change) {
-  if (change.empty()) return nullptr;
-  return {{"run", run.id.text},
-          {"change", change},
-          {"speedup", run.speedup.ratio},
-          {"faster", estimate_text(run.speedup)}};
 }
 
 // The run has ended with the script, however that ended: an exit code is the script's own word. Somebody who stops it, at
@@ -385,9 +375,8 @@ Result<void> ScriptSession::tune() {
   take_outcome(*outcome, run_);
   const Configuration changed = run_.starting.change_to(run_.best);
   const std::string change = changed.empty() ? "" : change_text(run_.starting, changed);
-  auto finished = job_->finish(
-      run_.best, change.empty() ? "nothing was kept" : "kept: " + change, kept_of(run_, change));
-  if (!finished) return finished;
+  const std::string reason = change.empty() ? "nothing was kept" : "kept: " + change;
+  if (auto finished = job_->finish(run_.best, reason, kept_json(run_)); !finished) return finished;
   auto recorded =
       record_load(*history_, run_, before_search_, after_search_, clock_.unix_time_ns());
   if (!recorded) warn({recorded.error().message()});
