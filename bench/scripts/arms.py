@@ -94,8 +94,8 @@ class Agent:
 class Arm:
     """A process of the script that is stopped except at its turn.
 
-    `way`: "untouched"; "watched", where the agent measures blocks of the script as it is, as in a tuning; any other
-    goes on with `configuration` and without a session, as behind a tuning.
+    `way`: "untouched" or "patched", without autotuned; "watched", where the agent measures blocks of the script as it
+    is, as in a tuning; any other goes on with `configuration` and without a session, as behind a tuning.
     """
 
     def __init__(self, way: str, command: list[str], folder: pathlib.Path, variables: dict[str, str],
@@ -110,7 +110,7 @@ class Arm:
         given = {**variables, "BENCH_STEPS": str(self._steps_file)}
         self._log = open(folder / f"log-{way}.txt", "w+", encoding="utf-8", errors="replace")
         self._agent = None
-        if way == "untouched":
+        if way in ("untouched", "patched"):
             self.process = subprocess.Popen(command, cwd=folder, env=environment([INSTRUMENT], given), stdout=self._log,
                                             stderr=self._log, stdin=subprocess.DEVNULL, start_new_session=True)
         else:

@@ -14,6 +14,8 @@ For each script:
             "not repeatable": two untouched runs differ
   kept      by a tuning with --allow numerics, to the end of the script
   holds     the rate of what was kept, beside that of the untouched script in processes that take turns
+  patched   the same of the script with the diff of `autotuned patch` in it, without autotuned; "*": the diff does not
+            have all of it
 
 Prints Markdown. Ends with 1 if a script failed, trained other bits, or if what was kept is shown to be slower.
 """
@@ -29,8 +31,10 @@ import arms
 import refuse
 from jobs import JOBS, Job
 
-HEADER = ("| script | refused: same | exact: same | tuned: kept | told | holds | rounds | verdict |\n"
-          "|---|---|---|---|---|---|---|---|")
+HEADER = ("| script | refused: same | exact: same | tuned: kept | told | holds | patched | rounds | verdict |\n"
+          "|---|---|---|---|---|---|---|---|---|")
+# In the place of a setting that no diff has.
+MALLOC = {"MALLOC_MMAP_THRESHOLD_": "2147483647", "MALLOC_TRIM_THRESHOLD_": "2147483647"}
 
 
 class Bench:
@@ -41,10 +45,12 @@ class Bench:
         self._options = options
         self._folder = folder
         self._count = 0
+        self._last: pathlib.Path | None = None  # where the last script ran
 
     def _place(self, length: int) -> pathlib.Path:
         self._count += 1
-        return self._job.prepare(self._options.checkouts, self._folder / str(self._count), length)
+        self._last = self._job.prepare(self._options.checkouts, self._folder / str(self._count), length)
+        return self._last
 
     def _variables(self, place: pathlib.Path, length: int, is_exact: bool) -> dict[str, str]:
         # One thread: with more, sums may be rounded in another order from run to run.
@@ -99,17 +105,33 @@ class Bench:
         done = subprocess.run(self._autotuned("show", "last", "--json"), capture_output=True, text=True, check=True)
         return json.loads(done.stdout)
 
-    def compared(self, configuration: dict) -> arms.Rounds:
+    def patch(self) -> tuple[str, bool]:
+        """Of the run before: the diff, and whether it has all that was kept."""
+        done = subprocess.run(self._autotuned("patch", "--json", self._job.command[0]), cwd=self._last,
+                              capture_output=True, text=True, check=True)
+        answer = json.loads(done.stdout)
+        return answer["diff"], all(line.startswith(("memory.malloc", " ")) for line in answer["words"])
+
+    def compared(self, configuration: dict, diff: str) -> arms.Rounds:
+        """Of three processes: untouched, kept and patched."""
         ways = []
-        for way, change in (("untouched", None), ("kept", configuration)):
+        for way, change in (("untouched", None), ("kept", configuration), ("patched", None)):
             place = self._place(self._job.long)
             variables = self._variables(place, self._job.long, False)
+            if way == "patched":
+                if diff:
+                    subprocess.run(["patch", "-p0", "--quiet"], input=diff, text=True, cwd=place, check=True)
+                variables |= MALLOC if configuration.get("memory.malloc") == "keep" else {}
             ways.append(arms.Arm(way, self._words(self._job.long), place, variables, change))
         return arms.take_turns(ways, self._options.seconds, self._options.block)
 
 
 def same(digest: str, other: str) -> str:
     return "not repeatable" if not digest else "yes" if digest == other else "NO"
+
+
+def interval_text(ratio: float, low: float, high: float) -> str:
+    return f"{ratio:.2f} ({low:.2f} to {high:.2f})"
 
 
 def verdict_of(low: float, high: float) -> str:
@@ -129,14 +151,16 @@ def row_of(job: Job, options: argparse.Namespace, folder: pathlib.Path) -> tuple
     change = run["best"].get("change") or {}
     if not change:
         why = run["training"].get("untuned") or "nothing kept"
-        return [*cells, "nothing", "", "", "", why], "NO" not in equal
+        return [*cells, "nothing", "", "", "", "", why], "NO" not in equal
     best = run["best"]
-    told = f"{best['speedup']:.2f} ({best['speedup_low']:.2f} to {best['speedup_high']:.2f})"
-    rounds = bench.compared(change)
-    ratio, low, high = arms.ratio_of(rounds, "kept")
+    told = interval_text(best["speedup"], best["speedup_low"], best["speedup_high"])
+    diff, is_whole = bench.patch()
+    rounds = bench.compared(change, diff)
+    kept, patched = (arms.ratio_of(rounds, way) for way in ("kept", "patched"))
     text = ", ".join(f"`{name}` {value}" for name, value in change.items())
-    verdict = verdict_of(low, high)
-    cells += [text, told, f"{ratio:.2f} ({low:.2f} to {high:.2f})", str(len(rounds)), verdict]
+    verdict = verdict_of(*kept[1:])
+    cells += [text, told, interval_text(*kept), interval_text(*patched) + ("" if is_whole else " *")]
+    cells += [str(len(rounds)), verdict]
     return cells, "NO" not in equal and verdict != "SLOWER"
 
 
@@ -160,13 +184,13 @@ def main() -> int:
         if job.name not in names:
             continue
         if lack := job.missing(options.checkouts):
-            print(f"| {job.name} | | | | | | | not run: {lack} |", flush=True)
+            print(f"| {job.name} | | | | | | | | not run: {lack} |", flush=True)
             continue
         with tempfile.TemporaryDirectory() as folder:
             try:
                 cells, is_one_good = row_of(job, options, pathlib.Path(folder))
             except (arms.Failed, OSError, subprocess.CalledProcessError) as error:
-                cells, is_one_good = [job.name, *[""] * 6, f"FAILED: {error}"], False
+                cells, is_one_good = [job.name, *[""] * 7, f"FAILED: {error}"], False
         print("| " + " | ".join(cells) + " |", flush=True)
         is_good = is_good and is_one_good
     return 0 if is_good else 1

@@ -111,7 +111,7 @@ class FunctionsTest(unittest.TestCase):
             with contextlib.redirect_stdout(said), mock.patch.object(run, "JOBS", [other]):
                 with mock.patch.object(sys, "argv", ["run.py", folder]):
                     self.assertEqual(run.main(), 0)
-        self.assertIn("| x | | | | | | | not run: needs the Python package", said.getvalue())
+        self.assertIn("| x | | | | | | | | not run: needs the Python package", said.getvalue())
 
 
 class InstrumentTest(unittest.TestCase):
