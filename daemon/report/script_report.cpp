@@ -105,6 +105,15 @@ std::string script_state_text(const storage::RunRow& run) {
   return state;
 }
 
+Json kept_json(const storage::RunRow& run) {
+  const Configuration change = run.starting.change_to(run.best);
+  if (run.best.empty() || change.empty()) return nullptr;
+  return {{"run", run.id.text},
+          {"change", change_text(run.starting, change)},
+          {"speedup", run.speedup.ratio},
+          {"faster", estimate_text(run.speedup)}};
+}
+
 std::string tuned_text(const storage::RunRow& run) {
   const Configuration change = run.starting.change_to(run.best);
   std::string text;

@@ -45,6 +45,10 @@ inline constexpr const char* kShortage = "shortage";
 // "finished", "finished (exit status 3 of the script)", "interrupted (signal 2 (Interrupt))"; of a script that has ended.
 [[nodiscard]] std::string script_state_text(const storage::RunRow& run);
 
+// What the loggers that the script uses are told when its tuning ends: {"run", "change", "speedup", "faster"}; null where
+// nothing was kept.
+[[nodiscard]] Json kept_json(const storage::RunRow& run);
+
 // What was kept, what it gives and what the tuning took: a few lines for the terminal of the script.
 [[nodiscard]] std::string tuned_text(const storage::RunRow& run);
 

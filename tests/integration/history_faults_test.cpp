@@ -385,5 +385,27 @@ TEST(DiskFull, SmallFileSystemLosesNothingThatWasAcknowledged) {
   EXPECT_GE(stopped, 3);
 }
 
+TEST(DiskFull, AScriptTrainsToItsEnd) {
+  int untuned = 0;
+  for (const char* size : {"16k", "64k", "128k", "256k"}) {
+    SCOPED_TRACE(size);
+    Scene scene;
+    std::filesystem::create_directory(scene.folder() / "startup");
+    scene.set("AUTOTUNED_STARTUP=" + (scene.folder() / "startup").string());
+    std::filesystem::create_directories(scene.history().parent_path());
+    const SmallDisk disk(scene.history().parent_path());
+    if (!disk.mount_with(size)) GTEST_SKIP() << "mounting a file system is not permitted here";
+    const auto behaviour =
+        scene.folder().write("behaviour.json", R"({"factors": {"optimizer.set_to_none=on": 1.4}})");
+    const std::string script = tests::build_folder() / "tests/fake_script";
+    const Outcome outcome = scene.command({"run", "--", script, behaviour});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(outcome.out, "the script reads: \nthe script trains on\n");
+    if (outcome.err.find(" tuned: ") != std::string::npos) ++untuned;
+    EXPECT_TRUE(scene.all_ended());
+  }
+  EXPECT_GE(untuned, 1);
+}
+
 }  // namespace
 }  // namespace autotuned

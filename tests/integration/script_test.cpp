@@ -93,6 +93,15 @@ TEST_F(Script, WhatPluginsSaidIsToldOnce) {
   EXPECT_GT(plugins.size(), 2U);
 }
 
+TEST_F(Script, ItsLoggersAreToldWhatWasKept) {
+  ASSERT_EQ(run(slow_gradients()).code, 0);
+  const Json stored = scene_.last_run();
+  const Json kept = script().at("requests").back().at("kept");
+  EXPECT_EQ(kept.at("run"), stored.at("run"));
+  EXPECT_EQ(kept.at("change"), "optimizer.set_to_none off → on");
+  EXPECT_EQ(kept.at("speedup"), stored.at("best").at("speedup"));
+}
+
 TEST_F(Script, ItsStepsAreCountedToItsEnd) {
   Json behaviour = slow_gradients();
   behaviour["steps_after"] = 1000;
@@ -264,6 +273,25 @@ TEST_F(Script, GoesOnWithoutItsSession) {
   ASSERT_EQ(runs.size(), 2);
   EXPECT_EQ(runs[1].at("state"), "failed");
   EXPECT_THAT(runs[1].at("error").get<std::string>(), HasSubstr("the session ended before"));
+}
+
+TEST_F(Script, APluginThatMisbehavesLeavesItAlone) {
+  for (const char* name : {"crashes", "is_killed", "throws", "nonsense", "crashes_at_loading"}) {
+    const Outcome outcome = run(slow_gradients(), {"--plugin-dir", Scene::fixture(name)});
+    EXPECT_EQ(outcome.code, 0) << name << ": " << outcome.err;
+    EXPECT_EQ(outcome.out, "the script reads: \nthe script trains on\n") << name;
+  }
+  EXPECT_TRUE(scene_.all_ended());
+}
+
+TEST_F(Script, AHistoryThatCannotBeUsedLeavesItAlone) {
+  const std::string damaged(5000, 'x');
+  scene_.folder().write("state/history.db", damaged);
+  const Outcome outcome = run(slow_gradients());
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, "the script reads: \nthe script trains on\n");
+  EXPECT_THAT(outcome.err, HasSubstr(" is not tuned: "));
+  EXPECT_EQ(scene_.folder().read("state/history.db"), damaged);
 }
 
 TEST_F(Script, WhatFollowsTheFileIsTheScripts) {

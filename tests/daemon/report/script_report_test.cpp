@@ -44,6 +44,19 @@ TEST(ScriptReport, SaysWhatWasKeptAndWhatTheStepsRanUnder) {
             "steps    of the training: 1,240 as the script is, 630 with loader.workers 0 → 2\n");
 }
 
+TEST(ScriptReport, TellsTheLoggersOfTheScriptWhatWasKept) {
+  storage::RunRow run = sample();
+  const Json kept = {{"run", "r-20261123-5d0c1e"},
+                     {"change", "loader.workers 0 → 2"},
+                     {"speedup", 1.49},
+                     {"faster", "1.49 x (1.22 to 1.57)"}};
+  EXPECT_EQ(kept_json(run), kept);
+  run.best = run.starting;
+  EXPECT_TRUE(kept_json(run).is_null());
+  run.best = Configuration();
+  EXPECT_TRUE(kept_json(run).is_null()) << "its tuning did not end";
+}
+
 TEST(ScriptReport, OfManyChangesSaysHowMany) {
   Json parts = Json::array({{{"change", ""}, {"steps", 1240}}});
   for (int i = 0; i < 9; ++i)
