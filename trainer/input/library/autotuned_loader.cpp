@@ -25,7 +25,6 @@ using autotuned::input::Block;
 using autotuned::input::BlockPool;
 using autotuned::input::Loading;
 using autotuned::input::PixelType;
-using autotuned::input::Position;
 using autotuned::input::SampleShape;
 using autotuned::input::TargetType;
 
