@@ -9,6 +9,7 @@ import sys
 import tempfile
 import threading
 import unittest
+import weakref
 from pathlib import Path
 
 import torch
@@ -199,6 +200,18 @@ class LoaderTest(unittest.TestCase):
         of_images = images.untyped_storage()
         begin, end = of_images.data_ptr(), of_images.data_ptr() + of_images.nbytes()
         self.assertFalse(begin <= targets.data_ptr() < end)
+
+    def test_a_loop_that_was_left_keeps_nothing(self):
+        gc.disable()
+        self.addCleanup(gc.enable)
+        loads = loader(workers=2)
+        loop = iter(loads)
+        next(loop)
+        watched = weakref.ref(loads)
+        del loads
+        self.assertEqual(len(next(loop)[1]), 5)  # the loop still has it
+        del loop
+        self.assertIsNone(watched())
 
     def test_numbers_and_masks(self):
         numbers = {"type": "synthetic_targets", "samples": 4, "shape": [1, 2, 2], "targets": 3}

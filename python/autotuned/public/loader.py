@@ -6,6 +6,7 @@ from __future__ import annotations
 import glob
 import os
 import threading
+from dataclasses import dataclass
 from typing import Any, Iterator, Mapping, Sequence
 
 from .library import NativeLoader
@@ -26,20 +27,27 @@ def _data_of(dataset: Any, shuffle: bool) -> dict[str, Any]:
     return {"type": "image_files", "files": files, "shuffle": bool(shuffle)}
 
 
+@dataclass
+class _Place:
+    """How far a loop has come."""
+
+    epoch: int
+    batch: int  # given so far
+    is_over: bool = False
+
+
 class _Loop:
     """One loop over the batches of an epoch."""
 
-    def __init__(self, loader: Loader, epoch: int, batch: int) -> None:
-        self._loader = loader
-        self.epoch = epoch
-        self.batch = batch  # given so far
-        self.is_over = False
+    def __init__(self, loader: Loader, place: _Place) -> None:
+        self._loader = loader  # which has the place, but not the loop: no cycle keeps it
+        self._place = place
 
     def __iter__(self) -> _Loop:
         return self
 
     def __next__(self) -> tuple[Any, Any]:
-        return self._loader._next_of(self)
+        return self._loader._next_of(self._place)
 
 
 class Loader:
@@ -112,7 +120,7 @@ class Loader:
         }
         self._process = os.getpid()
         self._lock = threading.Lock()  # the native loader serves one thread at a time
-        self._loop: _Loop | None = None  # the one that has the native loader
+        self._place: _Place | None = None  # of the loop that has the native loader
         self._next = (0, 0)  # epoch and batch at which the next loop begins
 
     def __len__(self) -> int:
@@ -124,12 +132,11 @@ class Loader:
         with self._lock:
             self._check_open()
             epoch, batch = self._next
-            loop = _Loop(self, epoch, batch)
             if batch < self._batches:
                 self._native.start(epoch, batch * self.batch_size)
-            self._loop = loop
+            self._place = _Place(epoch, batch)
             self._next = (epoch + 1, 0)
-            return loop
+            return _Loop(self, self._place)
 
     def set_epoch(self, epoch: int) -> None:
         """The next loop is this epoch, from its beginning; loops after it are those that follow.
@@ -143,8 +150,8 @@ class Loader:
 
     def state_dict(self) -> dict[str, Any]:
         """Where the training is: behind the batch that the loop gave last."""
-        loop = self._loop
-        epoch, batch = self._next if loop is None else (loop.epoch, loop.batch)
+        place = self._place
+        epoch, batch = self._next if place is None else (place.epoch, place.batch)
         return {"epoch": epoch, "batch": batch, "order": dict(self._order)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -159,7 +166,7 @@ class Loader:
         epoch, batch = int(state["epoch"]), int(state["batch"])
         if epoch < 0 or not 0 <= batch <= self._batches:
             raise ValueError(f"there is no batch {batch} in epoch {epoch}")
-        self._loop = None
+        self._place = None
         self._next = (epoch, batch)
 
     def close(self) -> None:
@@ -174,20 +181,23 @@ class Loader:
             "make it there"
         )
 
-    def _next_of(self, loop: _Loop) -> tuple[Any, Any]:
+    def _next_of(self, place: _Place) -> tuple[Any, Any]:
         self._check_process()
         with self._lock:
-            if loop.is_over:
+            if place.is_over:
                 raise StopIteration
             self._check_open()
-            if loop is not self._loop:
-                raise RuntimeError("another loop over this loader has begun, which ended this one")
-            if loop.batch == self._batches:
-                loop.is_over = True
-                self._loop = None
+            if place is not self._place:
+                raise RuntimeError(
+                    "this loop has ended: another loop over the loader has begun, or a state was "
+                    "loaded"
+                )
+            if place.batch == self._batches:
+                place.is_over = True
+                self._place = None
                 raise StopIteration
             batch = self._native.next()
-            loop.batch += 1
+            place.batch += 1
             return batch
 
     def _check_open(self) -> None:
