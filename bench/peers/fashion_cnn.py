@@ -10,7 +10,6 @@ import itertools
 import os
 import struct
 
-import numpy as np
 import torch
 from torch import nn
 
@@ -38,8 +37,7 @@ def read_idx(name: str) -> torch.Tensor:
         data = file.read()
     dimensions = data[3]
     shape = struct.unpack(f">{dimensions}I", data[4 : 4 + 4 * dimensions])
-    array = np.frombuffer(data, dtype=np.uint8, offset=4 + 4 * dimensions).reshape(shape)
-    return torch.from_numpy(array.copy())
+    return torch.frombuffer(bytearray(data), dtype=torch.uint8, offset=4 + 4 * dimensions).reshape(shape)
 
 
 class Job:

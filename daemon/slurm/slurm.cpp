@@ -199,6 +199,23 @@ std::vector<SlurmJob> jobs_of_sacct(std::string_view answer) {
   return jobs;
 }
 
+std::string nodes_asked_for(const std::vector<std::string>& options) {
+  constexpr std::string_view kLong = "--nodes=";
+  constexpr std::string_view kShort = "-N";
+  std::string nodes;
+  for (std::size_t i = 0; i < options.size(); ++i) {
+    const std::string& word = options[i];
+    if (word == "--nodes" || word == kShort) {
+      if (i + 1 < options.size()) nodes = options[++i];
+    } else if (word.starts_with(kLong)) {
+      nodes = word.substr(kLong.size());
+    } else if (word.starts_with(kShort)) {
+      nodes = word.substr(kShort.size());
+    }
+  }
+  return nodes;
+}
+
 Result<std::string> submit_script(const std::filesystem::path& script,
                                   const std::vector<std::string>& options) {
   std::vector<std::string> arguments = {"--parsable"};

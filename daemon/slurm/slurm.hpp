@@ -41,6 +41,9 @@ struct SlurmJob {
 // The same of sacct.
 [[nodiscard]] std::vector<SlurmJob> jobs_of_sacct(std::string_view answer);
 
+// How many nodes such options ask for, as it was typed ("2", "1-4"); empty: they say nothing of it. Pure.
+[[nodiscard]] std::string nodes_asked_for(const std::vector<std::string>& options);
+
 // The number of the job.
 [[nodiscard]] Result<std::string> submit_script(const std::filesystem::path& script,
                                                 const std::vector<std::string>& options);

@@ -41,14 +41,18 @@ Result<int> number_of(const LaunchVariable& variable, const char* name) {
   return fail(ErrorKind::invalid, "expected a number, found '" + std::string(digits) + "'", name);
 }
 
-Result<std::optional<LaunchPlace>> place_of(LaunchPlace place, bool is_one_machine) {
-  if (!is_one_machine) {
-    return fail(ErrorKind::unsupported,
-                place.launcher +
-                    " has started processes on several machines, and ranks train on "
-                    "one machine so far",
-                place.launcher, "start them on one: --nnodes 1 of torchrun, --nodes 1 of srun");
-  }
+// `here`: on how many machines the processes are, or how many of them are on this one.
+tl::unexpected<Error> several_machines(const LaunchPlace& place, const std::string& here) {
+  return fail(ErrorKind::unsupported,
+              place.launcher + " has started " + std::to_string(place.ranks) +
+                  " processes on several machines (" + here +
+                  "), and the ranks of a run train on one machine so far",
+              place.launcher,
+              "start them on one: --nnodes 1 of torchrun, --nodes 1 of srun; docs/distributed.md "
+              "says what to do with several");
+}
+
+Result<std::optional<LaunchPlace>> place_of(LaunchPlace place) {
   if (place.rank >= place.ranks) {
     return fail(ErrorKind::invalid,
                 "there is no process " + std::to_string(place.rank) + " among " +
@@ -131,11 +135,12 @@ Result<std::optional<LaunchPlace>> launch_place_from(const LaunchVariable& varia
     const auto here = number_of(variable, "LOCAL_WORLD_SIZE");
     if (!here) return tl::unexpected(here.error());
     const char* const round = variable("TORCHELASTIC_RESTART_COUNT");
-    return place_of({.launcher = "torchrun",
-                     .rank = *rank,
-                     .ranks = *all,
-                     .round = round != nullptr ? round : "0"},
-                    *all == *here);
+    LaunchPlace place{.launcher = "torchrun",
+                      .rank = *rank,
+                      .ranks = *all,
+                      .round = round != nullptr ? round : "0"};
+    if (*all != *here) return several_machines(place, std::to_string(*here) + " on this one");
+    return place_of(std::move(place));
   }
   // Of a step that srun has started: in the script of a batch job there are none.
   if (!is_set(kSrunRank) || !is_set("SLURM_STEP_NUM_TASKS")) return std::nullopt;
@@ -146,7 +151,9 @@ Result<std::optional<LaunchPlace>> launch_place_from(const LaunchVariable& varia
   const auto machines =
       is_set("SLURM_STEP_NUM_NODES") ? number_of(variable, "SLURM_STEP_NUM_NODES") : Result<int>(1);
   if (!machines) return tl::unexpected(machines.error());
-  return place_of({.launcher = "srun", .rank = *rank, .ranks = *all, .round = "0"}, *machines == 1);
+  LaunchPlace place{.launcher = "srun", .rank = *rank, .ranks = *all, .round = "0"};
+  if (*machines != 1) return several_machines(place, std::to_string(*machines) + " nodes");
+  return place_of(std::move(place));
 }
 
 fs::path meeting_file(const fs::path& folder, const LaunchPlace& place) {

@@ -277,6 +277,12 @@ Result<Json> TrainerClient::wait_for_answer(std::int64_t id, const std::string& 
     if (told.kind == ErrorKind::cancelled) {
       return end(ErrorKind::internal, "the trainer cancelled '" + name + "' without a request");
     }
+    // Of several ranks the first one tells that another was killed. The kernel counts before it kills.
+    if (told.kind == ErrorKind::crashed && told.what.find("signal 9") != std::string::npos &&
+        oom_kills_.count() > oom_kills_before_) {
+      told.kind = ErrorKind::out_of_memory;
+      told.what += std::string(", ") + kKilledForMemory;
+    }
     if (told.kind == ErrorKind::internal) end(ErrorKind::internal, "");
     if (told.kind == ErrorKind::out_of_memory) tell_end(told.kind, /*has_told=*/true, std::nullopt);
     return tl::unexpected(std::move(told));
@@ -352,8 +358,7 @@ tl::unexpected<Error> TrainerClient::end(ErrorKind kind, const std::string& what
   process_.terminate(std::chrono::milliseconds(500));
   if (exit && exit->signal == SIGKILL && kind == ErrorKind::crashed) {
     if (oom_kills > 0) kind = ErrorKind::out_of_memory;
-    text += oom_kills > 0 ? ", sent by the kernel's out-of-memory killer"
-                          : ", not sent by the kernel's out-of-memory killer";
+    text += std::string(oom_kills > 0 ? ", " : ", not ") + kKilledForMemory;
   }
   tell_end(kind, /*has_told=*/false, exit);
   output_.finish();

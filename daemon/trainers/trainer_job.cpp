@@ -133,7 +133,7 @@ Result<TrainerJob::Loaded> TrainerJob::load_trainer(const Configuration& configu
                                  {"configuration", configuration.to_json()},
                                  {"plugins", spec_.plugins}},
                                 limit, [this](const Json& told) { report_warning(told); });
-  if (!loaded) return tl::unexpected(loaded.error());
+  if (!loaded) return tl::unexpected(with_rank(*client, loaded.error()));
   return Loaded{std::move(*client), std::move(mark), *std::move(loaded)};
 }
 
@@ -199,17 +199,26 @@ Result<Json> TrainerJob::ask(Trainer& trainer, const std::string& name, Json fie
   trainer.client.limit_memory(has_trained_ ? 0 : memory_left_for(trainer.client));
   auto answer = trainer.client.request(name, std::move(fields), limit,
                                        [this](const Json& told) { report_warning(told); });
+  if (answer) return answer;
+  Error error = with_rank(trainer.client, std::move(answer.error()));
   // Ranks have left one another after most errors, and nothing is loaded then.
-  const bool is_of_ranks = !answer && spec_.recipe.train.ranks > 1;
-  // Of the others it tells itself which one has ended.
-  if (is_of_ranks && !trainer.client.is_alive() && answer.error().kind == ErrorKind::crashed) {
-    answer.error().what.insert(0, "rank 0 of " + std::to_string(spec_.recipe.train.ranks) + ": ");
-  }
-  if (is_of_ranks && answer.error().kind != ErrorKind::cancelled &&
-      answer.error().kind != ErrorKind::unsupported) {
+  if (spec_.recipe.train.ranks > 1 && error.kind != ErrorKind::cancelled &&
+      error.kind != ErrorKind::unsupported) {
     trainer.client.stop();
   }
-  return answer;
+  return tl::unexpected(std::move(error));
+}
+
+Error TrainerJob::with_rank(const TrainerClient& client, Error error) const {
+  const int ranks = spec_.recipe.train.ranks;
+  if (ranks == 1 || client.is_alive()) return error;
+  // If all of them together hold more than they may, that is no fault of one rank.
+  const bool is_killed = error.kind == ErrorKind::out_of_memory &&
+                         error.what.find(kKilledForMemory) != std::string::npos;
+  if (error.kind == ErrorKind::crashed || is_killed) {
+    error.what.insert(0, "rank 0 of " + std::to_string(ranks) + ": ");
+  }
+  return error;
 }
 
 void TrainerJob::take_end(TrainerEnd end) const {
@@ -275,7 +284,7 @@ Result<Json> TrainerJob::train(const Configuration& configuration,
         }
       },
       [&advance](const Json& told) { return advance.update(told); });
-  if (!trained) return trained;
+  if (!trained) return tl::unexpected(with_rank((*trainer)->client, trained.error()));
   (*trainer)->configuration = configuration;
   has_trained_ = true;
   return trained;

@@ -166,6 +166,8 @@ class TrainerJob final : public tuner::TrainingBackend {
   // All others are stopped then.
   Result<Json> ask(Trainer& trainer, const std::string& name, Json fields,
                    std::chrono::nanoseconds limit);
+  // Of several ranks the trainer itself tells which of the others has ended; if it has ended, that is the first rank.
+  [[nodiscard]] Error with_rank(const TrainerClient& client, Error error) const;
   // The same for what is timed: ErrorKind::unsupported where another trainer used CPU time meanwhile.
   Result<Json> ask_undisturbed(Trainer& trainer, const std::string& name, Json fields,
                                std::chrono::nanoseconds limit);

@@ -11,6 +11,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
@@ -27,7 +28,6 @@
 #include "tests/faults/evidence.hpp"
 #include "tests/faults/processes.hpp"
 #include "tests/integration/scene.hpp"
-#include "tests/places.hpp"
 
 namespace {
 
@@ -64,7 +64,7 @@ void write_job(const Scene& scene, int ranks) {
           ", ranks: " + std::to_string(ranks) +
           "}\n"
           "start: {optimizer.set_to_none: off, threads.intra_op: 1}\n"
-          "tune: {plugins: [set_to_none], budget: 2s}\n"
+          "tune: {plugins: [set_to_none], budget: 6s}\n"
           "output: {checkpoint_every: 1s, dir: '" +
           (scene.folder() / "out").string() + "'}\n");
 }
@@ -77,7 +77,7 @@ std::int64_t steps_of(int ranks) {
 class RankScene : public Scene {
  public:
   explicit RankScene(int ranks) {
-    set("AUTOTUNED_TRAINER=" + (tests::build_folder() / "bin/autotuned-trainer").string());
+    use_real_trainer();
     write_job(*this, ranks);
   }
 };
@@ -203,9 +203,12 @@ class Round {
 
 int main(int argc, char** argv) {
   int kills = 200;
+  double minutes = 0.0;
   std::uint64_t seed = std::random_device()();
   CLI::App app{"Kills and stops ranks at random moments"};
   app.add_option("--kills", kills)->capture_default_str();
+  app.add_option("--minutes", minutes, "Begin no round after so long; 0: as long as it takes")
+      ->capture_default_str();
   app.add_option("--seed", seed, "Random unless given");
   CLI11_PARSE(app, argc, argv);
   testing::InitGoogleTest();
@@ -215,7 +218,11 @@ int main(int argc, char** argv) {
   std::map<int, Whole> whole;
   Hits done;
   int rounds = 0;
-  while (done.count < kills && faults::wrong() == 0) {
+  const auto is_over = [&] {
+    const std::chrono::duration<double> run = Clock::now() - start;
+    return minutes > 0.0 && run.count() >= 60.0 * minutes;
+  };
+  while (done.count < kills && faults::wrong() == 0 && !is_over()) {
     const int ranks = random() % 3 == 0 ? 3 : 2;
     if (!whole.contains(ranks)) whole[ranks] = whole_run(ranks);
     if (faults::wrong() > 0) break;
@@ -223,12 +230,11 @@ int main(int argc, char** argv) {
     if (++rounds % 10 == 0) std::printf("%d hits in %d rounds\n", done.count, rounds);
     std::fflush(stdout);
   }
-  std::string by_victim;
+  std::printf("\n| what | times |\n|---|---|\n");
   for (const auto& [victim, count] : done.by_victim)
-    by_victim += (by_victim.empty() ? "" : ", ") + std::to_string(count) + " x " + victim;
+    std::printf("| %s | %d |\n", victim.c_str(), count);
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-  std::printf("%d hits (%s) in %d rounds, seed %llu, %.0f s: %d wrong\n", done.count,
-              by_victim.c_str(), rounds, static_cast<unsigned long long>(seed), seconds,
-              faults::wrong());
+  std::printf("\n%d hits in %d rounds, seed %llu, %.0f s: %d wrong\n", done.count, rounds,
+              static_cast<unsigned long long>(seed), seconds, faults::wrong());
   return faults::wrong() == 0 ? 0 : 1;
 }

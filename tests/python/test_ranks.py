@@ -7,6 +7,7 @@ import gzip
 import json
 import os
 import pathlib
+import socket
 import struct
 import subprocess
 import sys
@@ -182,6 +183,35 @@ class Ranks(unittest.TestCase):
                 self.assertGreater(run["baseline"]["samples_per_second"], 0.0)
                 for trial in run["trials"]:
                     self.assertNotEqual(trial["verdict"], "failed", trial)
+
+    # Two agents on this machine stand for two machines.
+    def test_torchrun_on_several_machines_is_refused_on_each(self) -> None:
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            write_job(folder)
+            with socket.create_server(("127.0.0.1", 0)) as free:
+                port = free.getsockname()[1]
+            torchrun = [sys.executable, "-m", "torch.distributed.run", "--nnodes", "2"]
+            torchrun += ["--nproc-per-node", "1", "--master-addr", "127.0.0.1"]
+            torchrun += ["--master-port", str(port), "--no-python"]
+            command = [os.environ["AUTOTUNED_PROGRAM"], "run", "recipe.yaml", "--no-daemon"]
+            command += ["--history", "history.sqlite", "--output", "out"]
+            agents = [
+                subprocess.Popen(
+                    [*torchrun, "--node-rank", str(node), *command],
+                    cwd=folder,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    text=True,
+                )
+                for node in range(2)
+            ]
+            for agent in agents:
+                said, _ = agent.communicate(timeout=PATIENCE_S)
+                self.assertNotEqual(agent.returncode, 0, said)
+                self.assertIn("2 processes on several machines (1 on this one)", said)
+            self.assertFalse((folder / "history.sqlite").exists(), "nothing was begun")
+            self.assertFalse((folder / "out").exists(), "nothing was begun")
 
 
 if __name__ == "__main__":

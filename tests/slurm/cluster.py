@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scancel", "sinfo")
+PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "sbatch", "squeue", "scancel", "sinfo")
 PACKAGES = "munge slurmctld slurmd slurm-client"
 # Where Debian keeps those of the system.
 PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin:/usr/bin:/bin"

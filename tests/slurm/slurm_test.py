@@ -198,6 +198,31 @@ class Slurm(unittest.TestCase):
         self.autotuned("cancel", job)
         self.assertEqual(self.wait_for_end(job), {job: "cancelled"})
 
+    def srun(self, *words):
+        """What it says, and its exit code."""
+        done = subprocess.run(
+            ["srun", *words, os.environ["AUTOTUNED_PROGRAM"], "run", self.recipe("small")],
+            cwd=self.folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+        )
+        return done.stdout + done.stderr + self.cluster.logs(), done.returncode
+
+    def test_srun_of_one_node_makes_one_run(self):
+        said, code = self.srun("--nodes=1", "--ntasks=2")
+        self.assertEqual(code, 0, said)
+        self.assertIn("srun has started 2 processes: this run trains with 2 ranks", said)
+        (stored,) = self.runs()
+        self.assertEqual((stored["recipe"], stored["state"]), ("small", "finished"))
+
+    def test_srun_of_several_nodes_is_refused_on_each(self):
+        said, code = self.srun("--nodes=2", "--ntasks=2")
+        self.assertNotEqual(code, 0, said)
+        self.assertEqual(said.count("2 processes on several machines (2 nodes)"), 2, said)
+        self.assertFalse((self.folder / "state" / "history.db").exists(), "nothing was begun")
+
     def test_mistakes_are_said(self):
         self.recipe("small")
         said = self.autotuned("submit", "small.yaml", "--", "--partition=none", code=1)
@@ -205,6 +230,7 @@ class Slurm(unittest.TestCase):
         self.assertEqual(list((self.folder / "autotuned-slurm").iterdir()), [])
         self.assertIn("does not know", self.autotuned("status", "slurm:4000000", code=2))
         self.assertIn("does not know", self.autotuned("cancel", "slurm:4000000", code=2))
+        self.assertIn("one node", self.autotuned("submit", "small.yaml", "--", "-N2", code=2))
 
 
 if __name__ == "__main__":

@@ -180,6 +180,12 @@ int submit(const SubmitOptions& options) {
   if (options.budget && !parse_duration(*options.budget)) {
     return usage_error("--budget " + *options.budget + ": expected a time such as 10min");
   }
+  const std::string nodes = nodes_asked_for(options.slurm_options);
+  if (!nodes.empty() && nodes != "1" && nodes != "1-1") {
+    return usage_error("--nodes " + nodes +
+                       ": the ranks of a run train on one node so far; leave it out, or submit "
+                       "several recipes, of which each gets a node");
+  }
   auto submitted = read_recipes(options);
   if (!submitted) return kUsageError;
 

@@ -321,6 +321,7 @@ class Trace(Recording):
 
 
 class Profile(Recording):
+    _GATHER = ("gather", "SelectedRows")
     _GEMM_CONV = (
         "mm",
         "bmm",
@@ -388,7 +389,7 @@ class Profile(Recording):
                 "operators.count_per_step": calls / max(1, self.seen),
                 "operators.mean_ns": self_ns / max(1, calls),
                 "operators.gemm_conv_ratio": share_of(self._GEMM_CONV),
-                "operators.gather_ratio": share_of(("gather",)),
+                "operators.gather_ratio": self._gather_ns() / max(1, self_ns),
                 "operators.fill_ratio": share_of(("fill", "zero")),
             }
         )
@@ -417,6 +418,14 @@ class Profile(Recording):
                     "io", f"cannot be written: {error.strerror}", self._path, "check the folder"
                 ) from error
         return answer
+
+    def _gather_ns(self) -> int:
+        """Gather with its backward, whose work is done by other operators; or what replaces it."""
+        return sum(
+            int(one.cpu_time_total * 1000)
+            for one in self.profiler.key_averages()
+            if one.key.removeprefix("aten::").lstrip("_").startswith(self._GATHER)
+        )
 
 
 class CheckSteps:

@@ -48,6 +48,7 @@ class Shadow:
                 if configuration["model.compile"] == compiling.GRAPHS
                 else str(configuration["model.compile"])
             ),
+            selects_rows=configuration["rewrite.gather"] == "indexing",
             is_shadow=True,
         )
         # The reference draws as the script would; a shadow in another precision draws in 32 bits

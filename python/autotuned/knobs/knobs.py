@@ -38,6 +38,7 @@ def names() -> list[str]:
             "optimizer.set_to_none",
             "precision.autocast",
             "precision.tf32",
+            "rewrite.gather",
             "threads.intra_op",
         ]
     )

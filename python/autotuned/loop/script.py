@@ -14,7 +14,7 @@ from typing import Any, Callable
 import torch
 from torch.utils.data import DataLoader
 
-from ..parts import compiling
+from ..parts import compiling, rows
 from ..parts.flags import Flags
 from ..parts.loader import LoaderSettings, SwitchableBatches, lack_of_memory
 from ..parts.tensors import RandomState, map_tensors, tensors_in
@@ -56,11 +56,15 @@ class ForwardSettings:
     autocast: torch.dtype | None = None
     channels_last: bool = False
     compiled: str = compiling.OFF  # or a mode of torch.compile
+    selects_rows: bool = False  # where it gathers whole rows
     is_shadow: bool = False  # of a check
 
     def changes_nothing(self) -> bool:
         return (
-            self.autocast is None and not self.channels_last and self.compiled == compiling.OFF
+            self.autocast is None
+            and not self.channels_last
+            and not self.selects_rows
+            and self.compiled == compiling.OFF
         )
 
 
@@ -175,11 +179,12 @@ class Root:
             # Convolutions follow their input. Parameters stay as they are: the script may save
             # them, look at them as vectors, or hold others that share their memory.
             args, kwargs = map_tensors(as_channels_last, (args, kwargs))
-        if settings.autocast is None:
+        with contextlib.ExitStack() as around:
+            if settings.autocast is not None:
+                around.enter_context(torch.autocast(self.device.type, settings.autocast))
+            if settings.selects_rows:
+                around.enter_context(rows.selected())
             out = self._call(settings, falls_back, args, kwargs)
-        else:
-            with torch.autocast(self.device.type, settings.autocast):
-                out = self._call(settings, falls_back, args, kwargs)
 
         def restore(tensor: torch.Tensor) -> torch.Tensor:
             if settings.autocast is not None and tensor.dtype == settings.autocast:

@@ -32,6 +32,15 @@ TEST(SlurmNames, AreToldFromThoseOfTheDaemon) {
   }
 }
 
+TEST(SlurmOptions, TellHowManyNodesTheyAskFor) {
+  EXPECT_EQ(nodes_asked_for({}), "");
+  EXPECT_EQ(nodes_asked_for({"--nodelist", "n2", "--nice", "--exclusive"}), "");
+  EXPECT_EQ(nodes_asked_for({"--partition", "gpu", "--nodes", "2"}), "2");
+  EXPECT_EQ(nodes_asked_for({"--nodes=1-4"}), "1-4");
+  EXPECT_EQ(nodes_asked_for({"-N", "2", "-N1"}), "1") << "the last one counts";
+  EXPECT_EQ(nodes_asked_for({"--nodes"}), "") << "which sbatch refuses itself";
+}
+
 TEST(SlurmJobs, OfAnAnswerOfSqueue) {
   const auto jobs = jobs_of_squeue(
       "7|RUNNING|n1|1:02|autotuned|None|small\n"

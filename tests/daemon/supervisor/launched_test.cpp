@@ -62,11 +62,11 @@ TEST(Launched, IsNothingForASingleProcess) {
 
 TEST(Launched, RefusesSeveralMachinesAndWhatIsWrong) {
   EXPECT_THAT(error_in({{"RANK", "0"}, {"WORLD_SIZE", "4"}, {"LOCAL_WORLD_SIZE", "2"}}),
-              HasSubstr("several machines"));
+              HasSubstr("4 processes on several machines (2 on this one)"));
   EXPECT_THAT(
       error_in(
           {{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_STEP_NUM_NODES", "2"}}),
-      HasSubstr("several machines"));
+      HasSubstr("4 processes on several machines (2 nodes)"));
   EXPECT_THAT(error_in({{"RANK", "one"}, {"WORLD_SIZE", "2"}, {"LOCAL_WORLD_SIZE", "2"}}),
               HasSubstr("found 'one'"));
   EXPECT_THAT(error_in({{"RANK", "2"}, {"WORLD_SIZE", "2"}, {"LOCAL_WORLD_SIZE", "2"}}),

@@ -359,10 +359,14 @@ class FakeTrainer {
     if (kind == "empty_ok") respond({{"id", id_}, {"ok", Json::object()}});
     if (kind == "error") {
       const std::string error = fault.at("kind");
+      // As the kernel does it before it kills another rank.
+      if (fault.contains("counter")) {
+        autotuned::write_text(fault.at("counter"), "oom 1\noom_kill 1\n");
+      }
       respond({{"id", id_},
                {"error",
                 {{"kind", error},
-                 {"what", "the fake says " + error},
+                 {"what", fault.value("what", "the fake says " + error)},
                  {"where", "fake"},
                  {"remedy", ""}}}});
     }

@@ -267,6 +267,33 @@ TEST_F(TrainerClientTest, KillOfTheKernelIsKnownByItsCount) {
   EXPECT_EQ(ends_[0].oom_kills, 1);
 }
 
+// The first of several ranks lives on, and says what it has seen.
+TEST_F(TrainerClientTest, KillOfAnotherRankIsKnownByItsCount) {
+  const auto counter = scene_.folder().write("sys/fs/cgroup/job/memory.events", "oom_kill 0\n");
+  scene_.folder().write("proc/self/cgroup", "0::/job\n");
+  scene_.folder().write("proc/self/mountinfo",
+                        "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+  system_root_ = scene_.folder().path().string();
+  const Json killed = {{"do", "error"},
+                       {"kind", "crashed"},
+                       {"what", "rank 1 of 2 ended: signal 9 (Killed)"},
+                       {"request", "digest"}};
+  Json for_memory = killed;
+  for_memory["counter"] = counter.string();
+  for (const bool is_for_memory : {false, true}) {
+    ends_.clear();
+    auto client = start(Json::array({is_for_memory ? for_memory : killed}));
+    ASSERT_TRUE(client) << client.error().message();
+    const auto answer = client->request("digest", Json::object(), seconds(20));
+    ASSERT_FALSE(answer);
+    EXPECT_EQ(answer.error().kind,
+              is_for_memory ? ErrorKind::out_of_memory : ErrorKind::crashed);
+    EXPECT_THAT(answer.error().what, testing::StartsWith("rank 1 of 2 ended: signal 9"));
+    EXPECT_EQ(ends_.size(), is_for_memory ? 1U : 0U);
+    EXPECT_TRUE(client->is_alive());
+  }
+}
+
 TEST_F(TrainerClientTest, MemoryBeyondTheLimitEndsIt) {
   constexpr std::int64_t kBytes = 200 << 20;
   auto client = start({{{"do", "eat"}, {"bytes", kBytes}, {"request", "digest"}}});

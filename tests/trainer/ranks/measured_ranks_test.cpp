@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <fstream>
 #include <future>
 #include <thread>
 
@@ -374,6 +375,22 @@ TEST_F(MeasuredRanks, TheFirstOneIsNamedWhenItDies) {
   EXPECT_THAT(failed.error().what, StartsWith("rank 0 of 2: the trainer ended"));
   const auto next = job.run_block(begin, {});
   EXPECT_TRUE(next) << next.error().message();
+}
+
+TEST_F(MeasuredRanks, TheFirstOneIsNamedWhenItDiesInATraining) {
+  recipes::Recipe endless = recipe(2);
+  endless.train.epochs = kManyEpochs;
+  daemon::NeverCancelled never;
+  daemon::TrainerJob job(spec_of(endless), never);
+  const auto failed =
+      job.train(starting(endless), folder_ / "checkpoint.pt", [](const Json& progress) {
+        if (!get_integer(progress, "step")) return;
+        for (const pid_t trainer : children_of(::getpid()))
+          ::kill(trainer, SIGKILL);
+      });
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().kind, ErrorKind::crashed);
+  EXPECT_THAT(failed.error().what, StartsWith("rank 0 of 2: the trainer ended"));
 }
 
 }  // namespace

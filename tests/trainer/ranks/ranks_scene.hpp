@@ -7,7 +7,6 @@
 
 #include <csignal>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <string>
 #include <thread>
@@ -16,6 +15,7 @@
 
 #include "daemon/trainers/trainer_client.hpp"
 #include "daemon/trainers/trainer_environment.hpp"
+#include "tests/child_processes.hpp"
 #include "tests/places.hpp"
 #include "tests/trainer/small_job.hpp"
 
@@ -32,21 +32,8 @@ class Flag final : public daemon::CancelSource {
   bool is_set = false;
 };
 
-inline std::vector<pid_t> children_of(pid_t process) {
-  const std::string number = std::to_string(process);
-  std::ifstream list("/proc/" + number + "/task/" + number + "/children");
-  std::vector<pid_t> children;
-  for (pid_t child = 0; list >> child;)
-    children.push_back(child);
-  return children;
-}
-
-inline bool is_running(pid_t process) {
-  std::ifstream stat("/proc/" + std::to_string(process) + "/stat");
-  std::string text;
-  if (!std::getline(stat, text)) return false;
-  return text[text.rfind(')') + 2] != 'Z';
-}
+using tests::children_of;
+using tests::is_running;
 
 // Waits as long as it takes: the test as a whole has a limit.
 inline void wait_for(const std::function<bool()>& is_so) {
