@@ -223,7 +223,7 @@ class KnobTest(unittest.TestCase):
         self.assertTrue(all(0.0 < share < 1.0 for share in shares), shares)
         self.assertGreater(shares[0], scattered[0])
         self.assertGreater(scattered[0], 0.0)
-        self.assertEqual(scattered[1], 0.0, "it is replaced")
+        self.assertNotIn("aten::gather", [one["name"] for one in operators], "it is replaced")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from typing import Any, Callable, Iterator
 import torch
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
-_NAMES = ("input", "dim", "index")  # of gather; of the method the first is always given by its place
+_NAMES = ("input", "dim", "index")  # of gather; of the method the first has no name
 
 
 class _SelectedRows(torch.autograd.Function):
