@@ -18,6 +18,7 @@
 #include "tests/trainer/input/fixtures.hpp"
 #include "tests/trainer/input/png_file.hpp"
 #include "tests/trainer/small_job.hpp"
+#include "trainer/input/datasets/dataset.hpp"
 #include "trainer/input/decode/png_decoder.hpp"
 #include "trainer/job/training.hpp"
 
@@ -60,7 +61,9 @@ std::vector<Json> predictions_of(const Trained& of) {
   std::vector<Json> predictions;
   const auto answer = answer_of(of, predictions);
   EXPECT_TRUE(answer) << (answer ? "" : answer.error().message());
-  if (answer) EXPECT_EQ(answer->at("pictures"), of.request.pictures.size());
+  if (answer) {
+    EXPECT_EQ(answer->at("pictures"), of.request.pictures.size());
+  }
   return predictions;
 }
 
