@@ -169,6 +169,52 @@ class TranslationTest(unittest.TestCase):
             described([resize])
 
     @unittest.skipIf(NO_TORCHVISION, NO_TORCHVISION)
+    def test_each_stage_beside_torchvision(self):
+        from PIL import Image
+        from torchvision import transforms as v1
+        from torchvision.transforms import v2
+
+        def stages_of(version):
+            yield from (version.Resize(29), version.Resize([60, 20]), version.CenterCrop((13, 16)))
+            yield from (version.Pad(3, fill=9), version.Pad((2, 1), fill=(1, 2, 3)))
+            for mode in ("edge", "reflect", "symmetric"):
+                yield version.Pad((1, 2, 3, 4), padding_mode=mode)
+            yield from (version.RandomHorizontalFlip(1.0), version.RandomHorizontalFlip(0.0))
+            yield version.RandomRotation((17, 17), fill=5)
+            for name, amount in {"brightness": 0.7, "contrast": 1.4, "saturation": 0.3,
+                                 "hue": -0.2}.items():
+                yield version.ColorJitter(**{name: (amount, amount)})
+
+        # Tensors of bytes, then of floats, by each version's own ways.
+        ends = {
+            v1: (
+                [v1.PILToTensor()],
+                [v1.ToTensor(), v1.Normalize(MEAN, STD)],
+                [v1.PILToTensor(), v1.ConvertImageDtype(torch.float32), v1.Normalize(0.5, 0.25)],
+                [v1.ToTensor(), v1.CenterCrop(12), v1.RandomHorizontalFlip(1.0)],
+            ),
+            v2: (
+                [v2.PILToTensor()],
+                [v2.ToImage(), v2.ToDtype(torch.float32, scale=True), v2.Normalize(MEAN, STD)],
+                [v2.ToImage(), v2.ToDtype(torch.float32), v2.ToPureTensor()],
+                [v2.ToImage(), v2.CenterCrop(12), v2.ConvertImageDtype(torch.float32)],
+            ),
+        }
+        checked = 0
+        for version, endings in ends.items():
+            composes = [version.Compose([one, *endings[0]]) for one in stages_of(version)]
+            composes += [version.Compose(end) for end in endings]
+            for compose in composes:
+                for file in (FIXTURES / "420_37x51.jpg", FIXTURES / "png_palette.png"):
+                    with Image.open(file) as image:
+                        expected = compose(image.convert("RGB"))
+                    ((images, _),) = autotuned.Loader(file, compose)
+                    self.assertEqual(images.dtype, expected.dtype, compose)
+                    self.assertTrue(torch.equal(images[0], expected), f"{compose} of {file.name}")
+                    checked += 1
+        self.assertEqual(checked, 2 * 2 * (15 + 4))
+
+    @unittest.skipIf(NO_TORCHVISION, NO_TORCHVISION)
     def test_real_torchvision(self):
         from PIL import Image
         from torchvision import transforms
