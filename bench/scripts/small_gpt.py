@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small GPT on tokens that it makes itself: what overhead.py and soak.py run where no other script is named.
+"""A small GPT on tokens that it makes itself: what idle_cost.py and soak.py run where no other script is named.
 
     python3 bench/scripts/small_gpt.py --steps 200
 

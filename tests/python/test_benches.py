@@ -18,8 +18,8 @@ sys.path.insert(0, str(ROOT / "bench" / "scripts"))
 
 import arms  # noqa: E402
 import data  # noqa: E402
+import idle_cost  # noqa: E402
 import jobs  # noqa: E402
-import overhead  # noqa: E402
 import refuse  # noqa: E402
 import run  # noqa: E402
 import soak  # noqa: E402
@@ -52,7 +52,7 @@ class FunctionsTest(unittest.TestCase):
         drifts = (1, 5, 2, 1, 3, 4)
         rounds = [{"untouched": 10.0 * drift, "kept": 15.0 * drift} for drift in drifts]
         self.assertEqual(arms.ratio_of(rounds, "kept"), (1.5, 1.5, 1.5))
-        cost = overhead.cost_of([{"untouched": 10.0, "watched": 8.0}] * 6, "watched")
+        cost = idle_cost.cost_of([{"untouched": 10.0, "watched": 8.0}] * 6, "watched")
         self.assertEqual(cost, (0.25, 0.25, 0.25))
 
     def test_what_is_refused(self):

@@ -7,7 +7,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from stand_in import Ended, Running
+from stand_in import Ended, Running, alone
 
 QUIET = {"PYTHONWARNINGS": "ignore"}
 LONG = ("classifier.py", "--epochs", "40")
@@ -36,6 +36,23 @@ for _ in range(40):
     model(torch.randn(8, 4)).square().mean().backward()
     optimizer.step()
 print(model.calls.item(), model.first.weight.sum().item())
+"""
+
+HOOKED = """
+import torch
+from torch.optim.optimizer import (
+    register_optimizer_step_post_hook, register_optimizer_step_pre_hook)
+before, behind = [], []
+register_optimizer_step_pre_hook(lambda *_: before.append(1))
+register_optimizer_step_post_hook(lambda *_: behind.append(1))
+torch.manual_seed(1)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+for _ in range(40):
+    optimizer.zero_grad(set_to_none=False)
+    model(torch.randn(8, 4)).square().mean().backward()
+    optimizer.step()
+print("before", len(before), "behind", len(behind), model.weight.sum().item())
 """
 
 
@@ -204,6 +221,25 @@ class SessionTest(unittest.TestCase):
                 told = [running.last["end"]["steps"] for running in (watched, finished)]
                 self.assertLessEqual(abs(told[0] - told[1]), 1, told)
                 self.assertGreater(told[1], 20)
+
+    def test_hooks_of_the_scripts_own_for_all_optimizers(self):
+        """PyTorch is going through them when the session lets go."""
+        with tempfile.TemporaryDirectory() as folder:
+            script = Path(folder) / "hooked.py"
+            script.write_text(HOOKED, encoding="utf-8")
+            untouched = alone(str(script), environment=QUIET)
+            self.assertIn("before 40 behind 40", untouched[1])
+            for ending in ("finish", "kept", "closed"):
+                with self.subTest(ending):
+                    running = self.start(str(script))
+                    running.load()
+                    if ending == "closed":
+                        self.assertEqual(running.close(), untouched)
+                        continue
+                    change = {"optimizer.set_to_none": True} if ending == "kept" else {}
+                    running.must("finish", configuration=change)
+                    self.assertEqual(running.rest(), untouched)
+                    self.assertEqual(running.last["end"]["steps"], 40)
 
     def test_a_session_that_dies_leaves_the_script_alone(self):
         running = self.start("accumulation.py")

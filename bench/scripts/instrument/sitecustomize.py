@@ -50,6 +50,8 @@ def _watch(torch, steps, result, stop):
     import struct
     import time
 
+    from torch.optim.optimizer import register_optimizer_step_post_hook
+
     process = os.getpid()
     place = None
     if steps:
@@ -99,7 +101,7 @@ def _watch(torch, steps, result, stop):
         with open(result, "w", encoding="utf-8") as file:
             json.dump({"steps": counted, "parameters": whole}, file)
 
-    torch.optim.optimizer.register_optimizer_step_post_hook(behind_step)
+    register_optimizer_step_post_hook(behind_step)
     torch.Tensor.backward = backward
     if result:
         atexit.register(write_result)

@@ -64,6 +64,40 @@ def _names_of_the_compiler() -> dict[str, Callable[[], Any]]:
     return names
 
 
+class OptimizerHook:
+    """One of PyTorch's hooks for all optimizers.
+
+    While PyTorch goes through them none may be added or taken out: the optimizer's step would
+    fail, in the script. One that is to go then stays, and does nothing.
+    """
+
+    def __init__(self, register: Callable[[Any], Any], call: Callable[..., None]) -> None:
+        self._call: Callable[..., None] | None = call
+        self._is_running = False
+        self._handle = register(self)
+
+    def __call__(self, *args: Any) -> None:
+        if self._call is None:
+            return
+        self._is_running = True
+        try:
+            self._call(*args)
+        finally:
+            self._is_running = False
+
+    def remove(self) -> None:
+        self._call = None
+        if not self._is_running:
+            self._handle.remove()
+
+    def becomes(self, call: Callable[..., None]) -> bool:
+        """It goes on with that. Whether it is still there."""
+        if not self._is_running:
+            return False
+        self._call = call
+        return True
+
+
 class Hooks:
     """Installed once, behind `import torch`.
 
@@ -77,6 +111,7 @@ class Hooks:
         self._observed_call: CodeType | None = None
         self._depth = 0
         self._keeps_optimizers = False
+        self._behind_step: OptimizerHook | None = None
 
     def install(self) -> None:
         self._watch_optimizers()
@@ -121,7 +156,14 @@ class Hooks:
     def count(self, counter: StepCounter) -> None:
         """All that is left when the script goes on without a session, but for its end."""
         if counter.kind == "optimizer":
-            torch_optimizer.register_optimizer_step_post_hook(lambda *_: counter.add())
+
+            def add(*_: Any) -> None:
+                counter.add()
+
+            known = self._behind_step
+            if known is None or not known.becomes(add):
+                register = torch_optimizer.register_optimizer_step_post_hook
+                self._behind_step = OptimizerHook(register, add)
             return
 
         def make(original: Any) -> Any:
@@ -164,11 +206,14 @@ class Hooks:
             script.made_at[optimizer] = place_of_caller()
 
         self._replace("new optimizers", torch.optim.Optimizer, "__init__", make)
-        for handle in (
-            torch_optimizer.register_optimizer_step_pre_hook(watch.before_optimizer),
-            torch_optimizer.register_optimizer_step_post_hook(watch.after_optimizer),
-        ):
-            self._undo.append(("optimizers", handle.remove))
+        before = OptimizerHook(
+            torch_optimizer.register_optimizer_step_pre_hook, watch.before_optimizer
+        )
+        self._behind_step = OptimizerHook(
+            torch_optimizer.register_optimizer_step_post_hook, watch.after_optimizer
+        )
+        for hook in (before, self._behind_step):
+            self._undo.append(("optimizers", hook.remove))
 
         def make_zero_grad(original: Any) -> Any:
             def zero_grad(owner: Any, set_to_none: bool = True) -> Any:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the agent in a script costs where nothing is tried: processes with and without it take turns.
 
-    python3 bench/scripts/overhead.py --seconds 600 [-- train.py ARGS]
+    python3 bench/scripts/idle_cost.py --seconds 600 [-- train.py ARGS]
 
 "watched": the agent measures blocks of the script as it is, as in a tuning. "released": the tuning is over and kept
 nothing. The script must train for longer than the measurement takes; without one it is small_gpt.py. Prints Markdown.
