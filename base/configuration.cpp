@@ -85,6 +85,11 @@ void Configuration::set(std::string name, KnobValue value) {
   values_.insert_or_assign(std::move(name), std::move(value));
 }
 
+void Configuration::erase(std::string_view name) {
+  const auto found = values_.find(name);
+  if (found != values_.end()) values_.erase(found);
+}
+
 const KnobValue* Configuration::find(std::string_view name) const {
   const auto found = values_.find(name);
   return found == values_.end() ? nullptr : &found->second;

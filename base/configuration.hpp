@@ -24,6 +24,7 @@ using KnobValue = std::variant<bool, std::int64_t, double, std::string>;
 class Configuration {
  public:
   void set(std::string name, KnobValue value);
+  void erase(std::string_view name);
   // Null when the knob is not named here. The pointer lives as long as this is not modified.
   [[nodiscard]] const KnobValue* find(std::string_view name) const;
 

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <utility>
 #include <vector>
 
 namespace autotuned {
@@ -137,6 +138,40 @@ std::string format_duration(std::chrono::nanoseconds duration) {
   if (seconds < 3600) return fmt::format("{}{} min {:02} s", sign, seconds / 60, seconds % 60);
   const std::int64_t minutes = std::llround(ns / 60e9);
   return fmt::format("{}{} h {:02} min", sign, minutes / 60, minutes % 60);
+}
+
+std::string format_exact_duration(std::chrono::nanoseconds duration) {
+  constexpr std::array<std::pair<std::int64_t, const char*>, 6> kUnits{{{3'600'000'000'000, "h"},
+                                                                        {60'000'000'000, "min"},
+                                                                        {1'000'000'000, "s"},
+                                                                        {1'000'000, "ms"},
+                                                                        {1'000, "us"},
+                                                                        {1, "ns"}}};
+  const std::int64_t ns = duration.count();
+  if (ns == 0) return "0s";
+  const auto unit =
+      std::ranges::find_if(kUnits, [&](const auto& known) { return ns % known.first == 0; });
+  return std::to_string(ns / unit->first) + unit->second;
+}
+
+std::string format_span(double ns) {
+  if (!std::isfinite(ns)) return "unknown";
+  constexpr double kMinuteNs = 60e9;
+  constexpr double kMostNs = 9e18;
+  constexpr std::array kScales = {Unit{"ns", 1}, Unit{"µs", 1e3}, Unit{"ms", 1e6}, Unit{"s", 1e9}};
+  const double size = std::abs(ns);
+  if (size >= 0.9995 * kMinuteNs) {
+    return format_duration(
+        std::chrono::nanoseconds(std::llround(std::clamp(ns, -kMostNs, kMostNs))));
+  }
+  if (size < 0.5) return "0 ns";
+  // The limits lie where rounding to the shown figures would reach the next unit.
+  std::size_t unit = 0;
+  while (unit + 1 < kScales.size() && size >= 999.5 * kScales[unit].factor)
+    ++unit;
+  const double shown = size / kScales[unit].factor;
+  const int decimals = unit == 0 || shown >= 99.95 ? 0 : shown >= 9.995 ? 1 : 2;
+  return fmt::format("{}{:.{}f} {}", ns < 0 ? "-" : "", shown, decimals, kScales[unit].name);
 }
 
 std::string format_bytes(std::int64_t bytes) {

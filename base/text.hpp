@@ -27,6 +27,11 @@ namespace autotuned {
 
 // "850 ms", "12.3 s", "4 min 05 s", "2 h 03 min".
 [[nodiscard]] std::string format_duration(std::chrono::nanoseconds duration);
+// As people write it: "90s", "10min", "250ms". parse_duration() reads the same duration from it.
+[[nodiscard]] std::string format_exact_duration(std::chrono::nanoseconds duration);
+// Three figures of a time that was measured: "351 ns", "12.3 µs", "8.05 ms", "1.23 s"; from a minute on as format_duration().
+// "unknown" where it is no number.
+[[nodiscard]] std::string format_span(double ns);
 // "512 B", "1.5 GiB".
 [[nodiscard]] std::string format_bytes(std::int64_t bytes);
 // "12,345".

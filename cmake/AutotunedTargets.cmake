@@ -5,7 +5,7 @@
 #   autotuned_executable(autotuned SOURCES main.cpp PRIVATE autotuned_daemon_cli)
 #   autotuned_plugin(num_workers SOURCES num_workers.cpp [PRIVATE ...] [FILES extra.yaml])
 #   autotuned_test(statistics_test SOURCES statistics_test.cpp LINK autotuned_tuner
-#                  [LABELS slow gpu] [TIMEOUT 120] [SERIAL])
+#                  [LABELS slow gpu] [TIMEOUT 120] [MEASURES])
 #
 # A library without a .cpp file becomes an INTERFACE library.
 include_guard(GLOBAL)
@@ -96,14 +96,21 @@ add_custom_target(test_programs)
 
 # A GoogleTest executable in build/<preset>/tests. Test names carry the folder: tests/tuner/CMakeLists.txt makes
 # tuner.Suite.Test, or with AUTOTUNED_SANITIZE one test for each suite, tuner.Suite. Tests run in the repository root, know
-# the tree by tests/places.hpp, and are killed after TIMEOUT seconds (60 by default, per test case). SERIAL: nothing else
-# runs meanwhile, for tests that look at time.
+# the tree by tests/places.hpp, and are killed after TIMEOUT seconds (60 by default, per test case). Those with a TIMEOUT of
+# their own start first, so that no long one is left for the end. MEASURES: tests that compare rates of real trainers; they
+# start before all others, and no two of them run at once.
 function(autotuned_test name)
   if(NOT AUTOTUNED_WITH_TESTS)
     return()
   endif()
-  cmake_parse_arguments(PARSE_ARGV 1 arg "SERIAL" "TIMEOUT" "SOURCES;LINK;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "MEASURES" "TIMEOUT" "SOURCES;LINK;LABELS")
   _autotuned_check_arguments(autotuned_test ${name})
+  set(order)
+  if(arg_MEASURES)
+    set(order COST 1000 RESOURCE_LOCK measurement)
+  elseif(arg_TIMEOUT)
+    set(order COST ${arg_TIMEOUT})
+  endif()
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 60)
   endif()
@@ -112,6 +119,7 @@ function(autotuned_test name)
   endif()
 
   add_executable(${name} ${arg_SOURCES})
+  target_compile_options(${name} PRIVATE ${AUTOTUNED_TEST_OPTIONS})
   target_link_options(${name} PRIVATE "@${AUTOTUNED_SYSTEM_RPATH_OPTIONS}")
   target_link_libraries(${name} PRIVATE
     autotuned_options autotuned_test_places ${arg_LINK} GTest::gmock GTest::gmock_main)
@@ -133,22 +141,18 @@ function(autotuned_test name)
     set(suites_file "${CMAKE_CURRENT_BINARY_DIR}/${name}_suites.cmake")
     file(CONFIGURE OUTPUT "${suites_file}" @ONLY CONTENT "include([==[@AUTOTUNED_TEST_SUITES@]==])
 autotuned_add_suites([==[@AUTOTUNED_TEST_DIR@/@name@]==] @prefix@ @arg_TIMEOUT@ [==[@CMAKE_SOURCE_DIR@]==]
-  @arg_SERIAL@ \"@area@;@arg_LABELS@\")
+  \"@area@;@arg_LABELS@\")
 ")
     set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${suites_file}")
     return()
   endif()
 
-  set(properties TIMEOUT ${arg_TIMEOUT})
-  if(arg_SERIAL)
-    list(APPEND properties RUN_SERIAL TRUE)
-  endif()
   gtest_discover_tests(${name}
     TEST_PREFIX "${prefix}."
     WORKING_DIRECTORY "${CMAKE_SOURCE_DIR}"
     DISCOVERY_MODE PRE_TEST
     DISCOVERY_TIMEOUT 60
-    PROPERTIES ${properties})
+    PROPERTIES TIMEOUT ${arg_TIMEOUT} ${order})
 
   # Lists do not survive PROPERTIES above, so the labels follow in a file of their own.
   set(labels_file "${CMAKE_CURRENT_BINARY_DIR}/${name}_labels.cmake")

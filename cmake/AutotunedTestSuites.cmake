@@ -3,8 +3,8 @@
 # takes longer to start than most cases take to run, so a process for each case would spend most of its time on starts.
 cmake_minimum_required(VERSION 3.25)
 
-# Tests run in `folder`. A suite of many cases gets more time.
-function(autotuned_add_suites program prefix seconds_per_case folder is_serial labels)
+# Tests run in `folder`. A suite of many cases gets more time, and starts before one of few.
+function(autotuned_add_suites program prefix seconds_per_case folder labels)
   cmake_path(GET program FILENAME name)
   if(NOT EXISTS "${program}")
     add_test(${name}_NOT_BUILT ${name}_NOT_BUILT)
@@ -38,6 +38,6 @@ function(autotuned_add_suites program prefix seconds_per_case folder is_serial l
     math(EXPR seconds "${seconds_per_case} + ${seconds_per_case} * ${cases_of_${suite}} / 4")
     add_test("${prefix}.${suite}" "${program}" "--gtest_filter=${suite}.*")
     set_tests_properties("${prefix}.${suite}" PROPERTIES
-      WORKING_DIRECTORY "${folder}" TIMEOUT ${seconds} RUN_SERIAL "${is_serial}" LABELS "${labels}")
+      WORKING_DIRECTORY "${folder}" TIMEOUT ${seconds} COST ${seconds} LABELS "${labels}")
   endforeach()
 endfunction()

@@ -6,9 +6,12 @@
 #include <array>
 #include <cassert>
 #include <charconv>
+#include <chrono>
+#include <cstdint>
 #include <utility>
 
 #include "base/printable.hpp"
+#include "base/text.hpp"
 #include "recipes/schema_table.hpp"
 
 namespace autotuned::recipes {
@@ -49,19 +52,6 @@ std::string untyped(const Json& value) {
   return value.is_object() ? "{" + text + "}" : "[" + text + "]";
 }
 
-std::string duration_text(std::int64_t ns) {
-  constexpr std::array<std::pair<std::int64_t, const char*>, 6> kUnits{{{3'600'000'000'000, "h"},
-                                                                        {60'000'000'000, "min"},
-                                                                        {1'000'000'000, "s"},
-                                                                        {1'000'000, "ms"},
-                                                                        {1'000, "us"},
-                                                                        {1, "ns"}}};
-  if (ns == 0) return "0s";
-  const auto unit =
-      std::ranges::find_if(kUnits, [&](const auto& known) { return ns % known.first == 0; });
-  return std::to_string(ns / unit->first) + unit->second;
-}
-
 // Without an exponent, which a share does not have.
 std::string share_text(double ratio) {
   if (ratio == 1) return "100%";
@@ -73,7 +63,9 @@ std::string share_text(double ratio) {
 }
 
 std::string scalar_text(const Field& field, const Json& value) {
-  if (field.type == FieldType::duration) return duration_text(value);
+  if (field.type == FieldType::duration) {
+    return format_exact_duration(std::chrono::nanoseconds(value.get<std::int64_t>()));
+  }
   if (field.type == FieldType::ratio) return share_text(value);
   return flow(value);
 }

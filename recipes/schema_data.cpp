@@ -38,7 +38,7 @@ Field shape_field() {
           .length = 3};
 }
 
-Field classes_field() {
+Field data_classes_field() {
   return {.key = "classes",
           .type = integer,
           .summary = "Number of classes.",
@@ -230,11 +230,11 @@ const std::vector<Variant>& data_types() {
       {.name = "synthetic",
        .summary = "Artificial images of bytes with labels that can be learned, for tests. Every "
                   "run sees the same images.",
-       .fields = {samples_field(), shape_field(), classes_field(), shuffle_field()}},
+       .fields = {samples_field(), shape_field(), data_classes_field(), shuffle_field()}},
       {.name = "synthetic_normal",
        .summary = "Floats drawn from the standard normal distribution, with the labels in turn, "
                   "for measurements. Nothing can be learned from them.",
-       .fields = {samples_field(), shape_field(), classes_field(), shuffle_field()}},
+       .fields = {samples_field(), shape_field(), data_classes_field(), shuffle_field()}},
       {.name = "tar",
        .summary = "JPEG and PNG files with labels in tar files, as WebDataset packs them: KEY.jpg "
                   "(.jpeg, .png) next to KEY.cls, an integer of at least 0.",

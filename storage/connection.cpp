@@ -6,6 +6,7 @@
 #include <array>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "storage/location.hpp"
 #include "storage/migrations.hpp"
@@ -24,15 +25,26 @@ bool has_log(const fs::path& file) {
   return !error && size > 0;
 }
 
-// Whether the schema holds a view or a virtual table. It may have the name of a table of ours, and reading it may never end.
+// Whether the schema holds a view, a virtual table or a trigger, of which no version of this program makes any. A view may
+// have the name of a table of ours, and reading it may never end; a trigger would run with what we write.
 bool has_other_than_tables(SQLite::Database& database) {
   // By the text: it makes the object, whatever the type beside it says. An index of a constraint has none.
   return database
              .execAndGet(
-                 "SELECT count(*) FROM sqlite_schema WHERE type NOT IN ('table', 'index', "
-                 "'trigger') OR (sql NOT LIKE 'CREATE TABLE %' AND sql NOT LIKE 'CREATE INDEX %'"
-                 " AND sql NOT LIKE 'CREATE UNIQUE INDEX %' AND sql NOT LIKE 'CREATE TRIGGER %')")
+                 "SELECT count(*) FROM sqlite_schema WHERE type NOT IN ('table', 'index') OR "
+                 "(sql NOT LIKE 'CREATE TABLE %' AND sql NOT LIKE 'CREATE INDEX %'"
+                 " AND sql NOT LIKE 'CREATE UNIQUE INDEX %')")
              .getInt64() != 0;
+}
+
+// A schema of others must not run code: not what a trigger or a view holds that is made while the history is open, nor
+// functions with effects in an expression of an index, nor changes of the schema's own tables.
+void distrust_schema(SQLite::Database& database) {
+  for (const auto& [setting, value] :
+       {std::pair{SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0}, std::pair{SQLITE_DBCONFIG_ENABLE_TRIGGER, 0},
+        std::pair{SQLITE_DBCONFIG_ENABLE_VIEW, 0}, std::pair{SQLITE_DBCONFIG_DEFENSIVE, 1}}) {
+    sqlite3_db_config(database.getHandle(), setting, value, nullptr);
+  }
 }
 
 // The schema version, 0 for an empty database. An error when it is not ours, or newer than we are.
@@ -72,6 +84,7 @@ Result<void> check_untouched(const fs::path& file) {
   }
   try {
     SQLite::Database database(immutable_uri(file), SQLite::OPEN_READONLY | SQLite::OPEN_URI);
+    distrust_schema(database);
     if (const auto version = stored_version(database, file); !version) {
       return tl::unexpected(version.error());
     }
@@ -224,14 +237,6 @@ std::string integrity_of(const SQLite::Database& database) {
   return findings.empty() ? "ok" : findings;
 }
 
-bool has_trigger(SQLite::Database& database) {
-  return database
-             .execAndGet(
-                 "SELECT count(*) FROM sqlite_schema"
-                 " WHERE type = 'trigger' OR sql LIKE 'CREATE TRIGGER %'")
-             .getInt64() != 0;
-}
-
 Error foreign_error(const fs::path& file) {
   return Error{ErrorKind::corrupt, "this SQLite database is not a history of autotuned",
                file.string(), "choose another file with --history; this one was left as it is"};
@@ -273,6 +278,7 @@ Result<std::unique_ptr<History::Connection>> History::Connection::open(
         is_immutable ? SQLite::OPEN_READONLY | SQLite::OPEN_URI : SQLite::OPEN_READWRITE,
         static_cast<int>(lock_timeout.count()));
     SQLite::Database& sqlite = *connection->database;
+    distrust_schema(sqlite);
     // Closing must not move the log of a file that turns out not to be ours.
     checkpoint_on_close(sqlite, false);
     const auto version = stored_version(sqlite, file);

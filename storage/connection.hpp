@@ -27,8 +27,6 @@ namespace autotuned::storage {
 // Brings the schema of a history up to date, step by step; another process may be doing the same. `file` is for messages.
 [[nodiscard]] Result<void> migrate(SQLite::Database& database, const std::filesystem::path& file);
 
-// Whether the schema holds a trigger, which no version of this program makes.
-[[nodiscard]] bool has_trigger(SQLite::Database& database);
 // The error for a database of others.
 [[nodiscard]] Error foreign_error(const std::filesystem::path& file);
 

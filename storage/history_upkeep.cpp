@@ -242,8 +242,9 @@ Result<void> History::compact() {
     // Leaving the write-ahead log needs the file for ourselves; a session that writes would otherwise wait
     // for the whole compaction, and give up.
     if (database.execAndGet("PRAGMA journal_mode = DELETE").getString() != "delete") {
-      return fail(ErrorKind::busy, "another program uses the history", path(),
-                  "compact it when no run is going on");
+      return fail(ErrorKind::busy,
+                  "another program uses the history, so its space was not given back", path(),
+                  "give the same command again when no other program uses it");
     }
     database.exec("VACUUM");
     database.exec("PRAGMA journal_mode = WAL");

@@ -10,6 +10,8 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "tests/places.hpp"
 
@@ -25,9 +27,36 @@ inline std::string golden_text(const std::filesystem::path& below_tests) {
 
 inline void expect_golden(const std::filesystem::path& below_tests, const std::string& text) {
   if (std::getenv("AUTOTUNED_WRITE_GOLDEN") != nullptr) {
-    std::ofstream(source_folder() / "tests" / below_tests) << text;
+    const std::filesystem::path file = source_folder() / "tests" / below_tests;
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file) << text;
   }
   EXPECT_EQ(text, golden_text(below_tests)) << below_tests;
 }
+
+// `text` with HERE for a folder, which is another one in each run of a test.
+inline std::string with_here(std::string text, const std::filesystem::path& folder) {
+  const std::string path = folder.string();
+  constexpr std::string_view kHere = "HERE";
+  for (std::size_t at = 0; (at = text.find(path, at)) != std::string::npos; at += kHere.size())
+    text.replace(at, path.size(), kHere);
+  return text;
+}
+
+// What is said in several cases, as one view: each case on a line, and below it what is said.
+class Cases {
+ public:
+  // HERE stands for `folder` in what is said.
+  explicit Cases(std::filesystem::path folder) : folder_(std::move(folder)) {}
+
+  void add(const std::string& given, const std::string& said) {
+    text_ += given + "\n  " + with_here(said, folder_) + "\n";
+  }
+  [[nodiscard]] const std::string& text() const { return text_; }
+
+ private:
+  std::filesystem::path folder_;
+  std::string text_;
+};
 
 }  // namespace autotuned::tests

@@ -9,6 +9,8 @@ namespace autotuned::trainer {
 namespace {
 
 constexpr std::size_t kMaxOperators = 200;
+// More would be most of what is stored of a run.
+constexpr std::size_t kMostClassNames = 10'000;
 
 }  // namespace
 
@@ -58,7 +60,7 @@ Json to_json(const JobProfile& profile) {
   return {{"metrics", profile.metrics}, {"spans", spans}, {"operators", operators}};
 }
 
-Json to_json(const TrainingSummary& summary) {
+Json to_json(const TrainingSummary& summary, const JobFacts& facts) {
   Json json = {{"steps", summary.steps},
                {"samples", summary.samples},
                {"epochs", summary.epochs},
@@ -69,6 +71,10 @@ Json to_json(const TrainingSummary& summary) {
                {"resumed_from_step", summary.resumed_from_step},
                {"damaged_files", summary.damaged_files}};
   json.update(test_json(summary.test));
+  json["sample_shape"] = facts.sample_shape;
+  json["stored_as"] = facts.stored_as;
+  const bool are_few = facts.class_names.size() <= kMostClassNames;
+  if (!facts.class_names.empty() && are_few) json["class_names"] = facts.class_names;
   return json;
 }
 

@@ -12,7 +12,7 @@ namespace autotuned::trainer {
 [[nodiscard]] Json to_json(const JobFacts& facts);
 // Of `profile`: of the operators those with the most time of their own, at most 200.
 [[nodiscard]] Json to_json(const JobProfile& profile);
-// Of `train`.
-[[nodiscard]] Json to_json(const TrainingSummary& summary);
+// Of `train`, with what whoever uses the model must know of its input and its outputs.
+[[nodiscard]] Json to_json(const TrainingSummary& summary, const JobFacts& facts);
 
 }  // namespace autotuned::trainer

@@ -9,9 +9,9 @@
 
 #include "base/configuration.hpp"
 #include "base/file.hpp"
-#include "plugins/host/trust.hpp"
 #include "recipes/recipe.hpp"
 #include "trainer/answers.hpp"
+#include "trainer/asked_job.hpp"
 #include "trainer/hello.hpp"
 #include "trainer/job/job_check.hpp"
 #include "trainer/job/training.hpp"
@@ -59,26 +59,6 @@ Result<std::int64_t> count_or(const Json& request, const char* field, std::int64
   return count_of(request, field);
 }
 
-// Of `load`. The session has examined the files; whoever runs their code examines them again.
-Result<std::vector<plugins::TrainerLibrary>> libraries_from(const Json& request) {
-  std::vector<plugins::TrainerLibrary> libraries;
-  const Json& list = member(request, "plugins");
-  if (list.is_null()) return libraries;
-  if (!list.is_array()) return fail(ErrorKind::invalid, "expected a list of files", "plugins");
-  for (const Json& one : list) {
-    if (!one.is_string()) return fail(ErrorKind::invalid, "expected a list of files", "plugins");
-    const std::filesystem::path path = one.get<std::string>();
-    const auto folder = plugins::trusted_folder(path.parent_path());
-    if (!folder) return tl::unexpected(folder.error());
-    const auto file = plugins::trusted_file(path, *folder);
-    if (!file) return tl::unexpected(file.error());
-    auto library = plugins::examine_trainer_library(*file);
-    if (!library) return tl::unexpected(library.error());
-    libraries.push_back(std::move(*library));
-  }
-  return libraries;
-}
-
 // Of `trace`: where another rank than the first writes its own; empty: nowhere.
 std::string rank_path(const Json& request, int rank) {
   const Json& paths = member(request, "rank_paths");
@@ -98,23 +78,6 @@ Result<std::optional<ExtendRequest>> extend_from(const Json& request) {
   const auto restarts = get_bool(told, "restarts_schedule");
   if (!restarts) return tl::unexpected(restarts.error());
   return ExtendRequest{.state = *state, .run = *run, .restarts_schedule = *restarts};
-}
-
-// What `load` and `check` are about.
-struct AskedJob {
-  recipes::Recipe recipe;
-  Configuration configuration;
-  std::vector<plugins::TrainerLibrary> libraries;
-};
-
-Result<AskedJob> asked_of(const Json& request) {
-  auto recipe = recipes::Recipe::from_json(member(request, "recipe"));
-  if (!recipe) return tl::unexpected(recipe.error());
-  auto configuration = Configuration::from_json(member(request, "configuration"));
-  if (!configuration) return tl::unexpected(configuration.error());
-  auto libraries = libraries_from(request);
-  if (!libraries) return tl::unexpected(libraries.error());
-  return AskedJob{std::move(*recipe), std::move(*configuration), std::move(*libraries)};
 }
 
 }  // namespace
@@ -192,6 +155,7 @@ Result<Json> Server::handle(const std::string& name, const Json& request) {
   }
   if (name == "load") return load(request);
   if (name == "check") return check(request);
+  if (name == "predict") return predict(request);
   if (is_for_all_ranks(name) && job_ != nullptr) {
     if (followers_ != nullptr) return handle_on_all(name, request);
     if (place_) return handle_together(name, request);
@@ -461,7 +425,9 @@ Result<Json> Server::train(const Json& request) {
   };
   auto trained = trainer::train(*job_, train, on_progress, [this] {
                    return is_cancelled();
-                 }).map([](const TrainingSummary& summary) { return to_json(summary); });
+                 }).map([this](const TrainingSummary& summary) {
+    return to_json(summary, job_->facts());
+  });
   if (!trained || job_->ranks() == nullptr) return trained;
   if (auto told = tell_parameters(*trained); !told) return tl::unexpected(told.error());
   (*trained)["ranks"] = job_->recipe().train.ranks;

@@ -60,6 +60,7 @@ class Server {
 
   [[nodiscard]] Result<Json> load(const Json& request);
   [[nodiscard]] Result<Json> check(const Json& request);
+  [[nodiscard]] Result<Json> predict(const Json& request);
   [[nodiscard]] Result<Json> prepare(const Json& request);
   [[nodiscard]] Result<Json> run(const Json& request);
   [[nodiscard]] Result<Json> check_steps(const Json& request);

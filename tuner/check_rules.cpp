@@ -256,8 +256,9 @@ std::optional<std::string> input_fault(const UpdateComparison& updates, bool is_
   const auto& candidate = updates.candidate_inputs;
   if (reference.empty()) return std::nullopt;
   if (reference.size() != candidate.size()) {
-    return fmt::format("the model was given {} batches in {} steps", candidate.size(),
-                       reference.size());
+    return fmt::format("the model was given {} {} in {} {}", candidate.size(),
+                       candidate.size() == 1 ? "batch" : "batches", reference.size(),
+                       reference.size() == 1 ? "step" : "steps");
   }
   for (std::size_t i = 0; i < reference.size(); ++i) {
     const auto& one = reference[i].projections;

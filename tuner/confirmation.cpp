@@ -55,11 +55,10 @@ std::vector<KeptChange> kept_changes(const Incumbent& incumbent,
   const Configuration kept = starting.change_to(incumbent.configuration());
   for (const auto& [name, value] : kept.values()) {
     std::string plugin;
-    std::size_t standing = incumbent.standing_proposals();
     for (const TrialRecord& trial : trials) {
       if (trial.kind != TrialKind::proposal || trial.verdict != Verdict::accepted) continue;
-      if (standing-- == 0) break;  // those after it were given up
-      if (trial.change.find(name) != nullptr) plugin = trial.plugin;
+      const KnobValue* const turned = trial.change.find(name);
+      if (turned != nullptr && *turned == value) plugin = trial.plugin;
     }
     auto known = std::ranges::find(changes, plugin, &KeptChange::plugin);
     if (plugin.empty() || known == changes.end()) {
@@ -71,23 +70,22 @@ std::vector<KeptChange> kept_changes(const Incumbent& incumbent,
   return changes;
 }
 
-// Whether a trial that accepted a part of `change` showed little.
-bool is_marginal(const Configuration& change, const std::vector<TrialRecord>& trials) {
-  return std::ranges::any_of(trials, [&](const TrialRecord& trial) {
-    return trial.kind == TrialKind::proposal && trial.verdict == Verdict::accepted &&
-           trial.estimate.low < kMarginalLow &&
-           std::ranges::any_of(trial.change.values(), [&](const auto& turned) {
-             const KnobValue* const kept = change.find(turned.first);
-             return kept != nullptr && *kept == turned.second;
-           });
-  });
+// Those that accepted a change by little, the newest first: what one of them turned, a later one may have turned on.
+std::vector<TrialRecord> marginal_trials(const std::vector<TrialRecord>& trials) {
+  std::vector<TrialRecord> marginal;
+  std::copy_if(trials.rbegin(), trials.rend(), std::back_inserter(marginal),
+               [](const TrialRecord& trial) {
+                 return trial.kind == TrialKind::proposal && trial.verdict == Verdict::accepted &&
+                        trial.estimate.low < kMarginalLow;
+               });
+  return marginal;
 }
 
-// The final configuration against the same without one of the changes it keeps.
-TrialRecord new_ablation(const TrialSeries& series, const Incumbent& incumbent,
-                         const KeptChange& kept) {
-  TrialRecord trial = series.new_trial(TrialKind::ablation, incumbent.without(kept.change),
-                                       incumbent.configuration());
+// The final configuration against the same without a change that it keeps, in whose place `before` has others.
+TrialRecord new_ablation(const TrialSeries& series, const Configuration& whole,
+                         const KeptChange& kept, const Configuration& before) {
+  TrialRecord trial = series.new_trial(TrialKind::ablation,
+                                       without_change(whole, kept.change, before), whole);
   if (!kept.plugin.empty()) trial.plugin = kept.plugin;
   trial.proposal_reason = "the final configuration against the same without this change";
   return trial;
@@ -118,17 +116,16 @@ Result<void> drop_marginal(const SessionInput& input, const Budget& budget, Tria
   const bool is_confirming = std::ranges::find(series.records(), TrialKind::confirmation,
                                                &TrialRecord::kind) != series.records().end();
   if (is_confirming || incumbent.is_start()) return {};
-  const auto changes = kept_changes(incumbent, series.records(), input.starting);
-  // Of all that is kept, the confirmation asks the same.
-  if (changes.size() < 2) return {};
-  for (const KeptChange& kept : changes) {
-    if (!is_marginal(kept.change, series.records()) || incumbent.is_start()) continue;
-    TrialRecord trial = new_ablation(series, incumbent, kept);
+  for (const TrialRecord& marginal : marginal_trials(series.records())) {
+    if (incumbent.is_start()) break;
+    const Configuration whole = incumbent.configuration();
+    TrialRecord trial =
+        new_ablation(series, whole, {marginal.plugin, marginal.change}, marginal.reference);
+    // Of all that is kept, the confirmation asks the same.
     if (trial.change.empty() || trial.reference == input.starting ||
         is_measured(trial, series.records())) {
       continue;
     }
-    const Configuration& whole = incumbent.configuration();
     const nanoseconds usable =
         budget.remaining() - series.least_time(kConfirmationPairs, input.starting, whole);
     const nanoseconds needed = series.least_time(kLeastTrialPairs, trial.reference, whole);
@@ -139,7 +136,7 @@ Result<void> drop_marginal(const SessionInput& input, const Budget& budget, Tria
     if (auto done = series.run(std::move(trial), plan); !done) return forward_error(done);
     // One that failed does not run without the change, or says nothing.
     const TrialRecord& ablation = series.records().back();
-    if (drops_its_change(ablation)) incumbent.drop(ablation.change);
+    if (drops_its_change(ablation)) incumbent.drop(ablation.change, ablation.reference);
   }
   return {};
 }
@@ -186,7 +183,7 @@ Result<void> ablate(TrialSeries& series, const Incumbent& incumbent,
                     const Configuration& starting) {
   if (incumbent.is_start()) return {};
   for (const KeptChange& kept : kept_changes(incumbent, series.records(), starting)) {
-    TrialRecord trial = new_ablation(series, incumbent, kept);
+    TrialRecord trial = new_ablation(series, incumbent.configuration(), kept, starting);
     // By an earlier process, or before the confirmation.
     if (is_measured(trial, series.records())) continue;
     TrialPlan plan = new_ablation_plan(series);

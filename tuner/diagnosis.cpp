@@ -21,6 +21,11 @@ constexpr nanoseconds kMostTraceLimit = seconds(30);
 
 }  // namespace
 
+CeilingPlan ceiling_plan_of(const Baseline& baseline) {
+  if (!baseline.has_slow_blocks) return {};
+  return {.pairs = kSlowCeilingPairs, .rung_pairs = 1};
+}
+
 Diagnosis::Diagnosis(const SessionInput& input, const Baseline& baseline, const Budget& budget,
                      TrainingBackend& backend, Ledger& ledger, const Clock& clock)
     : input_(&input),
@@ -33,8 +38,7 @@ Diagnosis::Diagnosis(const SessionInput& input, const Baseline& baseline, const 
 // The lower rungs cost their blocks after every acceptance: where that would be a notable part of
 // what is left, the trials need it more.
 Result<void> Diagnosis::measure_ceiling(const Configuration& incumbent) {
-  CeilingPlan plan;
-  if (baseline_->has_slow_blocks) plan = {.pairs = kSlowCeilingPairs, .rung_pairs = 1};
+  CeilingPlan plan = ceiling_plan_of(*baseline_);
   const auto rung_blocks = plan.rung_pairs * static_cast<std::int64_t>(kRungs.size());
   if (rung_blocks * baseline_->pair_time / 2 > budget_->remaining() / kRungShare) {
     plan.rung_pairs = 0;

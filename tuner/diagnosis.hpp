@@ -18,6 +18,9 @@
 
 namespace autotuned::tuner {
 
+// How the ceiling of this job is measured: with fewer pairs where its blocks are slow.
+[[nodiscard]] CeilingPlan ceiling_plan_of(const Baseline& baseline);
+
 // Every result is also written to the ledger. If the job cannot be profiled or traced, the diagnosis goes on
 // without that part. Errors: of the ledger, of the blocks of the ceiling without a rung, and
 // ErrorKind::cancelled.

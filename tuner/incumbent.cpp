@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tuner/incumbent.hpp"
 
-#include <string>
 #include <utility>
 
 namespace autotuned::tuner {
 
 Configuration without_change(Configuration kept, const Configuration& change,
-                             const Configuration& starting) {
+                             const Configuration& before) {
   for (const auto& [name, value] : change.values()) {
     const KnobValue* const now = kept.find(name);
     if (now == nullptr || *now != value) continue;
-    const KnobValue* const before = starting.find(name);
-    kept.set(name, before != nullptr ? *before : KnobValue(std::string()));
+    if (const KnobValue* const earlier = before.find(name)) {
+      kept.set(name, *earlier);
+    } else {
+      kept.erase(name);
+    }
   }
   return kept;
 }
@@ -34,10 +36,10 @@ void Incumbent::build_on(Configuration verified) {
   verified_ = std::move(verified);
 }
 
-void Incumbent::drop(const Configuration& change) {
+void Incumbent::drop(const Configuration& change, const Configuration& before) {
   std::vector<Configuration> left;
   for (Configuration& one : accepted_) {
-    Configuration kept = without_change(std::move(one), change, starting_);
+    Configuration kept = without_change(std::move(one), change, before);
     const bool is_start = starting_.change_to(kept).empty();
     if (!is_start && (left.empty() || left.back() != kept)) left.push_back(std::move(kept));
   }

@@ -2,7 +2,6 @@
 // The configuration that candidates must beat, and the accepted changes that led to it.
 #pragma once
 
-#include <cstddef>
 #include <optional>
 #include <vector>
 
@@ -10,10 +9,10 @@
 
 namespace autotuned::tuner {
 
-// `kept`, with the knobs of `change` set back to their values in `starting`. An environment variable that
-// `starting` does not set becomes the empty text, which means "not set".
+// `kept`, with the knobs that have their values of `change` set back to their values in `before`. A variable of the
+// environment that `before` does not name is not named either: the trainer has that of its user.
 [[nodiscard]] Configuration without_change(Configuration kept, const Configuration& change,
-                                           const Configuration& starting);
+                                           const Configuration& before);
 
 // A value type. References to its configurations are valid until it is modified.
 class Incumbent {
@@ -29,10 +28,6 @@ class Incumbent {
   [[nodiscard]] const std::vector<Configuration>& accepted() const { return accepted_; }
   // The configurations that were the incumbent before.
   [[nodiscard]] const std::vector<Configuration>& past() const { return past_; }
-  // The number of accepted proposals between the start of the search and configuration().
-  [[nodiscard]] std::size_t standing_proposals() const {
-    return accepted_.size() - (verified_ ? 1 : 0);
-  }
   // Whether configuration() is the verified stored one, with nothing added.
   [[nodiscard]] bool is_as_verified() const {
     return verified_ && accepted_.size() == 1 && accepted_.back() == *verified_;
@@ -43,12 +38,9 @@ class Incumbent {
   void fall_back();
   // Puts a stored configuration that was verified before all accepted ones.
   void build_on(Configuration verified);
-  // Drops `change` from configuration() and from every configuration that fall_back() could return to.
-  void drop(const Configuration& change);
-
-  [[nodiscard]] Configuration without(const Configuration& change) const {
-    return without_change(configuration(), change, starting_);
-  }
+  // Drops `change` from configuration() and from every configuration that fall_back() could return to: what it
+  // turned has its values in `before` again.
+  void drop(const Configuration& change, const Configuration& before);
 
  private:
   Configuration starting_;

@@ -12,6 +12,8 @@ namespace autotuned::tuner {
 namespace {
 
 constexpr double kNsPerSecond = 1e9;
+// Less is what two measurements of the same work differ by, such as two starts of the same processes: no cost of the change.
+constexpr double kLeastNs = 1e6;
 // More than any cost that is measured, and far from what 64 bits hold.
 constexpr double kMostNs = 1e18;
 
@@ -66,8 +68,8 @@ std::int64_t charged_ns(const OneTimeCost& seen, double reference_samples_per_se
     first_visits_ns =
         seen.samples / reference_samples_per_second * saved_share(ratio) * kNsPerSecond;
   }
-  return static_cast<std::int64_t>(
-      std::ceil(std::min(std::max(seen.ns, first_visits_ns), kMostNs)));
+  const double cost_ns = std::min(std::max(seen.ns, first_visits_ns), kMostNs);
+  return cost_ns < kLeastNs ? 0 : static_cast<std::int64_t>(std::ceil(cost_ns));
 }
 
 std::int64_t known_one_time_ns(const std::vector<TrialRecord>& trials,

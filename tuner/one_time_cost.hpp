@@ -43,8 +43,8 @@ struct Repayment {
 
 // The one-time cost that a change is charged, in nanoseconds: the measured time, and at least the time that
 // the change would have saved at the first visit of its samples. (A trial makes these samples before its
-// first block, on every CPU; a training makes them on the way, at the reference's rate.) `ratio` is the
-// candidate's rate over the reference's.
+// first block, on every CPU; a training makes them on the way, at the reference's rate.) 0 below a millisecond.
+// `ratio` is the candidate's rate over the reference's.
 [[nodiscard]] std::int64_t charged_ns(const OneTimeCost& seen, double reference_samples_per_second,
                                       double ratio);
 

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/text.hpp"
+
 namespace autotuned::tuner {
 namespace {
 
@@ -134,9 +136,9 @@ std::vector<Candidate> undecided_changes(const Configuration& incumbent,
         {.plugin = trial.plugin,
          .change = trial.change,
          .expected_gain_ratio = trial.estimate.ratio,
-         .reason = fmt::format("trial {} ended undecided: {:.3f} times the rate over "
-                               "{} pairs",
-                               trial.number, trial.estimate.ratio, trial.estimate.pairs),
+         .reason = fmt::format("trial {} ended undecided: {:.3f} times the rate over {}",
+                               trial.number, trial.estimate.ratio,
+                               format_counted(trial.estimate.pairs, "pair")),
          .source = CandidateSource::undecided});
   }
   std::ranges::stable_sort(changes, std::greater{}, &Candidate::expected_gain_ratio);

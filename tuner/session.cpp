@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <chrono>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -48,16 +47,9 @@ bool is_open_confirmation(const TrialRecord& trial) {
          trial.rejection == RejectionReason::undecided_in_time;
 }
 
-const char* budget_name(bool is_script) {
-  return is_script ? "--budget" : "tune.budget";
-}
-
-// Of one trial, with the baseline before it and the confirmation after it, where every block is as
-// short as can be.
-nanoseconds least_budget() {
-  constexpr int kBaselinePairs = 3;
-  return (kBaselinePairs + kLeastTrialPairs + kConfirmationPairs) * 2 *
-         BlockRequest{}.minimum_duration;
+// Of the ceiling, which a script has none of, and about what a profile takes.
+int pairs_before_trials(bool is_script, const Baseline& baseline) {
+  return 1 + (is_script ? 0 : ceiling_plan_of(baseline).pairs);
 }
 
 // Pairs of fresh processes of one trial and its confirmation: the first look, the fewest that
@@ -70,6 +62,64 @@ int least_process_pairs() {
 nanoseconds least_budget_of_processes(nanoseconds start_time) {
   return (2 * least_process_pairs() + fastest_test(accept_error_ratio_after(0)).fewest_pairs) *
          start_time;
+}
+
+// What is known of the time that trials take.
+struct TrialTimes {
+  nanoseconds before{0};    // up to the first one
+  nanoseconds pair{0};      // of two blocks
+  nanoseconds start{0};     // of a trainer with the recipe; 0: not known
+  bool is_measured = true;  // false: no block can be shorter
+};
+
+TrialTimes least_times(bool is_script, nanoseconds start_time) {
+  constexpr int kBaselinePairs = 3;
+  const nanoseconds pair = 2 * BlockRequest{}.minimum_duration;
+  return {.before = (kBaselinePairs + pairs_before_trials(is_script, {})) * pair,
+          .pair = pair,
+          .start = start_time,
+          .is_measured = false};
+}
+
+struct BudgetReach {
+  bool has_trial = true;   // of a knob that is switched live, with its confirmation
+  std::string shortage{};  // what the budget is too small for, and what would do
+};
+
+BudgetReach reach_of(nanoseconds budget, bool is_script, const TrialTimes& times) {
+  const std::string said =
+      fmt::format("{} {} is too small for ", is_script ? "--budget" : "tune.budget",
+                  format_duration(budget));
+  const nanoseconds of_trial = times.before + (kLeastTrialPairs + kConfirmationPairs) * times.pair;
+  if (budget < of_trial) {
+    const std::string needed = format_duration(of_trial);
+    return {.has_trial = false,
+            .shortage = said + (times.is_measured
+                                    ? "one trial here: about " + needed + " are needed"
+                                    : "one trial here: at least " + needed +
+                                          " are needed, more where steps are slow")};
+  }
+  // Nothing starts a script again.
+  const nanoseconds of_processes = least_budget_of_processes(times.start);
+  if (is_script || budget >= of_processes) return {};
+  return {.shortage =
+              said + fmt::format("a change that needs processes of its own: a trial and its "
+                                 "confirmation take {} {}, for {} starts of a trainer; only "
+                                 "changes without a restart are decided",
+                                 times.is_measured ? "about" : "at least",
+                                 format_duration(of_processes), 2 * least_process_pairs())};
+}
+
+// By an earlier process of the run.
+bool is_begun(const SessionInput& input) {
+  return !input.earlier.empty() || input.earlier_tuning_time > nanoseconds{0};
+}
+
+// Whether nothing that is known is to be verified before.
+bool begins_with_search(const SessionInput& input) {
+  if (is_begun(input)) return false;
+  if (!input.known_best) return true;
+  return !input.is_known_best_complete && input.starting.change_to(*input.known_best).empty();
 }
 
 class Session {
@@ -93,11 +143,13 @@ class Session {
   // Builds on a remembered configuration that holds. True where that leaves nothing to search for.
   Result<bool> use_known_best();
   Result<void> verify_known_best();
-  // For a session that goes on to search.
-  void warn_of_budget();
+  // By now it is known how long blocks take.
+  [[nodiscard]] BudgetReach reach() const;
   Result<SearchEnd> search_or_go_on(bool is_searched);
   // What follows once it is known what is kept.
   Result<SessionOutcome> conclude(const SearchEnd& end);
+  // The same without a look at where the time of what is kept goes.
+  Result<SessionOutcome> finish(const SearchEnd& end);
   // `decisive` showed what is kept; null where nothing is.
   [[nodiscard]] SessionOutcome outcome_of(const TrialRecord* decisive, const SearchEnd& end,
                                           nanoseconds tuning_time) const;
@@ -122,6 +174,17 @@ Result<SessionOutcome> Session::run() {
     auto outcome = conclude({.is_complete = true});
     if (outcome) outcome->is_from_history = true;
     return outcome;
+  }
+
+  // Of a budget that an earlier process has used, there is nothing to say.
+  if (!is_searched && !is_begun(*input_)) {
+    const BudgetReach reached = reach();
+    if (!reached.has_trial) {
+      auto outcome = finish({.is_budget_spent = true});
+      if (outcome) outcome->shortage = reached.shortage;
+      return outcome;
+    }
+    if (!reached.shortage.empty()) ledger_->warned(reached.shortage);
   }
 
   const auto end = search_or_go_on(is_searched);
@@ -157,7 +220,7 @@ bool Session::restore() {
     if (trial.kind == TrialKind::ablation && !incumbent_.is_start() &&
         confirmation_of(incumbent_, series_) == nullptr) {
       is_searched = true;
-      if (drops_its_change(trial)) incumbent_.drop(trial.change);
+      if (drops_its_change(trial)) incumbent_.drop(trial.change, trial.reference);
     }
   }
   return is_searched;
@@ -191,22 +254,17 @@ Result<void> Session::verify_known_best() {
   return verify(*input_, *budget_, series_, input_->starting.with(known.change), known.reason);
 }
 
-// What one trial of a knob that is switched live needs, with what comes before it and the
-// confirmation after it. By now it is known how long blocks take.
-void Session::warn_of_budget() {
-  if (budget_->whole() < least_budget()) return;  // that was said before the baseline
-  const nanoseconds needed = budget_->elapsed() + series_.least_time(CeilingPlan{}.pairs + 1) +
-                             series_.least_time(kLeastTrialPairs) +
-                             series_.least_time(kConfirmationPairs);
-  if (needed <= budget_->whole()) return;
-  ledger_->warned(fmt::format("{} {} is too small for one trial here: about {} are needed",
-                              budget_name(input_->is_script), format_duration(budget_->whole()),
-                              format_duration(needed)));
+BudgetReach Session::reach() const {
+  const nanoseconds pair = series_.least_time(1);
+  return reach_of(
+      budget_->whole(), input_->is_script,
+      {.before = budget_->elapsed() + pairs_before_trials(input_->is_script, *baseline_) * pair,
+       .pair = pair,
+       .start = input_->start_time});
 }
 
 Result<SearchEnd> Session::search_or_go_on(bool is_searched) {
   if (!is_searched) {
-    warn_of_budget();
     return search(*input_, *budget_, *advisors_, *ledger_, series_, incumbent_, diagnosis_);
   }
   auto measured = diagnosis_.measure_ceiling(incumbent_.configuration());
@@ -218,6 +276,10 @@ Result<SessionOutcome> Session::conclude(const SearchEnd& end) {
   if (auto completed = diagnosis_.complete(incumbent_.configuration()); !completed) {
     return forward_error(completed);
   }
+  return finish(end);
+}
+
+Result<SessionOutcome> Session::finish(const SearchEnd& end) {
   const nanoseconds tuning_time = budget_->elapsed();
   if (input_->is_ablated) {
     auto ablated = ablate(series_, incumbent_, input_->starting);
@@ -266,43 +328,31 @@ SessionOutcome unsearched(const SessionInput& input) {
   return outcome;
 }
 
-// Before the baseline, where there will be a search.
-void warn_before_baseline(const SessionInput& input, Ledger& ledger) {
-  if (!input.earlier.empty() || (input.known_best && input.is_known_best_complete)) return;
-  const std::string warning =
-      budget_warning(input.recipe.tune.budget, input.is_script, input.start_time, "about");
-  if (!warning.empty()) ledger.warned(warning);
-}
-
 }  // namespace
 
-std::string budget_warning(nanoseconds budget, bool is_script, nanoseconds start_time,
-                           std::string_view how_exact) {
+std::string budget_warning(nanoseconds budget, bool is_script, nanoseconds start_time) {
   if (budget <= nanoseconds{0}) return {};
-  const std::string said =
-      fmt::format("{} {} is too small for ", budget_name(is_script), format_duration(budget));
-  if (budget < least_budget()) {
-    return said + fmt::format("one trial here: at least {} are needed, more where steps are slow",
-                              format_duration(least_budget()));
-  }
-  // Nothing starts a script again.
-  const nanoseconds needed = least_budget_of_processes(start_time);
-  if (is_script || needed <= budget) return {};
-  return said + fmt::format(
-                    "a change that needs processes of its own: a trial and its confirmation take "
-                    "{} {}, for {} starts of a trainer; only changes without a restart are decided",
-                    how_exact, format_duration(needed), 2 * least_process_pairs());
+  return reach_of(budget, is_script, least_times(is_script, start_time)).shortage;
 }
 
 Result<SessionOutcome> run_session(const SessionInput& input, TrainingBackend& backend,
                                    Advisors& advisors, Ledger& ledger, const Clock& clock) {
   if (input.recipe.tune.budget <= nanoseconds{0}) return unsearched(input);
+  if (begins_with_search(input)) {
+    const BudgetReach reached = reach_of(input.recipe.tune.budget, input.is_script,
+                                         least_times(input.is_script, input.start_time));
+    if (!reached.has_trial) {
+      SessionOutcome outcome = unsearched(input);
+      outcome.is_budget_spent = true;
+      outcome.shortage = reached.shortage;
+      return outcome;
+    }
+  }
   const Budget budget(input.recipe.tune.budget, input.earlier_tuning_time, clock);
   ledger.progressed({.trials_done = static_cast<int>(input.earlier.size()),
                      .trials_expected = 0,
                      .budget = budget.whole(),
                      .budget_spent = budget.elapsed()});
-  warn_before_baseline(input, ledger);
   const auto baseline = measure_baseline(input, backend, ledger, clock);
   if (!baseline) return forward_error(baseline);
   return Session(input, *baseline, budget, backend, advisors, ledger, clock).run();

@@ -7,7 +7,6 @@
 
 #include <chrono>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -31,7 +30,10 @@ struct SessionOutcome {
   Ceiling ceiling;
   std::vector<TrialRecord> trials;  // of the whole run, those of earlier processes included
   std::chrono::nanoseconds tuning_time{0};
-  bool is_searched = true;  // false: the budget is 0 and nothing was measured
+  bool is_searched = true;  // false: nothing was measured, since the budget was known to be too small
+  // What the budget was too small for, and what budget would do, where no trial of a proposal fitted
+  // into it; else, and with a budget of 0, empty.
+  std::string shortage;
   bool is_budget_spent = false;
   // No proposal was left untried, no gain was left undecided, and every plugin answered.
   bool is_complete = false;
@@ -40,18 +42,18 @@ struct SessionOutcome {
   bool is_from_history = false;  // SessionInput::known_best was verified
 };
 
-// What to say of a budget before anything is measured: that it is too small for one trial, or for one
-// of a change that needs processes of its own; "" if it is neither. `start_time`: the time to start a
-// trainer and load the recipe, or as much of it as is known; 0: nothing is. `how_exact` stands before
-// the time that is needed: "about", "at least".
+// What to say of a budget before anything is measured: that it is too small for one trial, with which
+// a run would only train, or for one of a change that needs processes of its own; "" if it is neither.
+// `start_time`: the time to start a trainer and load the recipe, or as much of it as is known; 0:
+// nothing is.
 [[nodiscard]] std::string budget_warning(std::chrono::nanoseconds budget, bool is_script,
-                                         std::chrono::nanoseconds start_time,
-                                         std::string_view how_exact);
+                                         std::chrono::nanoseconds start_time);
 
 // Runs to the end of tuning. With a budget of 0 it measures nothing and returns the starting configuration,
-// because a stored one would have to be verified first. ErrorKind::cancelled: somebody asked the job to stop;
-// the trial in progress is recorded as interrupted. Any other error means that the starting configuration
-// does not run, or that the ledger failed.
+// because a stored one would have to be verified first. Where a search would begin and the budget does not
+// suffice for one trial, it measures no more than it takes to know that. ErrorKind::cancelled: somebody asked
+// the job to stop; the trial in progress is recorded as interrupted. Any other error means that the starting
+// configuration does not run, or that the ledger failed.
 [[nodiscard]] Result<SessionOutcome> run_session(const SessionInput& input,
                                                  TrainingBackend& backend, Advisors& advisors,
                                                  Ledger& ledger, const Clock& clock);

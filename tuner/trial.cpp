@@ -198,7 +198,7 @@ Result<void> TrialRunner::measure_in_one_process(Course& course) {
       }
       continue;
     }
-    const Decision decision = comparison.decision();
+    const Decision decision = course.measurement.decision();
     if (decision == Decision::reject) break;
     // What the median says may be true: rare stalls are looked for.
     if (decision == Decision::accept && plan.is_watched_for_stalls && pair > 0) {
@@ -292,8 +292,7 @@ Result<void> TrialRunner::measure_processes(Course& course) {
     }
     course.measurement.end_process_pair();
     if (course.measurement.is_faster(plan.is_watched_for_stalls)) break;
-    const Decision decision = course.measurement.comparison().decision();
-    if (decision == Decision::reject) break;
+    if (course.measurement.decision() == Decision::reject) break;
     if (plan.gives_up_early && course.measurement.observations() >= kFewestToGiveUp &&
         std::log(course.measurement.likely_ratio()) < promising) {
       course.is_hopeless = true;

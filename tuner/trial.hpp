@@ -56,8 +56,8 @@ struct TrialPlan {
   // Whether pairs of fresh processes end early if they do not look like a gain. Else they go on until the
   // interval decides.
   bool gives_up_early = true;
-  // Whether a small gain needs enough pairs to show a stall in one block of ten. Off for blocks of seconds,
-  // of which there are too few and each of which has many steps.
+  // Whether a small gain needs enough pairs to show a stall in one block of ten. Off for blocks of seconds: there are too
+  // few of them, and each has many steps.
   bool is_watched_for_stalls = true;
   // The one-time cost of the change, in nanoseconds, as measured in earlier trials of the run.
   std::int64_t known_one_time_ns = 0;

@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include "base/text.hpp"
+
 namespace autotuned::tuner {
 namespace {
 
@@ -20,12 +22,10 @@ std::string ends_text(const Estimate& estimate) {
 
 std::string interval_text(const Measurement& measurement) {
   const Estimate estimate = measurement.estimate();
-  std::string text = fmt::format("{:.3f} times the rate ({}) over {} pairs", estimate.ratio,
-                                 ends_text(estimate), estimate.pairs);
+  std::string text = fmt::format("{:.3f} times the rate ({}) over {}", estimate.ratio,
+                                 ends_text(estimate), format_counted(estimate.pairs, "pair"));
   const int processes = measurement.process_pairs();
-  if (processes > 0) {
-    text += fmt::format(" in {} pair{} of processes", processes, processes == 1 ? "" : "s");
-  }
+  if (processes > 0) text += " in " + format_counted(processes, "pair") + " of processes";
   return text;
 }
 
@@ -62,7 +62,7 @@ void decide_trial(TrialRecord& trial, const Measurement& measurement, bool is_wa
     reject_trial(
         trial, RejectionReason::undecided_in_time,
         fmt::format(
-            "no gain shown in its time: {}; a gain this small needs {} pairs, since fewer can "
+            "undecided in its time: {}; a gain this small needs {} pairs, since fewer can "
             "miss rare stalls",
             interval, least_pairs_for(measurement.comparison().estimate().ratio)));
   } else if (measurement.estimate().high < 1.0) {
@@ -71,7 +71,7 @@ void decide_trial(TrialRecord& trial, const Measurement& measurement, bool is_wa
     reject_trial(trial, RejectionReason::no_gain, "no gain worth having: " + interval);
   } else {
     reject_trial(trial, RejectionReason::undecided_in_time,
-                 "no gain shown in its time: " + interval);
+                 "undecided in its time: " + interval);
   }
 }
 

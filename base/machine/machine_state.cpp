@@ -202,6 +202,17 @@ MachineState read_machine_state() {
   return state;
 }
 
+std::optional<double> other_work_ratio(const MachineState& before, const MachineState& after) {
+  if (!before.cpu_time || !after.cpu_time || after.cpus <= 0) return std::nullopt;
+  const double busy = after.cpu_time->busy - before.cpu_time->busy;
+  const double idle = after.cpu_time->idle - before.cpu_time->idle;
+  const double stolen = after.cpu_time->stolen - before.cpu_time->stolen;
+  const double all = busy + idle + stolen;
+  if (all < kLeastInterval * after.cpus) return std::nullopt;
+  const double own = after.own_cpu_time - before.own_cpu_time;
+  return std::clamp((busy - own + stolen) / all, 0.0, 1.0);
+}
+
 std::vector<MachineFinding> findings_at(const MachineState& state, const std::string& gpu) {
   std::vector<MachineFinding> findings;
   std::vector<std::string> governed;

@@ -46,6 +46,11 @@ struct MachineState {
 // does not matter: both sides of a pair meet it, and it costs a rate no more than what pairs differ by anyhow.
 inline constexpr double kLoadThatMatters = 0.1;
 
+// The share of the allowed CPUs' time between two states that went to other programs and, by a hypervisor, to other machines: 0 to
+// 1. Nothing where it is not known, or if the time is shorter than half a second.
+[[nodiscard]] std::optional<double> other_work_ratio(const MachineState& before,
+                                                     const MachineState& after);
+
 struct MachineFinding {
   std::string subject;  // "clock", "heat", "swap", "load", "hypervisor", "quota", "GPU"
   std::string text;     // one sentence: what, and what to do about it

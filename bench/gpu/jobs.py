@@ -12,6 +12,7 @@ from machine import environment, torch_of
 from report import last_line
 
 # The model of vit_patch_dropout.yaml: a step of many small kernels, which the host starts one by one: what cuda.graph is for.
+# With loading and copies beside the step, so that nothing but the launches is waited for.
 LAUNCH_BOUND = """autotuned: 1
 name: launch-bound
 device: cuda
@@ -19,7 +20,7 @@ model: {type: vit, size: tiny, patch: 16, patch_dropout: 0.5, classes: 1000}
 data: {type: synthetic_normal, samples: 512, shape: [3, 224, 224], classes: 1000}
 optimizer: {type: sgd, lr: 0.001, momentum: 0.9}
 train: {steps: 1000, batch_size: 8}
-start: {loader.workers: 1}
+start: {loader.workers: 4, loader.pin_memory: on, transfer.non_blocking: on}
 tune: {plugins: [cuda_graph], allow: [numerics]}
 output: {dir: out}
 """
@@ -72,6 +73,8 @@ RESNET50_BATCH = 256
 RESNET_PEER = ["--model", "resnet18", "--batch", RESNET_BATCH]
 RESNET50_PEER = ["--model", "resnet50", "--batch", RESNET50_BATCH, "--autocast", "--lr", "0.1", "--weight-decay", "0.0001"]
 PICTURE_BATCH = 64
+SCRIPT_SECONDS = 12  # of script.py by itself
+WITHOUT_TORCH = "needs --python, one that has torch"
 MOST_WORKERS = 16  # of the DataLoader beside us
 LEAST_OF_EAGER = 0.97  # of PyTorch's rate, ours
 MOST_RECORDING = 1.03  # of a step without it, one with it
@@ -85,6 +88,21 @@ LEAST_SPEEDUP = {"launch_bound": 2.0, "resnet18_cifar": 3.0}
 
 def bound(ratio):
     return "unknown" if ratio is None else f"{ratio:.2f}"
+
+
+def kept_text(result):
+    """What a run has kept, in one clause."""
+    return "; ".join(", ".join(f"{knob}: {value}" for knob, value in trial["change"].items())
+                     for trial in result["trials"] if trial["verdict"] == "accepted") or "nothing kept"
+
+
+def told_by_script(out):
+    """What script.py says at its end, or None."""
+    try:
+        told = json.loads(last_line(out))
+        return told if told["samples_per_second"] > 0 and told["device"] else None
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
 def on_gpu(err):
@@ -106,6 +124,10 @@ class Jobs:
         """Of a comparison with PyTorch. These stages run beside a GPU alone, where nothing may be left out."""
         self.report.add(name, "failed", note=f"left out although there is a GPU: {why}")
 
+    def beside_python(self):
+        """The environment of a Python program. One without a torch of its own may have been given for that of .deps/python."""
+        return environment() | ({} if torch_of(self.python) else {"PYTHONPATH": f"{self.report.root}/.deps/python"})
+
     def call(self, command, seconds):
         return self.report.run([self.autotuned, *command], seconds, environment())
 
@@ -115,19 +137,17 @@ class Jobs:
             history = self.report.place(f"{name}.db", folder)
             code, out, err = self.call(
                 ["run", recipe, "--tune-only", "--retune", "--no-daemon", "--json", "--budget", f"{budget:.0f}s",
-                 "--history", history, "--output", f"{folder}/out"], self.left(3 * budget + 60))
+                 "--history", history, "--output", self.report.place_of_next(name, folder)], self.left(3 * budget + 60))
         try:
             result = json.loads(last_line(out))
             best = result["best"]
         except (ValueError, KeyError, TypeError):
             self.report.add(name, "failed", note=last_line(err) or f"exit code {code}")
             return None
-        kept = [", ".join(f"{knob}: {value}" for knob, value in trial["change"].items())
-                for trial in result["trials"] if trial["verdict"] == "accepted"]
         figure = (f"{result['baseline']['samples_per_second']:.0f} to {best['samples_per_second']:.0f} samples/s, "
                   f"{best['speedup']:.2f} x ({bound(best['speedup_low'])} to {bound(best['speedup_high'])})")
         aim = LEAST_SPEEDUP.get(name, 0.0)
-        note = "; ".join(kept) or "nothing kept"
+        note = kept_text(result)
         if not on_gpu(err):
             self.report.add(name, "failed", figure, "the job was not on a GPU")
         elif (best["speedup_low"] or 0.0) < aim:
@@ -142,7 +162,8 @@ class Jobs:
         with tempfile.TemporaryDirectory() as folder:
             _, out, err = self.call(
                 ["run", recipe, "--tune-only", "--retune", "--no-daemon", "--json", "--budget", "1ms",
-                 "--history", f"{folder}/history.db", "--output", f"{folder}/out"], self.left(120))
+                 "--history", f"{folder}/history.db", "--output",
+                 self.report.place_of_next(pathlib.Path(recipe).stem, folder)], self.left(120))
         try:
             rate = json.loads(last_line(out))["baseline"]["samples_per_second"]
         except (ValueError, KeyError, TypeError):
@@ -196,18 +217,59 @@ class Jobs:
                 shape, _, figure = line.partition(": ")
                 self.report.add(f"{name} {shape}", "done", figure)
 
+    # --- a script of PyTorch ------------------------------------------------------------------------
+
+    def script(self, file, budget):
+        """A training script by itself, and tuned by `autotuned run` while it trains: its rates, and that of its end."""
+        name = "script"
+        if self.python is None:
+            self.leave_out(name, WITHOUT_TORCH)
+            return None
+        with tempfile.TemporaryDirectory() as folder:
+            history = self.report.place(f"{name}.db", folder)
+            command = [self.python, "-B", file, "--seconds"]
+            _, out, alone_err = self.report.run([*command, SCRIPT_SECONDS], self.left(120), self.beside_python())
+            alone = told_by_script(out)
+            if alone is None:
+                self.report.add(name, "failed", note=last_line(alone_err) or "it says nothing at its end")
+                return None
+            # What comes after the tuning is trained with what was kept.
+            code, out, err = self.report.run(
+                [self.autotuned, "run", "--allow", "numerics", "--budget", f"{budget:.0f}s", "--history", history, "--",
+                 *command, f"{2 * budget:.0f}"], self.left(3 * budget + 60), self.beside_python())
+            tuned = told_by_script(out)
+            _, shown, show_err = self.call(["show", "last", "--json", "--history", history], self.left(30))
+        if tuned is None:
+            self.report.add(name, "failed", note=last_line(err) or f"exit code {code}")
+            return None
+        try:
+            result = json.loads(last_line(shown))
+            best, start = result["best"], result["baseline"]["samples_per_second"]
+        except (ValueError, KeyError, TypeError):
+            said = [line for line in err.splitlines() if line.startswith("autotuned: ")]
+            self.report.add(name, "failed", note=said[-1] if said else last_line(show_err))
+            return None
+        figure = (f"{alone['samples_per_second']:.0f} samples/s by itself, {start:.0f} to {best['samples_per_second']:.0f} as it "
+                  f"is tuned, {best['speedup']:.2f} x ({bound(best['speedup_low'])} to {bound(best['speedup_high'])}), "
+                  f"{tuned['samples_per_second']:.0f} at its end")
+        if not all(one["device"].startswith("cuda") for one in (alone, tuned)):
+            self.report.add(name, "failed", figure, "the script was not on a GPU")
+        elif start <= 0:
+            self.report.add(name, "failed", figure, result.get("error") or "it was not tuned")
+        else:
+            self.report.add(name, "done", figure, kept_text(result))
+        return result
+
     # --- beside PyTorch in Python ---------------------------------------------------------------------
 
     def peer(self, arguments, seconds, share=0.25):
         """What torch_peer.py says, as JSON; else why it says nothing. That share of what is left at most: the rest of the
         stage is for our own jobs."""
         if self.python is None:
-            return None, "needs --python, one that has torch"
+            return None, WITHOUT_TORCH
         script = pathlib.Path(__file__).parent / "torch_peer.py"
-        # One without a torch of its own may have been given for that of .deps/python.
-        beside = {} if torch_of(self.python) else {"PYTHONPATH": f"{self.report.root}/.deps/python"}
         code, out, err = self.report.run([self.python, "-B", script, *arguments], min(seconds, share * self.left(1e9)),
-                                         environment() | beside)
+                                         self.beside_python())
         try:
             return json.loads(last_line(out)), ""
         except ValueError:

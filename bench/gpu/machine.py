@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the machine is: driver, GPUs, clocks, libraries; and whether the program sees a GPU."""
 
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -14,8 +15,11 @@ from report import last_line
 
 DOCTOR_SECONDS = 300  # LibTorch for CUDA has 3.6 GB of libraries
 SMI_SECONDS = 30  # without persistence the driver starts anew each time
+READERS = 8  # files read at a time: a disk behind a network answers several sooner than one after the other
 QUERY = ("name,uuid,driver_version,memory.total,memory.free,memory.used,clocks.sm,clocks.max.sm,clocks.mem,"
          "temperature.gpu,power.draw,power.limit,compute_mode,mig.mode.current,persistence_mode")
+# What decides which libraries and which GPU a program finds.
+OF_GPUS = re.compile(r"(CUDA|CUDNN|CUBLAS|NVIDIA|NCCL|PYTORCH|TORCH|AUTOTUNED|LD_|PATH$)")
 
 
 def find(value, key):
@@ -107,17 +111,18 @@ def libraries(root):
 def warm(root, seconds):
     """Reads the libraries once, so that what is timed later is not the disk. (bytes, seconds)"""
     begin = time.monotonic()
-    count = 0
     place = root / ".deps/python"
-    files = [*place.glob("torch/lib/*.so*"), *place.glob("nvidia/**/*.so*"), *(root / "build/release").rglob("*.so*")]
-    for file in files:
-        if time.monotonic() - begin > seconds:
-            break
+    files = [*(root / "build/release").rglob("*.so*"), *place.glob("torch/lib/*.so*"), *place.glob("nvidia/**/*.so*")]
+
+    def read(file):
+        count = 0
         with open(file, "rb", buffering=0) as opened:
-            while part := opened.read(1 << 24):
+            while time.monotonic() - begin < seconds and (part := opened.read(1 << 24)):
                 count += len(part)
-                if time.monotonic() - begin > seconds:
-                    break
+        return count
+
+    with concurrent.futures.ThreadPoolExecutor(READERS) as readers:
+        count = sum(readers.map(read, [file for file in files if file.is_file()]))
     return count, time.monotonic() - begin
 
 
@@ -134,10 +139,15 @@ def gather_facts(report):
     report.facts["cpus"] = len(os.sched_getaffinity(0))
     report.facts["libraries"] = libraries(report.root)
     report.facts["gpus"] = gpu_states(report)
-    for name, command in {"nvidia-smi": ["nvidia-smi"], "throttling": ["nvidia-smi", "-q", "-d", "CLOCK,PERFORMANCE,POWER"]}.items():
+    for name, command in {"nvidia-smi": ["nvidia-smi"], "listed": ["nvidia-smi", "-L"],
+                          "throttling": ["nvidia-smi", "-q", "-d", "CLOCK,PERFORMANCE,POWER"]}.items():
         code, out, _ = report.run(command, SMI_SECONDS)
         if code == 0:
             report.facts[name] = out
+    report.facts["environment"] = {name: value for name, value in sorted(os.environ.items()) if OF_GPUS.match(name)}
+    _, out, _ = report.run(["ldconfig", "-p"], SMI_SECONDS)
+    report.facts["driver_libraries"] = [line.strip() for line in out.splitlines()
+                                        if "libcuda.so" in line or "libnvidia-ml.so" in line]
     for file in ("/etc/os-release", "/proc/driver/nvidia/version", "/proc/meminfo"):
         if pathlib.Path(file).exists():
             report.facts[file] = "\n".join(pathlib.Path(file).read_text().splitlines()[:8])

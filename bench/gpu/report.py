@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows of results, and all that commands said and wrote, kept as one archive."""
 
+import contextlib
 import json
+import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tarfile
 import time
 
 MOST_KEPT_BYTES = 16 << 20
+MOST_FILE_BYTES = 4 * MOST_KEPT_BYTES  # before it is packed
+PIPE_SECONDS = 10
 
 
 class Report:
@@ -45,26 +50,48 @@ class Report:
         folder.mkdir(parents=True, exist_ok=True)
         return folder / name
 
+    def place_of_next(self, name, otherwise):
+        """The same with the number of the next command in front, beside what that command says."""
+        return self.place(f"{self.commands + 1:03}-{name}", otherwise)
+
     def run(self, command, seconds, environment=None):
         """(exit code, standard output, standard error); -1 when it took longer."""
         command = [str(part) for part in command]
         begin = time.monotonic()
-        try:
-            done = subprocess.run(command, cwd=self.root, capture_output=True, text=True, errors="replace",
-                                  timeout=max(1, seconds), check=False, env=environment)
-            result = done.returncode, done.stdout, done.stderr
-        except subprocess.TimeoutExpired as late:
-            said = (late.stderr or b"").decode(errors="replace")
-            result = -1, "", f"{said}\ntook longer than {seconds:.0f} s"
-        except OSError as error:
-            result = 127, "", str(error)
+        result = finished(command, self.root, max(1, seconds), environment)
+        self.commands += 1
         if self.keep:
-            self.commands += 1
             name = f"{self.commands:03}-{pathlib.Path(command[0]).name}.txt"
             took = time.monotonic() - begin
             self.place(name, None).write_text(f"$ {' '.join(command)}\nexit code {result[0]}, {took:.1f} s\n"
                                               f"--- output\n{result[1]}\n--- errors\n{result[2]}\n")
         return result
+
+
+def finished(command, folder, seconds, environment):
+    """As Report.run(). Nothing that it started in its group goes on with the GPU afterwards."""
+    try:
+        process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   errors="replace", env=environment, start_new_session=True)
+    except OSError as error:
+        return 127, "", str(error)
+    try:
+        out, err = process.communicate(timeout=seconds)
+        return process.returncode, out, err
+    except subprocess.TimeoutExpired:
+        end_group(process)
+        out, err = "", ""
+        with contextlib.suppress(subprocess.TimeoutExpired):  # somebody outside of the group holds the pipes
+            out, err = process.communicate(timeout=PIPE_SECONDS)
+        return -1, out, f"{err.rstrip()}\ntook longer than {seconds:.0f} s"
+    except BaseException:
+        end_group(process)
+        raise
+
+
+def end_group(process):
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def last_line(text):
@@ -75,13 +102,14 @@ def last_line(text):
 def pack(folder, archive):
     """All files of the folder in one archive of at most 16 MiB: the largest are left out until it is. Their names."""
     files = sorted(file for file in folder.rglob("*") if file.is_file())
-    left_out = []
+    left_out = [file for file in files if file.stat().st_size > MOST_FILE_BYTES]
+    files = [file for file in files if file not in left_out]
     while True:
         with tarfile.open(archive, "w:gz") as packed:
             for file in files:
                 packed.add(file, arcname=f"{archive.name.split('.')[0]}/{file.relative_to(folder)}")
-        if archive.stat().st_size <= MOST_KEPT_BYTES or len(files) <= 1:
-            return left_out
+        if archive.stat().st_size <= MOST_KEPT_BYTES or not files:
+            return [str(file.relative_to(folder)) for file in left_out]
         largest = max(files, key=lambda file: file.stat().st_size)
         files.remove(largest)
-        left_out.append(str(largest.relative_to(folder)))
+        left_out.append(largest)

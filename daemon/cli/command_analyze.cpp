@@ -2,15 +2,20 @@
 // analyze, findings: what the traces of any PyTorch program tell.
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <iostream>
 #include <limits>
 #include <set>
+#include <sstream>
+#include <vector>
 
 #include "daemon/cli/command_functions.hpp"
 #include "daemon/common/exit_codes.hpp"
+#include "daemon/profile_view/profile_page.hpp"
 #include "daemon/profile_view/profile_views.hpp"
 #include "daemon/profile_view/trace_report.hpp"
 #include "daemon/report/history_reading.hpp"
+#include "daemon/screen/wrapped_text.hpp"
 #include "profiler/traces/reader.hpp"
 
 namespace autotuned::daemon {
@@ -111,6 +116,13 @@ int analyze(const AnalyzeOptions& options) {
     if (!range) return report_error(range.error(), kUsageError);
     views.range = *range;
   }
+  if (!options.html.empty()) {
+    std::vector<std::filesystem::path> traces = options.traces;
+    traces.insert(traces.end(), options.against.begin(), options.against.end());
+    if (auto checked = check_page_file(options.html, traces); !checked) {
+      return report_error(checked.error(), exit_code_of(checked.error()));
+    }
+  }
   warn_of_idle_options(options);
   int code = kDone;
   // What changed includes what only some views show.
@@ -124,9 +136,10 @@ int analyze(const AnalyzeOptions& options) {
     views.before = read_profiles(options.against, analysis::Depth::views, {}, code);
     if (views.before.empty()) return code;
   }
-  if (const auto shown = show_profile(profiles, views, std::cout); !shown) {
-    return report_error(shown.error(), exit_code_of(shown.error()));
-  }
+  std::ostringstream text;
+  const auto shown = show_profile(profiles, views, options.as_json ? std::cout : text);
+  if (!shown) return report_error(shown.error(), exit_code_of(shown.error()));
+  print_text(text.str());
   return code;
 }
 
@@ -134,7 +147,7 @@ int print_findings(bool as_json) {
   if (as_json) {
     std::cout << to_line(rules_json()) << "\n";
   } else {
-    std::cout << rules_text();
+    print_text(rules_text());
   }
   return kDone;
 }

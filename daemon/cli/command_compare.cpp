@@ -6,6 +6,7 @@
 #include "daemon/cli/command_functions.hpp"
 #include "daemon/report/history_reading.hpp"
 #include "daemon/report/run_comparison.hpp"
+#include "daemon/screen/wrapped_text.hpp"
 
 namespace autotuned::daemon {
 
@@ -24,8 +25,8 @@ int compare(const std::filesystem::path& file, const std::string& a, const std::
   if (as_json) {
     std::cout << to_line(comparison_json(sides[0], sides[1])) << "\n";
   } else {
-    std::cout << printable_lines(is_all ? comparison_text(sides[0], sides[1])
-                                        : comparison_summary(sides[0], sides[1]));
+    print_text(printable_lines(is_all ? comparison_text(sides[0], sides[1])
+                                      : comparison_summary(sides[0], sides[1])));
   }
   return kDone;
 }

@@ -25,6 +25,7 @@
 #include "daemon/guide/next_step.hpp"
 #include "daemon/plugin_list/plugin_survey.hpp"
 #include "daemon/report/report.hpp"
+#include "daemon/screen/wrapped_text.hpp"
 #include "daemon/trainers/trainer_client.hpp"
 #include "daemon/trainers/trainer_environment.hpp"
 #include "plugins/host/loader.hpp"
@@ -59,8 +60,8 @@ Finding examine_processor(const Machine& machine) {
   std::string features = fmt::format("{}", fmt::join(machine.cpu_features, " "));
   if (features.empty()) features = "none that training uses";
   return {Health::ok, "processor",
-          fmt::format("{}, {} CPUs allowed, features: {}", machine.cpu_model, machine.cpus_allowed,
-                      features)};
+          fmt::format("{}, {} allowed, features: {}", machine.cpu_model,
+                      format_counted(machine.cpus_allowed, "CPU"), features)};
 }
 
 Finding examine_precision(const Machine& machine) {
@@ -254,7 +255,10 @@ std::string page_of(const std::vector<Finding>& findings) {
   }
   if (!subjects.empty()) rows.push_back({"ok", "the rest", subjects + ": " + texts});
   std::string page = table_text(std::move(rows));
-  if (left_out > 0) page += fmt::format("and {} more warnings: --json lists them\n", left_out);
+  if (left_out > 0) {
+    page += fmt::format("and {} more warning{}: --json lists {}\n", left_out,
+                        left_out == 1 ? "" : "s", left_out == 1 ? "it" : "them");
+  }
   return page;
 }
 
@@ -293,7 +297,7 @@ int doctor(const std::filesystem::path& history_file, bool as_json) {
     const auto here = current_folder();
     const auto steps = next_steps(here ? look_around(*here, recipe_look(machine)) : FolderState{},
                                   known_runs(history).last);
-    std::cout << page_of(findings) << "\n" << next_steps_text(steps);
+    print_text(page_of(findings) + "\n" + next_steps_text(steps));
   }
   return is_broken ? kEnvironmentUnusable : kDone;
 }

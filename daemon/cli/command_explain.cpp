@@ -6,29 +6,35 @@
 #include "daemon/cli/command_functions.hpp"
 #include "daemon/report/history_reading.hpp"
 #include "daemon/report/story.hpp"
+#include "daemon/screen/wrapped_text.hpp"
 
 namespace autotuned::daemon {
 
-int explain(const std::filesystem::path& file, const std::string& id, bool is_break_even,
-            bool as_json) {
-  auto history = open_history(file, storage::Access::read_only);
+int explain(const ExplainOptions& options) {
+  auto history = open_history(options.history, storage::Access::read_only);
   if (!history) return report_error(history.error());
-  auto named = find_named_run(*history, id);
+  auto named = find_named_run(*history, options.run);
   if (!named) return report_error(named.error(), exit_code_of(named.error()));
   if (named->trial) {
-    const Error error{ErrorKind::invalid, "expected a run, found a trial", id,
-                      "`autotuned show " + id + "` tells about one trial"};
+    const Error error{ErrorKind::invalid, "expected a run, found a trial", options.run,
+                      "`autotuned show " + options.run + "` tells about one trial"};
     return report_error(error, kUsageError);
   }
-  if (is_break_even) {
-    std::cout << (as_json ? to_line(cost_json(named->run)) + "\n"
-                          : printable_lines(cost_text(named->run)));
+  if (options.is_break_even) {
+    if (options.as_json) {
+      std::cout << to_line(cost_json(named->run)) << "\n";
+    } else {
+      print_text(printable_lines(cost_text(named->run)));
+    }
     return kDone;
   }
   auto record = read_run(*history, named->run, std::move(named->trials));
   if (!record) return report_error(record.error());
-  std::cout << (as_json ? to_line(story_json(*record)) + "\n"
-                        : printable_lines(story_text(*record)));
+  if (options.as_json) {
+    std::cout << to_line(story_json(*record)) << "\n";
+  } else {
+    print_text(printable_lines(story_text(*record, options.is_whole)));
+  }
   return kDone;
 }
 

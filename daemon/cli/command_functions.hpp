@@ -133,6 +133,19 @@ struct ExportOptions {
 };
 int export_run(const ExportOptions& options);
 
+// What a trained model answers for pictures (daemon/cli/model).
+struct PredictOptions {
+  std::string model;  // a run, "last", or the output folder of one
+  std::vector<std::filesystem::path> pictures;
+  std::filesystem::path masks;    // folder for the masks that it gives; empty: none are written
+  std::filesystem::path weights;  // empty: those of the end of the training
+  std::int64_t top = 5;           // classes of a picture
+  std::vector<std::filesystem::path> plugin_folders;
+  std::filesystem::path history;
+  bool as_json = false;
+};
+int predict(const PredictOptions& options);
+
 struct GuardOptions {
   std::filesystem::path recipe;
   std::string against;  // a recipe file, a run, "best"; empty: the recipe's own settings
@@ -146,11 +159,17 @@ struct GuardOptions {
 };
 int guard(const GuardOptions& options);
 
-// `id` is a run, or a trial as RUN.NUMBER.
-int show(const std::filesystem::path& history, const std::string& id, bool as_json);
-// `is_break_even`: only what the run cost, and when that is repaid.
-int explain(const std::filesystem::path& history, const std::string& id, bool is_break_even,
-            bool as_json);
+// `id` is a run, or a trial as RUN.NUMBER. `is_whole`: also what every plugin said that had nothing to try.
+int show(const std::filesystem::path& history, const std::string& id, bool is_whole, bool as_json);
+
+struct ExplainOptions {
+  std::filesystem::path history;
+  std::string run;
+  bool is_break_even = false;  // only what the run cost, and when that is repaid
+  bool is_whole = false;       // also why plugins proposed nothing, and all that had no trial
+  bool as_json = false;
+};
+int explain(const ExplainOptions& options);
 // In a few lines, or with every difference.
 int compare(const std::filesystem::path& history, const std::string& a, const std::string& b,
             bool is_all, bool as_json);

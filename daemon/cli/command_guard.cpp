@@ -23,6 +23,7 @@
 #include "daemon/plugin_list/plugin_names.hpp"
 #include "daemon/report/history_reading.hpp"
 #include "daemon/report/report.hpp"
+#include "daemon/screen/wrapped_text.hpp"
 #include "daemon/session/command_device.hpp"
 #include "daemon/session/known_best.hpp"
 #include "daemon/trainers/trainer_job.hpp"
@@ -193,8 +194,8 @@ Result<GuardResult> measure(const GuardPlan& plan, const Here& here, bool as_jso
                    own, against ? &*against : nullptr, clock, [&](const Estimate& ratio) {
                      if (as_json || clock.now() - told < kBetweenLines) return;
                      told = clock.now();
-                     std::cerr << "so far " << estimate_text(ratio) << ", " << ratio.pairs
-                               << " pairs of blocks\n";
+                     std::cerr << "so far " << estimate_text(ratio) << ", "
+                               << format_counted(ratio.pairs, "pair") << " of blocks\n";
                    });
 }
 
@@ -271,7 +272,7 @@ int guard_recipe(const GuardOptions& options, std::optional<int> ranks) {
   if (options.as_json) {
     std::cout << to_line(guard_json(plan, *result)) << "\n";
   } else {
-    std::cout << guard_text(plan, *result);
+    print_text(guard_text(plan, *result));
   }
   return code_of(result->verdict);
 }
@@ -279,11 +280,8 @@ int guard_recipe(const GuardOptions& options, std::optional<int> ranks) {
 }  // namespace
 
 int guard(const GuardOptions& options) {
-  return once_for_launcher([&options](const LaunchPlace* place) -> int {
-    if (place == nullptr) return guard_recipe(options, std::nullopt);
-    const auto ranks = measured_ranks(*place);
-    return ranks ? guard_recipe(options, ranks) : kUsageError;
-  });
+  return measure_once_for_launcher(
+      [&options](std::optional<int> ranks) { return guard_recipe(options, ranks); });
 }
 
 }  // namespace autotuned::daemon

@@ -27,6 +27,7 @@
 #include "daemon/report/script_report.hpp"
 #include "daemon/report/story.hpp"
 #include "daemon/report/tuning_end.hpp"
+#include "daemon/screen/wrapped_text.hpp"
 #include "daemon/session/known_best.hpp"
 #include "recipes/recipe_yaml.hpp"
 #include "storage/history.hpp"
@@ -34,6 +35,8 @@
 namespace autotuned::daemon {
 
 namespace {
+
+constexpr std::size_t kMostQuietShown = 3;  // plugins
 
 // Local midnight of YYYY-MM-DD.
 std::optional<std::int64_t> day_start_ns(const std::string& text) {
@@ -154,17 +157,18 @@ int list_best(const std::filesystem::path& file, bool as_json) {
   }
   const auto tell_unconfirmed = [&all] {
     for (const storage::RunRow& run : all.unconfirmed) {
-      std::cout << printable(fmt::format(
-                       "{}: its newest run {} has confirmed nothing; `autotuned explain {}` "
-                       "tells why",
-                       run.recipe_name, run.id.text, run.id.text))
-                << "\n";
+      print_text(printable(fmt::format(
+                     "{}: its newest run {} has confirmed nothing; `autotuned explain {}` "
+                     "tells why",
+                     run.recipe_name, run.id.text, run.id.text)) +
+                 "\n");
     }
   };
   if (known.empty()) {
     tell_unconfirmed();
-    std::cout << "no best configuration is stored for this machine yet; `autotuned run FILE` "
-                 "searches for one\n";
+    print_text(
+        "no best configuration is stored for this machine yet; `autotuned run FILE` searches for "
+        "one\n");
     return kDone;
   }
   std::vector<std::vector<std::string>> rows = {{"job", "faster", "run", "found", "kept"}};
@@ -175,14 +179,14 @@ int list_best(const std::filesystem::path& file, bool as_json) {
                     change.empty() ? "the start: nothing faster was found"
                                    : change_text(one.run.starting, change)});
   }
-  std::cout << table_text(std::move(rows));
+  print_text(table_text(std::move(rows)));
   const auto scripts =
       std::ranges::count_if(known, [](const KnownBest& one) { return is_script(one.run.recipe); });
   if (scripts < std::ssize(known)) {
-    std::cout << "`autotuned best RECIPE` prints one as a recipe.\n";
+    print_text("`autotuned best RECIPE` prints one as a recipe.\n");
   }
   if (scripts > 0) {
-    std::cout << "`autotuned patch SCRIPT` prints what was kept for a script as a diff.\n";
+    print_text("`autotuned patch SCRIPT` prints what was kept for a script as a diff.\n");
   }
   tell_unconfirmed();
   return kDone;
@@ -192,7 +196,11 @@ int print_trend(const storage::History& history, const std::vector<storage::RunR
                 bool as_json) {
   const auto trends = job_trends(history, runs);
   if (!trends) return report_error(trends.error());
-  std::cout << (as_json ? to_line(trends_json(*trends)) + "\n" : trends_text(*trends));
+  if (as_json) {
+    std::cout << to_line(trends_json(*trends)) << "\n";
+  } else {
+    print_text(trends_text(*trends));
+  }
   return kDone;
 }
 
@@ -225,7 +233,7 @@ int print_trial(const storage::History& history, const storage::RunRow& run,
     std::cout << to_line(answer) << "\n";
     return kDone;
   }
-  std::cout << printable_lines(fmt::format(
+  std::string text = printable_lines(fmt::format(
       "trial     {}\nplugin    {}\nchange    {} ({})\nproposed  {}\nverdict   {}\nreason    {}\n"
       "ratio     {}\nnoise     {:.1f} % between pairs\ntook      {}\n",
       id.text(), trial.plugin, change_text(trial.reference, trial.change), trial.risk,
@@ -236,15 +244,15 @@ int print_trial(const storage::History& history, const storage::RunRow& run,
                                            : ""),
       trial.noise_ratio * 100, time_of_trial_text(trial, *blocks, is_script(run.recipe))));
   if (const std::string note = stand_in_note(run.recipe); !note.empty()) {
-    std::cout << fmt::format("note      {}\n", note);
+    text += fmt::format("note      {}\n", note);
   }
   for (const CheckRecord& check : *checks) {
-    std::cout << printable(fmt::format("check     {} {}: {}", check.risk,
-                                       check.passed ? "passed" : "failed", check.detail))
-              << "\n";
+    text += printable(fmt::format("check     {} {}: {}", check.risk,
+                                  check.passed ? "passed" : "failed", check.detail)) +
+            "\n";
   }
   for (const storage::TrialTrainerEnd& found : *ends)
-    std::cout << printable(fmt::format("trainer   {}", found.end.text())) << "\n";
+    text += printable(fmt::format("trainer   {}", found.end.text())) + "\n";
   std::vector<std::vector<std::string>> rows = {{"pair", "side", "first", "duration", "steps",
                                                  std::string(unit_of(run)) + "/s",
                                                  "waiting for data"}};
@@ -260,7 +268,7 @@ int print_trial(const storage::History& history, const storage::RunRow& run,
                     format_count(static_cast<std::int64_t>(block.block.samples_per_second())),
                     fmt::format("{:.1f} %", wait * 100)});
   }
-  std::cout << "\n" << table_text(rows);
+  print_text(text + "\n" + table_text(rows));
   return kDone;
 }
 
@@ -347,14 +355,15 @@ int list_history(const HistoryOptions& options) {
       runs_with_it += (runs_with_it.empty() ? "" : ", ") + run.id.text;
     }
   }
-  std::cout << table_text(rows);
+  std::string text = table_text(rows);
   for (const auto& [note, runs_with_it] : notes)
-    std::cout << "\n" << printable(runs_with_it + ": " + note) << "\n";
-  if (has_more) std::cout << "\nthere are older ones: --limit shows more\n";
+    text += "\n" + printable(runs_with_it + ": " + note) + "\n";
+  if (has_more) text += "\nthere are older ones: --limit shows more\n";
+  print_text(text);
   return kDone;
 }
 
-int show(const std::filesystem::path& file, const std::string& id, bool as_json) {
+int show(const std::filesystem::path& file, const std::string& id, bool is_whole, bool as_json) {
   auto history = open_history(file, storage::Access::read_only);
   if (!history) return report_error(history.error());
   auto named = find_named_run(*history, id);
@@ -374,8 +383,9 @@ int show(const std::filesystem::path& file, const std::string& id, bool as_json)
   if (!ends) return report_error(ends.error());
   auto answers = history->plugin_answers(named->run.id);
   if (!answers) return report_error(answers.error());
-  std::cout << printable_lines(run_text(named->run, named->trials));
+  std::string text = printable_lines(run_text(named->run, named->trials));
   std::vector<std::vector<std::string>> rows = {{"plugin", "version", "said"}};
+  std::vector<std::vector<std::string>> quiet;  // those that had nothing to try
   // They are asked again after each change that is kept. What one said last stands.
   for (auto answer = answers->begin(); answer != answers->end(); ++answer) {
     const bool is_said_again =
@@ -384,19 +394,23 @@ int show(const std::filesystem::path& file, const std::string& id, bool as_json)
                  (answer->plugin != kMachineName || later.outcome == answer->outcome);
         });
     if (answer->outcome.empty() || is_said_again) continue;
-    rows.push_back({answer->plugin, answer->version, answer->outcome});
+    const bool is_quiet = answer->plugin != kMachineName && !answer->is_failure;
+    (is_quiet ? quiet : rows).push_back({answer->plugin, answer->version, answer->outcome});
   }
-  if (rows.size() > 1) std::cout << "\n" << table_text(rows);
+  const bool is_folded = !is_whole && quiet.size() > kMostQuietShown;
+  if (!is_folded) std::ranges::move(quiet, std::back_inserter(rows));
+  if (rows.size() > 1) text += "\n" + table_text(rows);
+  if (is_folded) {
+    text += fmt::format("\n{} had nothing to try; --verbose says why\n",
+                        format_counted(std::ssize(quiet), "plugin"));
+  }
   rows = {{"trial", "its trainer"}};
   for (const storage::TrialTrainerEnd& found : *ends)
     rows.push_back({found.trial > 0 ? std::to_string(found.trial) : "none", found.end.text()});
-  if (rows.size() > 1) std::cout << "\n" << table_text(rows);
-  if (const std::string parts = lineage_text(*lineage); !parts.empty()) {
-    std::cout << "\n" << parts;
-  }
-  if (const std::string files = files_text(named->run); !files.empty()) {
-    std::cout << "\n" << files;
-  }
+  if (rows.size() > 1) text += "\n" + table_text(rows);
+  if (const std::string parts = lineage_text(*lineage); !parts.empty()) text += "\n" + parts;
+  if (const std::string files = files_text(named->run); !files.empty()) text += "\n" + files;
+  print_text(text);
   return kDone;
 }
 
@@ -437,8 +451,10 @@ int best(const std::filesystem::path& file, const std::filesystem::path& recipe_
                          : fallback + ".";
   const std::string comment =
       "From run " + row.run.text + ": " + speed + (note.empty() ? "" : "\nNote: " + note + ".");
+  // A comment of YAML, which begins with "# ", in the width of the narrowest usual terminal.
+  constexpr int kCommentColumns = 78;
   std::cout << recipes::to_yaml(recipes::with_configuration(job->recipe, row.best, job->knobs),
-                                comment);
+                                wrapped(comment, kCommentColumns));
   return kDone;
 }
 

@@ -17,6 +17,7 @@
 #include "daemon/common/exit_codes.hpp"
 #include "daemon/report/history_reading.hpp"
 #include "daemon/report/report.hpp"
+#include "daemon/screen/wrapped_text.hpp"
 #include "storage/history.hpp"
 
 namespace autotuned::daemon {
@@ -33,9 +34,9 @@ struct Removed {
 };
 
 // One transaction for each run, and between two as much time for other writers as the last one took:
-// a session that waits for its turn gets it.
-Result<Removed> remove_runs(storage::History& history, const storage::PrunePlan& plan) {
-  Removed removed;
+// a session that waits for its turn gets it. `removed` grows run by run, also where an error ends it.
+Result<void> remove_runs(storage::History& history, const storage::PrunePlan& plan,
+                         Removed& removed) {
   for (const storage::PrunableRun& run : plan.runs) {
     const auto start = steady_clock::now();
     const auto is_removed = history.remove_run(run.id);
@@ -46,7 +47,7 @@ Result<Removed> remove_runs(storage::History& history, const storage::PrunePlan&
     std::this_thread::sleep_for(
         std::min<steady_clock::duration>(steady_clock::now() - start, std::chrono::seconds(1)));
   }
-  return removed;
+  return {};
 }
 
 void print_removed(const Removed& removed, const storage::PrunePlan& plan, bool is_dry_run) {
@@ -56,39 +57,46 @@ void print_removed(const Removed& removed, const storage::PrunePlan& plan, bool 
       rows.push_back({run.id.text, time_text(run.started_unix_ns), run.recipe_name,
                       std::to_string(run.trials)});
     }
-    std::cout << table_text(rows) << "\n";
+    print_text(table_text(rows) + "\n");
   }
-  std::cout << fmt::format("{} {} runs with {} trials\n", is_dry_run ? "would remove" : "removed",
-                           format_count(static_cast<std::int64_t>(removed.runs.size())),
-                           format_count(removed.trials));
+  const bool is_one = plan.kept_unfinished == 1;
+  std::string text =
+      fmt::format("{} {} with {}\n", is_dry_run ? "would remove" : "removed",
+                  format_counted(static_cast<std::int64_t>(removed.runs.size()), "run"),
+                  format_counted(removed.trials, "trial"));
   if (plan.kept_for_best > 0) {
-    std::cout << fmt::format(
+    text += fmt::format(
         "kept {} that a best configuration comes from ('autotuned forget RECIPE' drops that of a "
         "recipe)\n",
-        format_count(plan.kept_for_best));
+        format_counted(plan.kept_for_best, "run"));
   }
   if (plan.kept_unfinished > 0) {
-    std::cout << fmt::format("kept {} that are running or can be continued\n",
-                             format_count(plan.kept_unfinished));
+    text += fmt::format("kept {} that {} running or can be continued\n",
+                        format_counted(plan.kept_unfinished, "run"), is_one ? "is" : "are");
   }
+  print_text(text);
 }
 
 void print_imported(const std::filesystem::path& file, const storage::ImportedRuns& imported) {
-  std::cout << fmt::format("{}: {} runs with {} trials, {} best configurations\n",
-                           printable(file.string()),
-                           format_count(static_cast<std::int64_t>(imported.runs.size())),
-                           format_count(imported.trials), format_count(imported.best));
-  if (!imported.renewed.empty()) {
-    std::cout << fmt::format("  {} runs have gone on there, and are here as they are there now\n",
-                             format_count(static_cast<std::int64_t>(imported.renewed.size())));
+  std::string text =
+      fmt::format("{}: {} with {}, {}\n", printable(file.string()),
+                  format_counted(static_cast<std::int64_t>(imported.runs.size()), "run"),
+                  format_counted(imported.trials, "trial"),
+                  format_counted(imported.best, "best configuration"));
+  if (const auto renewed = static_cast<std::int64_t>(imported.renewed.size()); renewed > 0) {
+    text += fmt::format("  {} gone on there, and {} here as {} there now\n",
+                        format_counted(renewed, "run") + (renewed == 1 ? " has" : " have"),
+                        renewed == 1 ? "is" : "are", renewed == 1 ? "it is" : "they are");
   }
   if (imported.known > 0) {
-    std::cout << fmt::format("  {} runs were here before\n", format_count(imported.known));
+    text += fmt::format("  {} {} here before\n", format_counted(imported.known, "run"),
+                        imported.known == 1 ? "was" : "were");
   }
   if (imported.kept_at_work > 0) {
-    std::cout << fmt::format("  left out {} that a process is at work on: import them later\n",
-                             format_count(imported.kept_at_work));
+    text += fmt::format("  left out {} that a process is at work on: import the file again later\n",
+                        format_counted(imported.kept_at_work, "run"));
   }
+  print_text(text);
 }
 
 Json names_of(const std::vector<RunId>& runs) {
@@ -176,6 +184,7 @@ int prune_history(const PruneOptions& options) {
   const auto plan = history->plan_pruning(rule);
   if (!plan) return report_error(plan.error());
   Removed removed;
+  Result<void> done;
   if (options.dry_run) {
     removed.runs = plan->runs;
     for (const storage::PrunableRun& run : plan->runs)
@@ -183,13 +192,10 @@ int prune_history(const PruneOptions& options) {
   } else {
     history = open_history(options.history, storage::Access::read_write);
     if (!history) return report_error(history.error());
-    auto done = remove_runs(*history, *plan);
-    if (!done) return report_error(done.error());
-    removed = std::move(*done);
-    if (options.vacuum) {
-      if (auto compacted = history->compact(); !compacted) return report_error(compacted.error());
-    }
+    done = remove_runs(*history, *plan, removed);
+    if (done && options.vacuum) done = history->compact();
   }
+  // Also where not all of it could be done: what is gone is gone.
   if (options.as_json) {
     Json ids = Json::array();
     for (const storage::PrunableRun& run : removed.runs)
@@ -203,7 +209,7 @@ int prune_history(const PruneOptions& options) {
   } else {
     print_removed(removed, *plan, options.dry_run);
   }
-  return kDone;
+  return done ? kDone : report_error(done.error());
 }
 
 }  // namespace autotuned::daemon

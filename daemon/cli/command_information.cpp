@@ -2,8 +2,13 @@
 // check, schema, knobs: what a recipe and a machine offer.
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <iostream>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "base/file.hpp"
 #include "base/printable.hpp"
 #include "base/text.hpp"
 #include "daemon/cli/command_functions.hpp"
@@ -13,7 +18,10 @@
 #include "daemon/plugin_list/plugin_names.hpp"
 #include "daemon/report/history_reading.hpp"
 #include "daemon/report/report.hpp"
+#include "daemon/screen/wrapped_text.hpp"
+#include "daemon/session/output_folder.hpp"
 #include "daemon/trainers/data_check.hpp"
+#include "recipes/key_place.hpp"
 #include "recipes/schema.hpp"
 
 namespace autotuned::daemon {
@@ -36,6 +44,18 @@ std::string domain_text(const recipes::Knob& knob) {
   return "";
 }
 
+// Of the folder that results are written to.
+std::vector<recipes::Diagnostic> problems_of_output(const recipes::Recipe& recipe,
+                                                    const std::filesystem::path& file) {
+  auto problems = output_problems(recipe, file);
+  if (!problems.empty()) return problems;
+  const auto checked = check_output_folder(recipe.output_dir);
+  if (checked) return {};
+  const std::string text = read_file(file, recipes::kMaxYamlBytes).value_or(std::string());
+  return {recipes::diagnostic_at(text, file.string(), "output.dir",
+                                 "output.dir: " + checked.error().message())};
+}
+
 }  // namespace
 
 int check(const std::filesystem::path& file,
@@ -49,7 +69,7 @@ int check(const std::filesystem::path& file,
       read_recipe_or_report(file, knobs, as_json, plugin_names_here(plugin_folders));
   if (!recipe) return kUsageError;
   auto problems = workload_problems(*recipe, trainer_plugins);
-  for (auto& problem : output_problems(*recipe, file))
+  for (auto& problem : problems_of_output(*recipe, file))
     problems.push_back(std::move(problem));
   for (auto& problem : rank_problems(*recipe, file))
     problems.push_back(std::move(problem));
@@ -63,7 +83,7 @@ int check(const std::filesystem::path& file,
   // A note may name the reason of a mistake.
   if (!as_json) {
     for (const std::string& note : looked.notes)
-      report_warning(note);
+      print_message("warning: " + printable_lines(note) + "\n");
   }
   if (report_problems(problems, as_json)) return kUsageError;
   if (as_json) {
@@ -112,7 +132,7 @@ int print_knobs(const std::vector<std::filesystem::path>& plugin_folders, bool a
                     std::string(recipes::to_string(knob.how)),
                     std::string(recipes::to_string(knob.risk)), meaning});
   }
-  std::cout << table_text(rows);
+  print_text(table_text(rows));
   return kDone;
 }
 

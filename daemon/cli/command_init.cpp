@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <filesystem>
 #include <iostream>
 #include <string>
@@ -24,6 +25,7 @@
 #include "daemon/common/exit_codes.hpp"
 #include "daemon/common/places.hpp"
 #include "daemon/guide/data_folder.hpp"
+#include "daemon/guide/file_advice.hpp"
 #include "daemon/guide/next_step.hpp"
 #include "daemon/guide/starter_recipe.hpp"
 #include "daemon/guide/text_files.hpp"
@@ -99,6 +101,9 @@ int init(const InitOptions& options) {
   }
   std::error_code ignored;
   const bool is_text = is_text_file(folder) && fs::is_regular_file(folder, ignored);
+  if (!is_text && fs::is_regular_file(folder, ignored)) {
+    return report_error(file_where_folder_is_expected(options.folder), kUsageError);
+  }
   StarterSpec spec{.name = starter_name((is_text ? folder.stem() : folder.filename()).string())};
   spec.recipe = !options.output.empty() ? options.output
                 : folder == *here       ? fs::path("recipe.yaml")
@@ -149,9 +154,10 @@ int welcome() {
   const auto here = current_folder();
   const FolderState around = here ? look_around(*here, recipe_look(machine)) : FolderState{};
   const KnownRuns known = known_runs({});
+  const auto known_plugins = static_cast<std::int64_t>(plugin_names_here({}).size());
   std::cout << "machine  "
-            << printable(fmt::format("{}; {}; {} plugins", machine_text(machine),
-                                     trainer_text(places), plugin_names_here({}).size()))
+            << printable(fmt::format("{}; {}; {}", machine_text(machine), trainer_text(places),
+                                     format_counted(known_plugins, "plugin")))
             << "\nhere     " << folder_state_text(around) << "\nhistory  " << printable(known.text)
             << "\n\n";
   std::vector<NextStep> steps = next_steps(around, known.last);

@@ -15,6 +15,7 @@
 #include "daemon/report/history_reading.hpp"
 #include "daemon/report/job_trend.hpp"
 #include "daemon/report/report.hpp"
+#include "daemon/screen/wrapped_text.hpp"
 #include "plugins/host/loader.hpp"
 #include "plugins/host/skeleton.hpp"
 
@@ -41,16 +42,16 @@ void print_table(const std::vector<SurveyedPlugin>& plugins,
                     plugin.state, records[plugin.name].text(),
                     plugin.is_ready() ? plugin.summary : plugin.refusal});
   }
-  std::cout << table_text(rows);
+  print_text(table_text(rows));
   for (const SurveyedPlugin& plugin : plugins) {
     if (!plugin.is_ready()) {
-      std::cout << printable_lines("\n" + plugin.path.string() + ": " + plugin.state + ": " +
-                                   plugin.refusal + "\n");
+      print_text(printable_lines("\n" + plugin.path.string() + ": " + plugin.state + ": " +
+                                 plugin.refusal + "\n"));
     }
     // A policy and what it adds to the trainer have one name, and one record.
     const std::string failure = std::exchange(records[plugin.name].last_failure, "");
     if (!failure.empty()) {
-      std::cout << printable_lines("\n" + plugin.name + " failed last: " + failure + "\n");
+      print_text(printable_lines("\n" + plugin.name + " failed last: " + failure + "\n"));
     }
   }
 }

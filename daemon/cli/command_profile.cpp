@@ -20,6 +20,7 @@
 #include "daemon/common/trainer_plugins.hpp"
 #include "daemon/common/used_device.hpp"
 #include "daemon/plugin_list/plugin_names.hpp"
+#include "daemon/profile_view/profile_page.hpp"
 #include "daemon/report/history_reading.hpp"
 #include "daemon/session/command_device.hpp"
 #include "daemon/trainers/trainer_job.hpp"
@@ -161,6 +162,11 @@ int profile_recipe(const ProfileOptions& options, std::optional<int> launched) {
                         file.error().kind == ErrorKind::invalid ? kUsageError : kWorkFailed);
   }
   const auto files = traces_of_ranks(*file, ranks);
+  if (const std::filesystem::path& page = options.analysis.html; !page.empty()) {
+    if (auto checked = check_page_file(page, files); !checked) {
+      return report_error(checked.error(), exit_code_of(checked.error()));
+    }
+  }
   const auto traced = record(*recipe, knobs, trainer_plugins, machine, files, options, *limit);
   if (!traced) return report_measuring_error(traced.error());
 
@@ -189,11 +195,8 @@ int profile_recipe(const ProfileOptions& options, std::optional<int> launched) {
 }  // namespace
 
 int profile(const ProfileOptions& options) {
-  return once_for_launcher([&options](const LaunchPlace* place) -> int {
-    if (place == nullptr) return profile_recipe(options, std::nullopt);
-    const auto ranks = measured_ranks(*place);
-    return ranks ? profile_recipe(options, ranks) : kUsageError;
-  });
+  return measure_once_for_launcher(
+      [&options](std::optional<int> ranks) { return profile_recipe(options, ranks); });
 }
 
 }  // namespace autotuned::daemon

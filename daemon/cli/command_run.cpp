@@ -23,6 +23,7 @@
 #include "daemon/plugin_list/plugin_names.hpp"
 #include "daemon/queue/client.hpp"
 #include "daemon/report/history_reading.hpp"
+#include "daemon/session/output_folder.hpp"
 #include "daemon/supervisor/supervisor.hpp"
 #include "daemon/trainers/data_check.hpp"
 #include "storage/history.hpp"
@@ -104,8 +105,9 @@ int run_recipe(const RunOptions& options) {
   if (options.output) {
     recipe->output_dir = std::filesystem::absolute(*options.output);
     if (const std::string refusal = output_refusal(recipe->output_dir); !refusal.empty()) {
-      return usage_error("--output " + *options.output + ": results cannot be written there: " +
-                         refusal + "; name another folder, or change its mode");
+      return usage_error("--output " + printable(*options.output) +
+                         ": results cannot be written there: " + refusal +
+                         "; name another folder, or change its mode");
     }
   } else if (report_problems(output_problems(*recipe, options.recipe), options.as_json)) {
     return kUsageError;
@@ -139,9 +141,12 @@ int run_recipe(const RunOptions& options) {
     if (options.detach) return report_error(connect_or_explain().error(), kEnvironmentUnusable);
   }
   RunScreen screen(options.screen);
+  const std::filesystem::path folder = request.recipe.output_dir;
   const auto outcome = supervise(
       std::move(request), SupervisorLimits{}, [&screen](const Json& event) { screen.show(event); },
       [&screen] { screen.tick(); });
+  // A second Ctrl-C ends whoever writes there at once.
+  if (outcome && *outcome == kCancelled) clear_output_folder(folder);
   return screen.conclude(outcome, options.as_json, options.require_gain);
 }
 

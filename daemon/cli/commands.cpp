@@ -104,6 +104,7 @@ void add_run(CLI::App& app, RunOptions& options) {
   command
       .add_option("--ranks", options.ranks,
                   "Processes that train together, instead of the recipe's train.ranks")
+      ->transform(decimal())
       ->check(CLI::Range(1, recipes::kMostRanks))
       ->type_name("N");
   command.add_flag("--tune-only", options.tune_only,
@@ -145,7 +146,9 @@ void add_history_list(CLI::App& app, HistoryOptions& options) {
       ->type_name("VERDICT");
   command.add_option("--since", options.since, "Only runs from this day on")
       ->type_name("YYYY-MM-DD");
-  command.add_option("--limit", options.limit, "At most this many")->capture_default_str();
+  command.add_option("--limit", options.limit, "At most this many")
+      ->transform(decimal())
+      ->capture_default_str();
   command.add_flag("--trend", options.is_trend,
                    "For each job here: is the newest run slower than the fastest one before it?");
   add_history(command, options.history);
@@ -199,6 +202,7 @@ void add_views(CLI::App& command, AnalyzeOptions& options) {
       ->allow_extra_args(false)
       ->capture_default_str();
   command.add_option("--top", options.top, "Rows of a table (default: 10, with --json all)")
+      ->transform(decimal())
       ->check(CLI::PositiveNumber);
   command.add_option("--sort", options.sort, "Sort tables by this column, largest first")
       ->type_name("COLUMN");
@@ -237,6 +241,7 @@ void add_profile(CLI::App& app, ProfileOptions& options) {
   command
       .add_option("--ranks", options.ranks,
                   "Processes that train together, instead of the recipe's train.ranks")
+      ->transform(decimal())
       ->check(CLI::Range(1, recipes::kMostRanks))
       ->type_name("N");
   command
@@ -246,21 +251,26 @@ void add_profile(CLI::App& app, ProfileOptions& options) {
       ->check(not_empty())
       ->type_name("PATH");
   command.add_option("--steps", options.steps, "Steps in the trace")
+      ->transform(decimal())
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command
       .add_option("--warmup", options.warmup,
                   "Steps before those of the trace, recorded and dropped")
+      ->transform(decimal())
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command.add_option("--wait", options.wait, "Steps before the warm-up, not recorded")
+      ->transform(decimal())
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command.add_option("--repeat", options.repeat, "Repeat wait, warm-up and recording this often")
+      ->transform(decimal())
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command
       .add_option("--skip-first", options.skip_first, "Steps before the first wait, not recorded")
+      ->transform(decimal())
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command.add_option("--limit", options.limit, "After this time no further step begins")
@@ -362,9 +372,14 @@ int run_command(int argc, char** argv) {
   explain_command.add_option("ID", id, "A run, the beginning of its name, or 'last'")
       ->required()
       ->type_name(kRunType);
-  bool is_break_even = false;
-  explain_command.add_flag("--break-even", is_break_even,
+  ExplainOptions explain_options;
+  explain_command.add_flag("--break-even", explain_options.is_break_even,
                            "Only what tuning cost, and after how much training it is repaid");
+  bool is_verbose = false;
+  for (CLI::App* command : {&show_command, &explain_command}) {
+    command->add_flag("--verbose", is_verbose,
+                      "Also why each plugin proposed nothing, and each proposal without a trial");
+  }
   CLI::App& compare_command =
       *app.add_subcommand("compare", "Two runs or two trials: what differs, and how much");
   compare_command.add_option("A", id, "A run or a trial (RUN.NUMBER)")
@@ -454,8 +469,14 @@ int run_command(int argc, char** argv) {
   if (app.got_subcommand("profile")) return profile(profile_options);
   if (app.got_subcommand("analyze")) return analyze(analyze_options);
   if (findings_command.parsed()) return print_findings(as_json);
-  if (show_command.parsed()) return show(history, id, as_json);
-  if (explain_command.parsed()) return explain(history, id, is_break_even, as_json);
+  if (show_command.parsed()) return show(history, id, is_verbose, as_json);
+  if (explain_command.parsed()) {
+    explain_options.history = history;
+    explain_options.run = id;
+    explain_options.is_whole = is_verbose;
+    explain_options.as_json = as_json;
+    return explain(explain_options);
+  }
   if (compare_command.parsed()) return compare(history, id, other_id, is_all, as_json);
   if (best_command.parsed()) return best(history, recipe, plugin_folders, as_json);
   if (forget_command.parsed()) return forget(history, recipe, plugin_folders, as_json);

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/cli/commands_results.hpp"
 
+#include <algorithm>
 #include <charconv>
+#include <cstddef>
+#include <string>
 #include <string_view>
 
 #include "base/result.hpp"
@@ -11,6 +14,23 @@
 #include "recipes/recipe.hpp"
 
 namespace autotuned::daemon {
+
+CLI::Validator decimal() {
+  CLI::Validator validator;
+  validator.operation([](std::string& value) {
+    // CLI11 takes 010 for eight, and 0x10 for sixteen.
+    const std::size_t first = value.starts_with('-') ? 1 : 0;
+    const std::string digits = value.substr(first);
+    if (digits.size() < 2 || digits.front() != '0' || digits[1] == '.') return std::string();
+    if (digits.find_first_not_of("0123456789") != std::string::npos) {
+      return "expected a whole number, found '" + value + "'";
+    }
+    value.erase(first, std::min(digits.find_first_not_of('0'), digits.size() - 1));
+    return std::string();
+  });
+  return validator;
+}
+
 namespace {
 
 void add_export(CLI::App& app, ExportOptions& options) {
@@ -29,6 +49,37 @@ void add_export(CLI::App& app, ExportOptions& options) {
   add_target("--csv", options.csv, "Training curves and trials as a table", "FILE");
   add_target("--jsonl", options.jsonl, "The same, a JSON object in each line", "FILE");
   command.add_flag("--overwrite", options.overwrite, "Replace a FILE that exists");
+  add_history(command, options.history);
+  add_json(command, options.as_json);
+}
+
+void add_predict(CLI::App& app, PredictOptions& options) {
+  CLI::App& command = *app.add_subcommand(
+      "predict", "Ask a trained model about pictures: classes, tags, numbers or masks");
+  command
+      .add_option("RUN", options.model,
+                  "A run, the beginning of its name, or 'last'; or its output folder")
+      ->required()
+      ->type_name(kRunType);
+  command.add_option("FILE", options.pictures, "JPEG and PNG files")->required()->type_name("FILE");
+  command.add_option("--top", options.top, "Classes that are told of a picture")
+      ->check(CLI::Range(1, 1000))
+      ->type_name("N")
+      ->capture_default_str();
+  command
+      .add_option("--masks", options.masks,
+                  "Write the masks here, as PNG files of class numbers")
+      ->check(not_empty())
+      ->type_name("DIR");
+  command
+      .add_option("--weights", options.weights,
+                  "Other weights of the same model, such as model_best.pt")
+      ->check(not_empty())
+      ->type_name("FILE");
+  command.add_option("--plugin-dir", options.plugin_folders, "Look for plugins here first")
+      ->check(not_empty())
+      ->type_name("DIR")
+      ->allow_extra_args(false);
   add_history(command, options.history);
   add_json(command, options.as_json);
 }
@@ -80,6 +131,7 @@ void add_prune(CLI::App& list, PruneOptions& options) {
       ->check(CLI::NonNegativeNumber);
   command.add_option("--keep-last", options.keep_last, "Only runs that are not among the newest N")
       ->type_name("N")
+      ->transform(decimal())
       ->check(CLI::NonNegativeNumber);
   CLI::Option* const dry_run = command.add_flag("--dry-run", options.dry_run,
                                                 "Say what would be removed, and remove nothing");
@@ -110,6 +162,7 @@ void add_submit(CLI::App& app, SubmitOptions& options) {
   command
       .add_option("--ranks", options.ranks,
                   "Processes that train together, instead of the recipe's train.ranks")
+      ->transform(decimal())
       ->check(CLI::Range(1, recipes::kMostRanks))
       ->type_name("N");
   command.add_option("--budget", options.budget, "Time for tuning, instead of the recipe's")
@@ -168,6 +221,7 @@ void add_sequel(CLI::App& run, RunOptions& options) {
 void add_results(CLI::App& app, ResultOptions& options) {
   add_submit(app, options.submit);
   add_export(app, options.exported);
+  add_predict(app, options.predict);
   add_guard(app, options);
 }
 
@@ -200,6 +254,7 @@ int slurm_options_begin(int argc, char** argv) {
 std::optional<int> run_results(const CLI::App& app, ResultOptions& options) {
   if (app.got_subcommand("submit")) return submit(options.submit);
   if (app.got_subcommand("export")) return export_run(options.exported);
+  if (app.got_subcommand("predict")) return predict(options.predict);
   if (!app.got_subcommand("guard")) return std::nullopt;
   const auto tolerance = ratio_from(options.tolerance);
   if (!tolerance) {

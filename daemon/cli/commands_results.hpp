@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of the command line that hands work and results on, judges them and goes on with them: submit, export, guard,
-// run --extend, and what becomes of a whole history.
+// The part of the command line that hands work and results on, uses and judges them and goes on with them: submit, export,
+// predict, guard, run --extend, and what becomes of a whole history.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -16,6 +16,8 @@ namespace autotuned::daemon {
 // Options that several commands share; in commands.cpp.
 // An empty path comes from an unset variable in a script: better said than taken for this folder.
 [[nodiscard]] CLI::Validator not_empty();
+// Of a whole number: its digits are decimal, also behind a zero. For transform(); in commands_results.cpp.
+[[nodiscard]] CLI::Validator decimal();
 void add_json(CLI::App& command, bool& as_json);
 void add_history(CLI::App& command, std::filesystem::path& history);
 void add_plugin_folders(CLI::App& command, std::vector<std::filesystem::path>& folders);
@@ -26,6 +28,7 @@ struct ResultOptions {
   ImportOptions imports;
   PruneOptions prune;
   ExportOptions exported;
+  PredictOptions predict;
   GuardOptions guard;
   std::string tolerance = "5%";  // of the guard, as it was typed
 };

@@ -13,6 +13,7 @@
 #include "base/printable.hpp"
 #include "daemon/common/trainer_plugins.hpp"
 #include "daemon/plugin_list/plugin_names.hpp"
+#include "daemon/screen/wrapped_text.hpp"
 #include "daemon/trainers/data_check.hpp"
 #include "plugins/host/trust.hpp"
 #include "recipes/recipe_plugins.hpp"
@@ -112,7 +113,7 @@ bool report_problems(const std::vector<recipes::Diagnostic>& problems, bool as_j
                       {"column", diagnostic.column},
                       {"message", diagnostic.message}});
     } else {
-      std::cerr << printable(diagnostic.text()) << "\n";
+      print_message(printable(diagnostic.text()) + "\n");
     }
   }
   if (as_json) std::cout << to_line({{"ok", false}, {"diagnostics", list}}) << "\n";

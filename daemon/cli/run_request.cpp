@@ -84,15 +84,16 @@ std::string started_text(const LaunchPlace& place) {
   return place.launcher + " has started " + std::to_string(place.ranks) + " processes";
 }
 
-std::optional<int> measured_ranks(const LaunchPlace& place) {
-  if (place.ranks > recipes::kMostRanks) {
-    static_cast<void>(usage_error(started_text(place) + ", and a recipe has " +
-                                  std::to_string(recipes::kMostRanks) +
-                                  " ranks at most: start fewer"));
-    return std::nullopt;
-  }
-  std::cerr << started_text(place) << ": this measures with " << place.ranks << " ranks\n";
-  return place.ranks;
+int measure_once_for_launcher(const std::function<int(std::optional<int> ranks)>& work) {
+  return once_for_launcher([&work](const LaunchPlace* place) -> int {
+    if (place == nullptr) return work(std::nullopt);
+    if (place->ranks > recipes::kMostRanks) {
+      return usage_error(started_text(*place) + ", and a recipe has " +
+                         std::to_string(recipes::kMostRanks) + " ranks at most: start fewer");
+    }
+    std::cerr << started_text(*place) << ": this measures with " << place->ranks << " ranks\n";
+    return work(place->ranks);
+  });
 }
 
 }  // namespace autotuned::daemon

@@ -32,8 +32,10 @@ namespace autotuned::daemon {
 // "torchrun has started 2 processes".
 [[nodiscard]] std::string started_text(const LaunchPlace& place);
 
-// The ranks that a launcher has started, for a command without --ranks, which says so on standard
-// error. Nothing: they are too many, and that was reported.
-[[nodiscard]] std::optional<int> measured_ranks(const LaunchPlace& place);
+// once_for_launcher() for a command that measures a recipe. `work` gets the ranks that a launcher has
+// started, which standard error tells, and nothing without a launcher. Too many ranks are reported as
+// a wrong use.
+[[nodiscard]] int measure_once_for_launcher(
+    const std::function<int(std::optional<int> ranks)>& work);
 
 }  // namespace autotuned::daemon

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/guard/guard.hpp"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <random>
 #include <utility>
 
+#include "daemon/report/figures.hpp"
 #include "tuner/advisors.hpp"
 #include "tuner/comparison.hpp"
 #include "tuner/context.hpp"
@@ -87,6 +90,24 @@ Error named(Error error, const std::string& side) {
   return error;
 }
 
+// The sentences of the trial about rates have the other side over this one: here it is this side over the other one.
+std::string undecided_reason(const TrialRecord& trial, const Estimate& ratio,
+                             double tolerance_ratio) {
+  const bool is_of_rates = trial.rejection == RejectionReason::undecided_in_time ||
+                           trial.rejection == RejectionReason::no_gain ||
+                           trial.rejection == RejectionReason::slower ||
+                           trial.rejection == RejectionReason::totals;
+  if (!is_of_rates) return trial.reason;
+  if (!has_interval(ratio)) return interval_text(ratio, 2);
+  if (trial.rejection == RejectionReason::totals) {
+    return "the median of the pairs and all samples over all time disagree: rare stalls";
+  }
+  return fmt::format(
+      "the ratio may be {}, which neither excludes nor shows a loss of {:.1f} % of this side's "
+      "rate",
+      interval_text(ratio, 2), 100 * tolerance_ratio);
+}
+
 }  // namespace
 
 const char* to_string(GuardVerdict verdict) {
@@ -126,7 +147,7 @@ GuardResult result_of(const TrialRecord& trial, double tolerance_ratio) {
              trial.estimate.high < 1.0 + tolerance_ratio) {
     result.verdict = GuardVerdict::not_slower;
   } else {
-    result.reason = trial.reason;
+    result.reason = undecided_reason(trial, result.ratio, tolerance_ratio);
   }
   return result;
 }

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/printable.hpp"
+#include "base/text.hpp"
 #include "daemon/guard/guard.hpp"
 #include "daemon/report/report.hpp"
 #include "tuner/comparison.hpp"
@@ -49,11 +50,12 @@ std::string guard_text(const GuardPlan& plan, const GuardResult& result) {
   }
   std::string text = table_text(rows);
   if (!is_measured) return text + "verdict  not measured: " + printable(result.reason) + "\n";
-  const std::string pairs = result.process_pairs > 0
-                                ? fmt::format("{} pairs of blocks in {} pairs of processes",
-                                              result.ratio.pairs, result.process_pairs)
-                                : fmt::format("{} pairs of blocks", result.ratio.pairs);
-  text += fmt::format("ratio    {}, {}\n", estimate_text(result.ratio), pairs);
+  std::string pairs = format_counted(result.ratio.pairs, "pair") + " of blocks";
+  if (result.process_pairs > 0) {
+    pairs += " in " + format_counted(result.process_pairs, "pair") + " of processes";
+  }
+  text += fmt::format("ratio    {}, this side over the other one, {}\n",
+                      estimate_text(result.ratio), pairs);
   text += "verdict  " + verdict_text(plan, result) + "\n";
   if (!result.reason.empty()) text += "why      " + printable(result.reason) + "\n";
   return text;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What lies in a folder that somebody wants to train on, told by names and the headers of a few files. Nothing is
-// decoded, and no trainer is started.
+// What lies in a folder that somebody wants to train on, told by names and the headers of a few files. Of pictures only masks
+// are decoded, and no trainer is started.
 #pragma once
 
 #include <cstdint>
@@ -34,6 +34,7 @@ struct DataFolder {
   int shorter_side = 0;    // of pictures, in pixels: the median of a few; 0: not known
   bool are_bytes = true;   // of arrays: bytes, which become floats
   bool has_masks = false;  // of pictures: a class for every pixel
+  std::string masks_text = {};  // then which numbers were found in how many masks; empty: in none
   bool has_labels = true;  // else they are drawn at random, and only the speed means something
   std::vector<std::string> notes;  // what lies there and is left out, and why
 };

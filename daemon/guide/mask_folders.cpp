@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <set>
 #include <string>
 #include <string_view>
@@ -10,6 +12,7 @@
 
 #include "base/file_pattern.hpp"
 #include "base/text.hpp"
+#include "daemon/guide/mask_numbers.hpp"
 #include "daemon/guide/picture_header.hpp"
 
 namespace autotuned::daemon {
@@ -23,9 +26,10 @@ constexpr std::array<std::string_view, 4> kMasks = {"masks", "mask", "annotation
 constexpr std::array<std::string_view, 2> kTraining = {"train", "training"};
 constexpr std::array<std::string_view, 5> kTests = {"val", "valid", "validation", "test",
                                                     "testing"};
-// Masks are decoded by the trainer alone.
-constexpr int kGuessedClasses = 2;
 constexpr std::size_t kFirst = 100;
+// Some milliseconds each.
+constexpr std::size_t kMostDecoded = 100;
+constexpr std::size_t kMostNamed = 3;
 
 // The folder that has one of the names; empty: there is none.
 template <std::size_t kCount>
@@ -45,8 +49,9 @@ std::string stem_of(const std::string& name) {
 
 struct Pair {
   std::int64_t count = 0;
-  std::string data;
+  std::string data;  // without the classes
   std::vector<fs::path> examples;
+  std::vector<fs::path> masks;
 };
 
 std::optional<Pair> pair_in(const fs::path& folder, const fs::path& from,
@@ -54,6 +59,7 @@ std::optional<Pair> pair_in(const fs::path& folder, const fs::path& from,
   const std::string images = folder_named(kImages, listing);
   const std::string masks = folder_named(kMasks, listing);
   if (images.empty() || masks.empty()) return std::nullopt;
+  Pair pair;
   std::set<std::string> stems;
   std::set<std::string> mask_endings;  // as they are written
   const FolderListing of_masks = list_folder(folder / masks, room);
@@ -62,8 +68,8 @@ std::optional<Pair> pair_in(const fs::path& folder, const fs::path& from,
     if (lower_ending(name) != ".png") continue;
     stems.insert(stem_of(name));
     mask_endings.insert(name.substr(name.rfind('.')));
+    pair.masks.push_back(folder / masks / name);
   }
-  Pair pair;
   std::set<std::string> endings;
   std::size_t looked_at = 0;
   std::size_t matched = 0;
@@ -89,8 +95,7 @@ std::optional<Pair> pair_in(const fs::path& folder, const fs::path& from,
     return of_part.size() == 1 ? files : "[" + files + "]";
   };
   pair.data = "type: image_masks, files: " + patterns(images, endings) +
-              ", masks: " + patterns(masks, mask_endings) +
-              ", classes: " + std::to_string(kGuessedClasses);
+              ", masks: " + patterns(masks, mask_endings);
   return pair;
 }
 
@@ -101,6 +106,45 @@ int median_side(const std::vector<fs::path>& files) {
       sides.push_back(side);
   std::ranges::sort(sides);
   return sides.empty() ? 0 : sides[sides.size() / 2];
+}
+
+// What the recipe says of the classes, "classes: 3" or "classes: 2, values: [0, 255]".
+std::string classes_text(const MaskClassesGuess& guess) {
+  std::string text = "classes: " + std::to_string(guess.classes);
+  for (std::size_t i = 0; i < guess.values.size(); ++i)
+    text += (i == 0 ? ", values: [" : ", ") + std::to_string(guess.values[i]);
+  return guess.values.empty() ? text : text + "]";
+}
+
+// Takes the classes from the numbers of the masks, and says of how many.
+void add_classes(const Pair& training, DataFolder& found) {
+  const MaskNumbers seen = numbers_in_masks(training.masks, kMostDecoded);
+  const MaskClassesGuess guess = classes_of(seen.numbers);
+  found.classes = guess.classes;
+  found.data += ", " + classes_text(guess);
+  if (!found.test_data.empty()) found.test_data += ", " + classes_text(guess);
+  const std::int64_t all = std::ssize(training.masks);
+  if (seen.masks > 0) {
+    const std::string of = seen.masks == all ? "" : format_count(seen.masks) + " of the ";
+    found.masks_text = of + format_counted(all, "mask") + (all == 1 ? " was" : " were") +
+                       " read: the pixels have the numbers " + text_of(seen.numbers) +
+                       (guess.ignores_255 ? ", of which 255 does not count." : ".");
+  } else {
+    found.notes.emplace_back(
+        "the number of classes is a guess, for no mask could be read: write yours into data and "
+        "model");
+  }
+  if (seen.others.empty()) return;
+  std::vector<std::string> names;
+  for (const fs::path& file : seen.others)
+    names.push_back(file.filename().string());
+  found.notes.push_back(
+      format_count(std::ssize(seen.others)) + " of the " +
+      format_counted(seen.masks + std::ssize(seen.others), "mask") +
+      " that were read hold colours, transparency or 16 bits, and not the number of a class in "
+      "each pixel (" +
+      format_names(names, kMostNamed) +
+      "): convert them (docs/recipe.md, Masks in colours), then call init again");
 }
 
 }  // namespace
@@ -119,16 +163,13 @@ std::optional<DataFolder> folders_of_masks(const fs::path& folder, const fs::pat
   DataFolder found{.samples = Samples::pictures};
   found.has_masks = true;
   found.count = training->count;
-  found.classes = kGuessedClasses;
   found.found = format_count(training->count) + (training->count == 1 ? " picture" : " pictures") +
                 " with masks";
   if (tests) found.found += ", " + format_count(tests->count) + " more for tests";
   found.shorter_side = median_side(training->examples);
   found.data = training->data;
   if (tests) found.test_data = tests->data;
-  found.notes.emplace_back(
-      "the number of classes is a guess: write yours into data and model; `autotuned check` names "
-      "a mask that has another one");
+  add_classes(*training, found);
   return found;
 }
 

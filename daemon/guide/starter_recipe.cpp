@@ -115,6 +115,7 @@ std::string source(const DataFolder& data) {
                   : "# There are no classes, so labels are random: only the speed means something.";
   }
   const std::string skip = data.samples == Samples::pictures ? ", on_error: skip" : "";
+  if (!data.masks_text.empty()) comment += "\n# " + printable(data.masks_text);
   return comment + "\ndata: {" + data.data + skip + "}\n\n";
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Event files of TensorBoard: records of TFRecord, each an Event of protobuf.
 //
-// The messages have few fields, and four kinds of them are written: they are encoded here, and not by protobuf's library,
-// of which this program would need nothing else (docs/architecture.md).
+// Only four kinds of messages with few fields are written. They are encoded here and not by protobuf's library, which this
+// program would need for nothing else (docs/architecture.md).
 #pragma once
 
 #include <cstdint>

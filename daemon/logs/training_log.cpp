@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/logs/training_log.hpp"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <compare>
 #include <optional>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 namespace autotuned::daemon {
@@ -48,6 +52,12 @@ std::strong_ordering compare_places(const Json& one, const Json& other) {
   return std::strong_ordering::equal;
 }
 
+// A regular file with no other name. Links in the folder of a run lead to files of somebody, and opening a pipe waits.
+bool is_own_file(const std::filesystem::path& file) {
+  struct stat status {};
+  return ::lstat(file.c_str(), &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink == 1;
+}
+
 // Nothing follows that would tell the end.
 bool is_last(const Json& progress) {
   const auto step = get_integer(progress, "step");
@@ -60,7 +70,12 @@ bool is_last(const Json& progress) {
 Result<TrainingLog> TrainingLog::open(const std::filesystem::path& file, const std::string& run,
                                       const std::vector<std::string>& before) {
   std::string first;
-  if (std::ifstream earlier(file); earlier) std::getline(earlier, first);
+  if (is_own_file(file)) {
+    if (std::ifstream earlier(file); earlier) std::getline(earlier, first);
+  } else {
+    // The name alone. What cannot be removed, such as a folder, cannot be opened either.
+    (void)::unlink(file.c_str());
+  }
   const auto line = parse_json(first, file.string());
   // Of a longer training, whose lines may begin behind what is known: each is looked at when it is read.
   const bool goes_on = !before.empty() || (line && is_of(*line, run, before));
@@ -106,6 +121,8 @@ bool TrainingLog::add(const Json& progress, std::int64_t unix_ns, nanoseconds no
 std::vector<Json> read_training_log(const std::filesystem::path& file, const std::string& run,
                                     const std::vector<std::string>& before) {
   std::vector<Json> lines;
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(file, ignored)) return lines;
   std::ifstream stream(file);
   for (std::string text; std::getline(stream, text);) {
     auto line = parse_json(text, file.string());

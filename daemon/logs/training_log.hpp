@@ -28,7 +28,7 @@ inline constexpr const char* kTrainingLog = "training.jsonl";
 class TrainingLog {
  public:
   // Goes on behind what the same run has written; what another run has written is dropped. A run that goes on with the training
-  // of those `before` it drops nothing.
+  // of those `before` it drops nothing. A link or a pipe in the place of the file is removed, and what it leads to stays as it is.
   [[nodiscard]] static Result<TrainingLog> open(const std::filesystem::path& file,
                                                 const std::string& run,
                                                 const std::vector<std::string>& before = {});

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/printable.hpp"
+#include "base/text.hpp"
 
 namespace autotuned::daemon {
 
@@ -95,8 +96,8 @@ std::vector<std::string> difference_facts(const std::vector<Profile>& before,
                            ? difference.after_step_ns / difference.before_step_ns - 1
                            : 0.0;
   std::vector<std::string> facts = {fmt::format(
-      "a step took {} in {} and takes {} in {}: {}", span_text(difference.before_step_ns),
-      files_of(before), span_text(difference.after_step_ns), files_of(after), more_text(share))};
+      "a step took {} in {} and takes {} in {}: {}", format_span(difference.before_step_ns),
+      files_of(before), format_span(difference.after_step_ns), files_of(after), more_text(share))};
   if (!before.front().summary.breakdown.has_steps || !after.front().summary.breakdown.has_steps) {
     facts.emplace_back("one recording has no step marks and is counted as a single step");
   }

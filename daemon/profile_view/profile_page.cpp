@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "base/digest.hpp"
@@ -285,7 +286,20 @@ std::string page_of(const PageContent& content) {
   return page;
 }
 
+Result<void> check_page_file(const std::filesystem::path& file,
+                             const std::vector<std::filesystem::path>& traces) {
+  for (const std::filesystem::path& trace : traces) {
+    std::error_code ignored;
+    if (!std::filesystem::equivalent(file, trace, ignored)) continue;
+    return fail(ErrorKind::invalid, "this is one of the traces themselves", file.string(),
+                "name another file");
+  }
+  return check_output_file(file, /*may_replace=*/true);
+}
+
 Result<void> write_page(const std::filesystem::path& file, const PageContent& content) {
+  // Reading traces takes a while, in which another program may have put something there.
+  if (auto checked = check_output_file(file, /*may_replace=*/true); !checked) return checked;
   return write_file_atomically(file, page_of(content));
 }
 

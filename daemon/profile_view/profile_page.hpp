@@ -23,7 +23,12 @@ struct PageContent {
 // markup or script.
 [[nodiscard]] std::string page_of(const PageContent& content);
 
-// Replaces the file as a whole or not at all.
+// Before traces are read or recorded: ErrorKind::invalid if the page would replace one of `traces`, a device, a pipe, a
+// folder or a symbolic link.
+[[nodiscard]] Result<void> check_page_file(const std::filesystem::path& file,
+                                           const std::vector<std::filesystem::path>& traces);
+
+// Replaces the file as a whole or not at all. Errors: also that of check_output_file().
 [[nodiscard]] Result<void> write_page(const std::filesystem::path& file,
                                       const PageContent& content);
 

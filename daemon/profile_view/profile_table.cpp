@@ -116,12 +116,6 @@ Json rows_json(const Table& table, std::size_t top) {
   return rows;
 }
 
-std::string span_text(double ns) {
-  if (std::abs(ns) < 1e6) return fmt::format("{:.1f} us", ns / 1e3);
-  return std::abs(ns) < 1e10 ? fmt::format("{:.2f} ms", ns / 1e6)
-                             : fmt::format("{:.2f} s", ns / 1e9);
-}
-
 std::string change_share_text(double share) {
   constexpr double kLargestPercentage = 10;  // 1000 %: beyond, people think in factors
   if (share <= kLargestPercentage) return fmt::format("{:.1f} %", 100 * share);
@@ -134,7 +128,7 @@ std::string cell_text(const Cell& cell, Unit unit) {
   if (number == nullptr) return unit == Unit::change ? "new" : "-";
   switch (unit) {
     case Unit::time:
-      return span_text(*number);
+      return format_span(*number);
     case Unit::bytes:
       return (*number < 0 ? "-" : "") + format_bytes(whole(std::abs(*number)));
     case Unit::ratio:

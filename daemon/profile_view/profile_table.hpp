@@ -54,8 +54,6 @@ struct Table {
 // A list of objects, at most `top` (0: all).
 [[nodiscard]] Json rows_json(const Table& table, std::size_t top);
 
-// "12.3 us", "4.20 ms".
-[[nodiscard]] std::string span_text(double ns);
 // A growth of 0.5 is "50.0 %", one of 445 "446 x as much".
 [[nodiscard]] std::string change_share_text(double share);
 // As people read it: "1.5 GiB", "12.3 %", "-".

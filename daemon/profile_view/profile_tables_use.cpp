@@ -39,8 +39,8 @@ Interval on_the_clock(const Profile& profile, std::optional<Interval> range) {
 
 std::string range_words(std::optional<Interval> range) {
   if (!range) return {};
-  return fmt::format(", from {} to {}", span_text(static_cast<double>(range->start_ns)),
-                     span_text(static_cast<double>(range->end_ns)));
+  return fmt::format(", from {} to {}", format_span(static_cast<double>(range->start_ns)),
+                     format_span(static_cast<double>(range->end_ns)));
 }
 
 // The highest point of each stretch of time, as one block of eight heights.
@@ -199,9 +199,9 @@ std::vector<std::string> input_facts(const Profile& profile) {
       fmt::format("loader: {}{}", printable(input.loader),
                   is_inside ? ", in the training process itself" : ""),
       fmt::format("batches waited for: {}; mean {}, median {}, longest {}; {:.1f} % of the steps",
-                  input.waits.size(), span_text(input.mean_wait_ns),
-                  span_text(static_cast<double>(input.median_wait_ns)),
-                  span_text(static_cast<double>(input.longest_wait_ns)),
+                  input.waits.size(), format_span(input.mean_wait_ns),
+                  format_span(static_cast<double>(input.median_wait_ns)),
+                  format_span(static_cast<double>(input.longest_wait_ns)),
                   100 * input.waiting_ratio)};
   if (input.period > 0) {
     lines.push_back(

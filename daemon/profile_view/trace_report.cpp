@@ -166,7 +166,7 @@ void add_cpu_phases(const Overall& all, Rows& rows) {
     const double ns = all.cpu_phase_ns[i];
     if (ns <= 0) continue;
     rows.push_back({"  " + std::string(analysis::to_string(static_cast<CpuPhase>(i))),
-                    span_text(ns), share_text(ns, all.step_ns)});
+                    format_span(ns), share_text(ns, all.step_ns)});
   }
 }
 
@@ -290,11 +290,11 @@ std::string overview_text(const std::vector<TraceAnalysis>& ranks) {
       std::ranges::any_of(ranks, [](const TraceAnalysis& rank) { return !rank.devices.empty(); });
   for (std::size_t i = 0; i < analysis::kParts; ++i) {
     if (!is_shown(static_cast<Part>(i), all.part_ns[i], has_device)) continue;
-    rows.push_back({analysis::to_string(static_cast<Part>(i)), span_text(all.part_ns[i]),
+    rows.push_back({analysis::to_string(static_cast<Part>(i)), format_span(all.part_ns[i]),
                     share_text(all.part_ns[i], all.step_ns)});
     if (static_cast<Part>(i) == Part::cpu) add_cpu_phases(all, rows);
   }
-  rows.push_back({"step", span_text(all.step_ns), ""});
+  rows.push_back({"step", format_span(all.step_ns), ""});
   text += "\n" + table_text(rows);
   if (ranks.size() > 1) {
     std::vector<Part> parts = {Part::kernel, Part::communication, Part::data_loading, Part::cpu,
@@ -307,7 +307,7 @@ std::string overview_text(const std::vector<TraceAnalysis>& ranks) {
       per_rank[0].emplace_back(analysis::to_string(part));
     for (const TraceAnalysis& rank : ranks) {
       std::vector<std::string> row = {std::to_string(rank.rank),
-                                      span_text(rank.breakdown.mean_step_ns())};
+                                      format_span(rank.breakdown.mean_step_ns())};
       for (const Part part : parts) {
         row.push_back(fmt::format("{:.1f} %", 100 * rank.breakdown.ratio_of(part)));
       }

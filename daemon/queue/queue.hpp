@@ -81,8 +81,7 @@ class Queue {
   // `text` is a number, a run of the history, or "last".
   [[nodiscard]] const QueuedRun* find(std::string_view text) const;
 
-  // One for each device on which nothing runs: the one that has waited longest, of those that can start if
-  // there are any.
+  // For each free device the run that has waited longest. Runs with too many failed starts come after all others.
   [[nodiscard]] std::vector<std::int64_t> startable() const;
   // Whether it failed to start so often that other jobs go first.
   [[nodiscard]] bool lets_others_past(const QueuedRun& job) const {
@@ -92,8 +91,8 @@ class Queue {
   // twice, and those that are `kept`.
   [[nodiscard]] std::vector<std::int64_t> forget_old(const std::set<std::int64_t>& kept = {});
 
-  // As many as fit into about `max_bytes` of JSON: those that run, then those that wait, oldest first, then
-  // those that have ended, newest first.
+  // As many runs as fit into about `max_bytes` of JSON: first the running ones, then the waiting ones, oldest first, then
+  // the ended ones, newest first.
   [[nodiscard]] ToldJobs tell(std::size_t max_bytes) const;
 
   [[nodiscard]] std::size_t count(JobState state) const;

@@ -93,15 +93,16 @@ std::string_view rung_text(std::string_view rung) {
 }
 
 std::string ladder_text(const Json& ladder) {
-  if (!ladder.is_array() || ladder.size() < 2) return {};
+  if (!ladder.is_array()) return {};
   std::string text;
   for (const Json& rung : ladder) {
     const std::string name = get_string(rung, "rung").value_or("");
     const std::string_view words = rung_text(name);
-    if (words.empty()) continue;
-    text += fmt::format("{}{:.0f} %{} {}", text.empty() ? "at most " : ", ",
-                        100 * get_number(rung, "reached_ratio").value_or(0.0),
-                        text.empty() ? " of the rate" : "", words);
+    if (words.empty() || name == "device_batch") continue;
+    const double reached = get_number(rung, "reached_ratio").value_or(0.0);
+    text += fmt::format("{}{} {} ({} reached)", text.empty() ? "at least " : ", ",
+                        rate_text(get_number(rung, "samples_per_second").value_or(0.0)), words,
+                        format_share(std::clamp(reached, 0.0, 1.0)));
   }
   return text;
 }

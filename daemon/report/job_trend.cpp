@@ -257,7 +257,7 @@ std::string trends_text(const std::vector<JobTrend>& trends) {
                     rate(trend.newest), day(trend.newest),
                     trend.is_comparable()
                         ? format_gain(rate_of(trend.newest.run) / rate_of(trend.fastest_before.run))
-                        : "unclear"});
+                        : "not comparable"});
   }
   std::string text =
       table_text(std::move(rows)) +

@@ -29,7 +29,8 @@ bool has_meaning(const TrialRecord& trial) {
 // Training as slow as this is not what was measured.
 constexpr double kSlowTrainingRatio = 0.7;
 // What a whole run tells of its training, and a list of runs leaves out.
-constexpr std::array kOfClasses = {"test_classes", "test_confusion", "test_tags", "test_targets"};
+constexpr std::array kOfClasses = {"class_names", "test_classes", "test_confusion", "test_tags",
+                                   "test_targets"};
 // Shorter trainings are mostly their first steps.
 constexpr double kTellingTrainingNs = 10e9;
 
@@ -37,7 +38,7 @@ std::string training_text(const storage::RunRow& run) {
   const auto steps = get_integer(run.training, "steps");
   if (!steps) return {};
   const bool is_all = get_bool(run.training, "is_counted_to_end").value_or(true);
-  std::string text = fmt::format("trained  {} steps{}", format_count(*steps),
+  std::string text = fmt::format("trained  {}{}", format_counted(*steps, "step"),
                                  is_all ? "" : " until its tuning ended, and more after it");
   if (const auto loss = get_number(run.training, "final_loss")) {
     text += fmt::format(", loss {:.4f}", *loss);
@@ -61,7 +62,7 @@ std::string training_text(const storage::RunRow& run) {
   }
   text += token_figures_text(run.training, "test_", ", ", "");
   if (const auto damaged = get_integer(run.training, "damaged_files"); damaged && *damaged > 0) {
-    text += fmt::format(", {} damaged files skipped", format_count(*damaged));
+    text += ", " + format_counted(*damaged, "damaged file") + " skipped";
   }
   text += "\n";
   const auto rate = trained_samples_per_second(run);
@@ -70,6 +71,9 @@ std::string training_text(const storage::RunRow& run) {
     return text + "         at " + run_rate_text(run, *rate) + "\n";
   text += fmt::format("         at {}; tuning measured {}\n", run_rate_text(run, *rate),
                       run_rate_text(run, run.best_samples_per_second));
+  if (const std::string busier = busier_text(run); !busier.empty()) {
+    text += "load     " + busier + ": rates of the two do not compare\n";
+  }
   const double duration_ns = get_number(run.training, "duration_ns").value_or(0.0);
   // With another configuration it was bound to be slower.
   if (duration_ns < kTellingTrainingNs || !memory_fallback_text(run).empty()) return text;
@@ -79,7 +83,10 @@ std::string training_text(const storage::RunRow& run) {
   const Json& causes = member(run.training, "disturbances");
   if (!causes.is_array() || causes.empty()) {
     return text +
-           ", and no load of other work was seen: measure again in longer blocks (--retune)\n";
+           (busier_text(run).empty()
+                ? ", and no load of other work was seen: measure again in longer blocks "
+                  "(--retune)\n"
+                : "\n");
   }
   for (const Json& cause : causes)
     text += "\n         " + (cause.is_string() ? cause.get<std::string>() : cause.dump());
@@ -104,10 +111,11 @@ std::string outcome_text(const storage::RunRow& run, const std::vector<TrialReco
   const std::string lineage =
       extended.empty() ? "" : "extends  run " + extended + " and uses its configuration\n";
   if (is_unsearched(run)) {
+    const std::string why =
+        get_string(run.training, kShortage)
+            .value_or("its budget is 0: the starting configuration stays");
     const std::string tuning =
-        extended.empty()
-            ? "tuning   none, since its budget is 0: the starting configuration stays\n"
-            : "tuning   none\n";
+        extended.empty() ? "tuning   none, since " + why + "\n" : "tuning   none\n";
     return lineage + tuning + training_text(run) + classes_text(run.training);
   }
   const bool is_confirmed = run.speedup.pairs > 0;
@@ -127,10 +135,16 @@ std::string outcome_text(const storage::RunRow& run, const std::vector<TrialReco
     text += fmt::format("ceiling  not known: the training passed the {} that were measured\n",
                         rate_text(run.ceiling_samples_per_second));
   } else if (run.ceiling_samples_per_second > 0) {
-    text += fmt::format("ceiling  at least {} ({})\n", rate_text(run.ceiling_samples_per_second),
-                        run.ceiling_bound_by);
-    if (const std::string ladder = ladder_text(run.ceiling_ladder); !ladder.empty()) {
-      text += "reached  " + ladder + "\n";
+    text += fmt::format("ceiling  at least {} with free loading and transfer, bound by {}",
+                        rate_text(run.ceiling_samples_per_second), run.ceiling_bound_by);
+    if (run.best_samples_per_second > 0.0) {
+      text += fmt::format("; {} of that is reached",
+                          format_share(std::min(1.0, run.best_samples_per_second /
+                                                         run.ceiling_samples_per_second)));
+    }
+    text += "\n";
+    if (const std::string bounds = ladder_text(run.ceiling_ladder); !bounds.empty()) {
+      text += "bounds   " + bounds + "\n";
     }
   }
   text += fmt::format("kept     {}\ntuning   {}\n",
@@ -143,7 +157,7 @@ std::string outcome_text(const storage::RunRow& run, const std::vector<TrialReco
   if (const std::string steps = steps_under_text(run.training); !steps.empty()) {
     text += "steps    while it was tuned: " + steps + "\n";
   }
-  text += untried_text(run.training);
+  text += untried_text(run);
   if (const std::string check = trained_check_text(run); !check.empty()) {
     text += fmt::format("{}  {}\n", has_failed_check(run) ? "WARNING" : "note   ", check);
   }
@@ -175,6 +189,29 @@ std::string quotient_note(const storage::RunRow& run) {
   const double quotient = run.best_samples_per_second / run.baseline_samples_per_second;
   if (shown(quotient) == shown(run.speedup.ratio)) return {};
   return "the median over pairs; the two rates are medians over blocks";
+}
+
+std::string busier_text(const storage::RunRow& run) {
+  // Less than this share of the CPU time is what measurements of two stretches differ by anyhow.
+  constexpr double kBusier = 0.05;
+  const auto training = get_number(run.training, "other_work_ratio");
+  const auto tuning = get_number(run.training, "tuning_other_work_ratio");
+  if (!training || !tuning || *training - *tuning < kBusier) return {};
+  return fmt::format(
+      "other work took {} of the CPU time while it trained, and {} while it was tuned",
+      format_share(*training), format_share(*tuning));
+}
+
+bool is_undecided(const TrialRecord& trial) {
+  if (trial.rejection) return *trial.rejection == RejectionReason::undecided_in_time;
+  // A row of a version that stored the sentence only.
+  return trial.verdict == Verdict::rejected &&
+         trial.reason.starts_with("no gain shown in its time");
+}
+
+std::string no_gain_text(const TrialRecord& trial) {
+  if (is_undecided(trial)) return "undecided";
+  return trial.rejection == RejectionReason::slower ? "slower" : "no gain";
 }
 
 std::string state_text(const storage::RunRow& run) {
@@ -320,7 +357,7 @@ std::string ablation_text(const std::vector<TrialRecord>& trials) {
     const bool is_measured = has_meaning(trial);
     rows.push_back({trial.plugin, change_text(trial.reference, trial.change),
                     trial.verdict == Verdict::accepted   ? "helps"
-                    : trial.verdict == Verdict::rejected ? "no gain shown"
+                    : trial.verdict == Verdict::rejected ? no_gain_text(trial)
                                                          : std::string(to_string(trial.verdict)),
                     is_measured ? fmt::format("{:.3f}", trial.estimate.ratio) : "-",
                     is_measured ? interval_text(trial.estimate, 3) : "-",

@@ -51,6 +51,14 @@ namespace autotuned::daemon {
 
 // That the speed-up is not the quotient of the two rates beside it, and what it is; empty where they agree.
 [[nodiscard]] std::string quotient_note(const storage::RunRow& run);
+// "other work took 43 % of the CPU time while it trained, and 3 % while it was tuned", where the machine was busier in the
+// training; else empty.
+[[nodiscard]] std::string busier_text(const storage::RunRow& run);
+
+// Whether the time of a trial ended before its interval decided (glossary: undecided).
+[[nodiscard]] bool is_undecided(const TrialRecord& trial);
+// "undecided", "slower" or "no gain", of a trial that was measured and rejected for its rates.
+[[nodiscard]] std::string no_gain_text(const TrialRecord& trial);
 
 // What rates of this run count: "samples", or "steps" of a script whose samples cannot be counted.
 [[nodiscard]] std::string_view unit_of(const storage::RunRow& run);

@@ -3,7 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <functional>
+#include <string_view>
+#include <vector>
 
 #include "base/text.hpp"
 #include "daemon/report/report.hpp"
@@ -16,6 +20,7 @@ namespace autotuned::daemon {
 namespace {
 
 using profiler::MetricKind;
+using std::chrono::nanoseconds;
 using Rows = std::vector<std::vector<std::string>>;
 
 constexpr const char* kMissing = "-";
@@ -27,12 +32,29 @@ std::string value_text(const Json& value) {
   return to_line(value);
 }
 
+// "tune.budget", "90s" and "10min", as a recipe has them, of the field "tune.budget_ns".
+std::vector<std::string> difference_row(const Difference& difference) {
+  constexpr std::string_view kNs = "_ns";
+  const auto is_time = [](const Json& value) {
+    return value.is_null() || value.is_number_integer();
+  };
+  if (!difference.field.ends_with(kNs) || !is_time(difference.a) || !is_time(difference.b)) {
+    return {difference.field, value_text(difference.a), value_text(difference.b)};
+  }
+  const auto shown = [](const Json& value) {
+    return value.is_null() ? std::string(kMissing)
+                           : format_exact_duration(nanoseconds(value.get<std::int64_t>()));
+  };
+  return {difference.field.substr(0, difference.field.size() - kNs.size()), shown(difference.a),
+          shown(difference.b)};
+}
+
 std::string differences_text(const std::string& subject,
                              const std::vector<Difference>& differences) {
   if (differences.empty()) return "\n" + subject + ": the same\n";
   Rows rows = {{subject, "A", "B"}};
   for (const Difference& difference : differences)
-    rows.push_back({difference.field, value_text(difference.a), value_text(difference.b)});
+    rows.push_back(difference_row(difference));
   return "\n" + table_text(rows);
 }
 
@@ -50,8 +72,7 @@ MetricKind kind_of(const std::string& name) {
 std::string number_text(MetricKind kind, double value) {
   switch (kind) {
     case MetricKind::duration:
-      return value < 1e6 ? fmt::format("{:.1f} us", value / 1e3)
-                         : fmt::format("{:.2f} ms", value / 1e6);
+      return format_span(value);
     case MetricKind::ratio:
       return fmt::format("{:.1f} %", value * 100);
     case MetricKind::size:
@@ -140,8 +161,8 @@ std::vector<std::string> changes_between(const ComparedSide& a, const ComparedSi
   std::vector<std::string> changes;
   const auto add = [&changes](const char* subject, const std::vector<Difference>& differences) {
     for (const Difference& difference : differences) {
-      changes.push_back(fmt::format("{} {} {} → {}", subject, difference.field,
-                                    value_text(difference.a), value_text(difference.b)));
+      const std::vector<std::string> row = difference_row(difference);
+      changes.push_back(fmt::format("{} {} {} → {}", subject, row[0], row[1], row[2]));
     }
   };
   add("knob", differences_between(a.configuration.to_json(), b.configuration.to_json()));

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <vector>
 
 #include "base/text.hpp"
 #include "daemon/report/report.hpp"
@@ -43,17 +44,42 @@ std::string steps_under_text(const Json& training) {
                             changes == 1 ? change : fmt::format("one of {} changes", changes));
 }
 
-std::string untried_text(const Json& training) {
+bool has_untried(const Json& training) {
+  return training.contains(kShortage) || !member(training, "untried").empty();
+}
+
+std::string untried_text(const storage::RunRow& run, bool is_whole) {
+  const Json& training = run.training;
+  const Json& untried = member(training, "untried");
+  if (const auto shortage = get_string(training, kShortage)) {
+    return "nothing new was tried: " + *shortage + "\n";
+  }
   const std::string spent =
       "what was left of the budget of " +
       format_duration(std::chrono::nanoseconds(get_integer(training, "budget_ns").value_or(0))) +
-      " is too short for a trial";
-  std::string text;
-  for (const Json& proposal : member(training, "untried")) {
-    text += fmt::format("not tried: {} ({}): {}\n", get_string(proposal, "change").value_or("?"),
-                        get_string(proposal, "plugin").value_or("?"), spent);
+      " is too short for a trial\n";
+  std::vector<std::string> proposals;
+  for (const Json& proposal : untried) {
+    proposals.push_back(fmt::format("{} ({})", get_string(proposal, "change").value_or("?"),
+                                    get_string(proposal, "plugin").value_or("?")));
   }
-  if (!text.empty()) return text + "the next run goes on with them; --budget gives more time\n";
+  if (proposals.size() == 1) {
+    return "not tried: " + proposals.front() + ": " + spent +
+           "the next run goes on with it; --budget gives more time\n";
+  }
+  if (proposals.size() > 1 && !is_whole) {
+    return fmt::format(
+        "not tried: {} proposals, the first is {}: {}"
+        "the next run goes on with them; --budget gives more time; `autotuned explain {} "
+        "--verbose` lists them\n",
+        proposals.size(), proposals.front(), spent, run.id.text);
+  }
+  if (!proposals.empty()) {
+    std::string text = fmt::format("not tried: {} proposals: {}", proposals.size(), spent);
+    for (const std::string& proposal : proposals)
+      text += "  " + proposal + "\n";
+    return text + "the next run goes on with them; --budget gives more time\n";
+  }
   if (!get_bool(training, "is_budget_spent").value_or(false)) return {};
   return "the budget did not suffice for a second look at what was close; --budget gives more "
          "time\n";
@@ -79,6 +105,15 @@ std::string script_state_text(const storage::RunRow& run) {
   return state;
 }
 
+Json kept_json(const storage::RunRow& run) {
+  const Configuration change = run.starting.change_to(run.best);
+  if (run.best.empty() || change.empty()) return nullptr;
+  return {{"run", run.id.text},
+          {"change", change_text(run.starting, change)},
+          {"speedup", run.speedup.ratio},
+          {"faster", estimate_text(run.speedup)}};
+}
+
 std::string tuned_text(const storage::RunRow& run) {
   const Configuration change = run.starting.change_to(run.best);
   std::string text;
@@ -95,7 +130,7 @@ std::string tuned_text(const storage::RunRow& run) {
   }
   const std::string steps = steps_under_text(run.training);
   if (!steps.empty()) text += "\nsteps    of the training: " + steps;
-  return text + "\n" + untried_text(run.training);
+  return text + "\n" + untried_text(run);
 }
 
 }  // namespace autotuned::daemon

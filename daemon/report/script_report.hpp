@@ -10,6 +10,7 @@
 //   counted            "steps" where rates and numbers are of steps, for want of samples
 //   budget_ns, is_budget_spent, untried   the time for tuning, and what it did not suffice for: {"plugin", "change"}; of a
 //                      recipe's run, too
+//   shortage           why it did not suffice for any trial, and what would; of a recipe's run, too
 //   exit_code, signal  how the script ended
 #pragma once
 
@@ -20,6 +21,8 @@
 
 namespace autotuned::daemon {
 
+inline constexpr const char* kShortage = "shortage";
+
 // Whether that column of a run is a script's.
 [[nodiscard]] bool is_script(const Json& recipe);
 
@@ -29,14 +32,22 @@ namespace autotuned::daemon {
 // "620 as the script is, 480 with loader.workers 0 → 2"; of more than one change only how many. Empty where there is none.
 [[nodiscard]] std::string steps_under_text(const Json& training);
 
-// What there was no time to try, a line for each; empty where there is nothing of the kind.
-[[nodiscard]] std::string untried_text(const Json& training);
+// Whether the time did not suffice for everything, as far as that is known.
+[[nodiscard]] bool has_untried(const Json& training);
+
+// What there was no time to try: of several proposals the first and how many there are, or a line for each (`is_whole`). Empty where
+// there is nothing of the kind.
+[[nodiscard]] std::string untried_text(const storage::RunRow& run, bool is_whole = false);
 
 // "exit status 3", "signal 9 (Killed)": how a script ended.
 [[nodiscard]] std::string end_text(const Json& training);
 
 // "finished", "finished (exit status 3 of the script)", "interrupted (signal 2 (Interrupt))"; of a script that has ended.
 [[nodiscard]] std::string script_state_text(const storage::RunRow& run);
+
+// What the loggers that the script uses are told when its tuning ends: {"run", "change", "speedup", "faster"}; null where
+// nothing was kept.
+[[nodiscard]] Json kept_json(const storage::RunRow& run);
 
 // What was kept, what it gives and what the tuning took: a few lines for the terminal of the script.
 [[nodiscard]] std::string tuned_text(const storage::RunRow& run);

@@ -117,7 +117,8 @@ struct Share {
 [[nodiscard]] std::string cost_text(const storage::RunRow& run);
 
 [[nodiscard]] Json story_json(const RunRecord& record);
-// Plain sentences under headings, one on each line.
-[[nodiscard]] std::string story_text(const RunRecord& record);
+// Plain sentences under headings, one on each line. Plugins that proposed nothing, and proposals for which no time was left, are a
+// number where there are many, unless `is_whole`.
+[[nodiscard]] std::string story_text(const RunRecord& record, bool is_whole = false);
 
 }  // namespace autotuned::daemon

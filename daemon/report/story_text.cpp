@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <string_view>
 
 #include "base/printable.hpp"
@@ -25,7 +26,7 @@ constexpr double kWorthNaming = 0.01;  // of a step
 constexpr double kAtCeiling = 0.98;    // within 2 % nothing is left to gain there
 constexpr double kAsConfirmed = 0.98;  // of the rate in the confirmation
 constexpr std::size_t kOperatorsNamed = 3;
-constexpr double kWorthHaving = 0.02;  // gain
+constexpr std::ptrdiff_t kMostQuietTold = 3;  // plugins
 
 std::string type_of(const Json& typed) {
   return get_string(typed, "type").value_or("?");
@@ -71,9 +72,9 @@ std::string job(const RunRecord& record) {
   }
   if (!record.environment) return text;
   const Json& facts = record.environment->facts;
-  text += fmt::format("The machine: {}, {} CPUs allowed, {} of memory",
+  text += fmt::format("The machine: {}, {} allowed, {} of memory",
                       get_string(facts, "cpu_model").value_or("?"),
-                      get_integer(facts, "cpus_allowed").value_or(0),
+                      format_counted(get_integer(facts, "cpus_allowed").value_or(0), "CPU"),
                       format_bytes(get_integer(facts, "memory_allowed_bytes").value_or(0)));
   std::vector<std::string> gpus;
   for (const Json& gpu : member(facts, "gpus"))
@@ -158,12 +159,6 @@ std::string confirmation_text(const RunRecord& record, const TrialRecord& trial,
   return text + ".";
 }
 
-// Noise hides a gain that would be worth having as well as none.
-bool is_undecided(const TrialRecord& trial) {
-  const Estimate& estimate = trial.estimate;
-  return estimate.pairs > 0 && estimate.low < 1.0 && estimate.high > 1.0 + kWorthHaving;
-}
-
 std::string outcome_text(const RunRecord& record, const TrialRecord& trial, Outcome outcome) {
   const auto found = record.checks.find(trial.number);
   const std::vector<CheckRecord> checks =
@@ -178,7 +173,7 @@ std::string outcome_text(const RunRecord& record, const TrialRecord& trial, Outc
     case Outcome::slower:
       return "Rejected, slower: " + gain_text(trial.estimate) + ".";
     case Outcome::no_gain:
-      return (is_undecided(trial) ? "Undecided: " : "Rejected, no gain shown: ") +
+      return (is_undecided(trial) ? "Rejected, undecided: " : "Rejected, no gain: ") +
              gain_text(trial.estimate) + ".";
     case Outcome::wrong_result:
       return "Rejected, wrong result: it does not train the same model" + checks_text(checks) +
@@ -221,9 +216,14 @@ std::string trial_story(const RunRecord& record, const TrialRecord& trial, Outco
   return text + "   " + outcome_text(record, trial, outcome) + "\n";
 }
 
-// Those that have the same to say share a line.
-std::string silences(const std::vector<Silence>& list) {
+// Those that have the same to say share a line. Many that just proposed nothing are a number, unless `is_whole`.
+std::string silences(std::vector<Silence> list, bool is_whole) {
   std::string text;
+  const auto quiet = std::ranges::count(list, false, &Silence::is_failure);
+  if (!is_whole && quiet > kMostQuietTold) {
+    std::erase_if(list, [](const Silence& silence) { return !silence.is_failure; });
+    text = format_counted(quiet, "plugin") + " proposed nothing; --verbose says why.\n";
+  }
   for (auto silence = list.begin(); silence != list.end(); ++silence) {
     const auto is_same = [&](const Silence& other) {
       return other.is_failure == silence->is_failure && other.because == silence->because;
@@ -241,7 +241,7 @@ std::string silences(const std::vector<Silence>& list) {
   return text;
 }
 
-std::string tried(const RunRecord& record) {
+std::string tried(const RunRecord& record, bool is_whole) {
   std::string text;
   const auto outcomes = outcomes_of(record);
   for (const TrialRecord& trial : record.trials) {
@@ -249,15 +249,12 @@ std::string tried(const RunRecord& record) {
     text += trial_story(record, trial, outcomes.at(trial.number));
   }
   if (text.empty()) text = "No change was tried.\n";
-  text += silences(silent_plugins(record));
+  text += silences(silent_plugins(record), is_whole);
   if (const PluginCounts counts = plugin_counts(record); counts.asked > 0) {
-    text += fmt::format("{} plugins were asked: {}.\n", counts.asked, counts.text());
+    text += fmt::format("{} {} asked: {}.\n", format_counted(counts.asked, "plugin"),
+                        counts.asked == 1 ? "was" : "were", counts.text());
   }
-  return text + untried_text(record.run.training);
-}
-
-bool has_untried(const storage::RunRow& run) {
-  return !member(run.training, "untried").empty();
+  return text + untried_text(record.run, is_whole);
 }
 
 std::string kept(const RunRecord& record) {
@@ -265,10 +262,13 @@ std::string kept(const RunRecord& record) {
   if (is_unconfirmed(run)) return "Nothing: " + unconfirmed_text(run, record.trials) + ".\n";
   if (run.best.empty()) return "Nothing yet: it is being tuned.\n";
   const Configuration change = run.starting.change_to(run.best);
-  if (is_unsearched(run))
-    return "The starting configuration: with a budget of 0 nothing was searched.\n";
+  if (is_unsearched(run)) {
+    return has_untried(run.training)
+               ? "The starting configuration: its budget was too small for a trial.\n"
+               : "The starting configuration: with a budget of 0 nothing was searched.\n";
+  }
   if (change.empty()) {
-    return has_untried(run)
+    return has_untried(run.training)
                ? "The starting configuration: nothing faster was found in the budget.\n"
                : "The starting configuration: nothing faster was found.\n";
   }
@@ -280,9 +280,9 @@ std::string kept(const RunRecord& record) {
   if (run.speedup.pairs > 0) {
     const std::string quotient = quotient_note(run);
     text += fmt::format(
-        "Confirmed side by side with the start: {} as fast over {} pairs of blocks, "
+        "Confirmed side by side with the start: {} as fast over {} of blocks, "
         "{} instead of {}{}.\n",
-        estimate_text(run.speedup), run.speedup.pairs,
+        estimate_text(run.speedup), format_counted(run.speedup.pairs, "pair"),
         rate_text(run.best_samples_per_second, unit_of(run)),
         rate_text(run.baseline_samples_per_second, unit_of(run)),
         quotient.empty() ? "" : " (the ratio is " + quotient + ")");
@@ -307,9 +307,8 @@ std::string ablation(const RunRecord& record) {
     if (trial.estimate.pairs == 0) {
       text += "not measured, " + trial.reason + ".\n";
     } else {
-      text += fmt::format("{} {}.\n",
-                          trial.verdict == Verdict::accepted ? "it gives" : "no gain is shown,",
-                          gain_text(trial.estimate));
+      text += (trial.verdict == Verdict::accepted ? "it gives" : no_gain_text(trial) + ",") + " " +
+              gain_text(trial.estimate) + ".\n";
     }
   }
   return text;
@@ -381,6 +380,10 @@ std::string repaid(const storage::RunRow& run) {
     text += fmt::format("It trained slower than in the confirmation, which measured {}.\n",
                         rate_text(run.best_samples_per_second, unit_of(run)));
   }
+  if (std::string busier = busier_text(run); !busier.empty()) {
+    busier.front() = 'O';
+    text += busier + ".\n";
+  }
   return text;
 }
 
@@ -402,7 +405,8 @@ std::string script_cost(const storage::RunRow& run) {
 std::string cost(const storage::RunRow& run) {
   std::string text;
   if (is_unsearched(run)) {
-    text = "Nothing: its budget was 0.\n";
+    text = has_untried(run.training) ? "Nothing: no trial was begun.\n"
+                                     : "Nothing: its budget was 0.\n";
   } else if (run.tuning_duration_ns <= 0) {
     return is_unconfirmed(run) ? "What the tuning cost is not known: it did not come to its end.\n"
                                : "The cost of tuning is not known yet.\n";
@@ -419,7 +423,7 @@ std::string cost(const storage::RunRow& run) {
         count_text(pays->samples), unit_of(run), range, seconds_text(pays->seconds));
     text += repaid(run);
   } else if (!run.best.empty() && !is_unsearched(run)) {
-    text += has_untried(run)
+    text += has_untried(run.training)
                 ? "Nothing faster was found in the budget; the next run of this job "
                   "here goes on with what was not tried.\n"
                 : "Nothing faster was found, so it does not repay itself; the next run "
@@ -467,12 +471,12 @@ std::string cost_text(const storage::RunRow& run) {
   return cost(run);
 }
 
-std::string story_text(const RunRecord& record) {
+std::string story_text(const RunRecord& record, bool is_whole) {
   return opening(record) + section("The job", job(record)) +
          section("At the start", start(record)) + disturbed(record) +
-         section("What was tried", tried(record)) + section("What was kept", kept(record)) +
-         gives(record) + section("What is left", left(record.run)) +
-         section("What it cost", cost(record.run));
+         section("What was tried", tried(record, is_whole)) +
+         section("What was kept", kept(record)) + gives(record) +
+         section("What is left", left(record.run)) + section("What it cost", cost(record.run));
 }
 
 }  // namespace autotuned::daemon

@@ -84,7 +84,7 @@ class PairJudge {
     tuner::decide_trial(trial, measurement_, is_watched, /*is_hopeless=*/false);
     const Estimate estimate = measurement_.estimate();
     const bool is_decided = trial.verdict == Verdict::accepted ||
-                            measurement_.comparison().decision() == tuner::Decision::reject;
+                            measurement_.decision() == tuner::Decision::reject;
     return {{"pairs", estimate.pairs},
             {"ratio", estimate.ratio},
             {"low", estimate.low > 0.0 ? Json(estimate.low) : Json()},

@@ -13,6 +13,7 @@
 #include "base/text.hpp"
 #include "daemon/report/rank_report.hpp"
 #include "daemon/report/report.hpp"
+#include "daemon/report/script_report.hpp"
 #include "daemon/report/token_report.hpp"
 #include "daemon/screen/characters.hpp"
 
@@ -26,11 +27,6 @@ constexpr std::size_t kMostFindings = 1;
 constexpr int kWhole = std::numeric_limits<int>::max();  // columns of a text that is not cut
 
 using Lines = std::vector<Line>;
-
-void add(Lines& lines, Lines more) {
-  for (Line& line : more)
-    lines.push_back(std::move(line));
-}
 
 Tone tone_of(const std::string& verdict, bool is_provisional) {
   if (verdict == "accepted") return is_provisional ? Tone::doubtful : Tone::good;
@@ -46,22 +42,41 @@ std::string short_reason(const std::string& rejection) {
   return {};
 }
 
-// The title gives way to what the trial came to. Where too little of it would be left, that goes to a line of its own.
+// A word that is wider than `columns` is cut: names of plugins and knobs may be long, and nobody copies them from here.
+std::string with_cut_words(std::string_view text, int columns) {
+  Look look;
+  look.columns = std::max(columns, 1);
+  std::string cut;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    cut += drawn(Line{{std::string(text.substr(0, end)), Tone::plain}}, look);
+    text.remove_prefix(end);
+    if (text.empty()) break;
+    cut += ' ';
+    text.remove_prefix(1);
+  }
+  return cut;
+}
+
+// What the trial came to takes a line of its own where one line is too narrow for both.
 Lines verdict_lines(const Span& verdict, const std::string& title, const std::string& outcome,
                     const Look& look) {
-  constexpr int kLeastTitle = 20;
   const std::string told = outcome.empty() ? "" : ", " + outcome;
-  if (look.columns <= 0) return {Line{verdict, {title, Tone::plain}, {told, verdict.tone}}};
-  Look of_title;
-  of_title.columns = look.columns - columns_of(verdict.text) - columns_of(told);
-  if (of_title.columns < std::min(kLeastTitle, columns_of(title))) {
-    of_title.columns = look.columns - columns_of(verdict.text);
-    Lines lines = {Line{verdict, {drawn(Line{{title, Tone::plain}}, of_title), Tone::plain}}};
-    if (!outcome.empty()) add(lines, labelled(label(""), outcome, look, verdict.tone));
-    return lines;
+  Line whole = {verdict, {title, Tone::plain}, {told, verdict.tone}};
+  if (look.columns <= 0 || columns_of(whole) <= look.columns) return {std::move(whole)};
+  const int room = look.columns - columns_of(verdict.text);
+  Lines lines = labelled(verdict, with_cut_words(title, room), look);
+  if (!outcome.empty()) append(lines, labelled(label(""), outcome, look, verdict.tone));
+  return lines;
+}
+
+// The changes of a confirmation were told one by one, and the line `tuned` has them together.
+std::string title_of_finished(const Json& trial, const Look& look) {
+  const std::size_t changes = member(trial, "change").size();
+  if (look.is_verbose || changes < 2 || text_in(trial, "kind") != "confirmation") {
+    return title_of(trial);
   }
-  const std::string shown = drawn(Line{{title, Tone::plain}}, of_title);
-  return {Line{verdict, {shown, Tone::plain}, {told, verdict.tone}}};
+  return fmt::format("confirmation of {} changes", changes);
 }
 
 Lines finished_trial_lines(const Json& trial, const RunProgress& progress, const Look& look) {
@@ -75,22 +90,22 @@ Lines finished_trial_lines(const Json& trial, const RunProgress& progress, const
   if (estimate.pairs > 0 && verdict != "failed") outcome.push_back(estimate_text(estimate));
   if (is_provisional) outcome.emplace_back("provisional");
   if (!word.empty() && verdict == "rejected") outcome.push_back(word);
-  Lines lines = verdict_lines(label(verdict, tone_of(verdict, is_provisional)), title_of(trial),
-                              joined(outcome, kWhole), look);
+  Lines lines = verdict_lines(label(verdict, tone_of(verdict, is_provisional)),
+                              title_of_finished(trial, look), joined(outcome, kWhole), look);
   const std::string reason = text_in(trial, "reason");
   // Of one that was stopped the run says why, and of a rejected one often the word.
   const bool is_explained = verdict == "interrupted" || !word.empty();
   const bool says_more = verdict != "accepted" && (!is_explained || look.is_verbose);
-  if (!reason.empty() && says_more) add(lines, labelled(label(""), reason, look));
+  if (!reason.empty() && says_more) append(lines, labelled(label(""), reason, look));
   const std::string cause = kind == "ablation" ? "the rest is as fast without it"
                                                : "the confirmation did not hold: " + reason;
   for (const KeptChange& change : progress.said.withdrawn) {
-    add(lines, labelled(label("withdrawn", Tone::doubtful), change.title + ": " + cause, look));
+    append(lines, labelled(label("withdrawn", Tone::doubtful), change.title + ": " + cause, look));
   }
   return lines;
 }
 
-// Of the ladder what the job reaches of each rung: the rates are in the report.
+// The lower rungs of the ladder only for those who want to know everything.
 Lines upper_bound_lines(const Json& event, const RunProgress& progress, const Look& look) {
   // Those of later configurations are in the panel, and the last one is on the card.
   if (progress.upper_bounds > 1 && !look.is_verbose) return {};
@@ -99,10 +114,8 @@ Lines upper_bound_lines(const Json& event, const RunProgress& progress, const Lo
       fmt::format("at least {}, bound by {}", rate_text(number_in(event, "samples_per_second")),
                   text_in(event, "bound_by")),
       look);
-  const std::string reached = ladder_text(member(event, "ladder"));
-  if (look.is_verbose && !reached.empty()) {
-    add(lines, labelled(label(""), "reached: " + reached, look));
-  }
+  const std::string bounds = ladder_text(member(event, "ladder"));
+  if (look.is_verbose && !bounds.empty()) append(lines, labelled(label("bounds"), bounds, look));
   return lines;
 }
 
@@ -120,11 +133,11 @@ Lines finding_lines(const Json& event, const Look& look) {
     const std::string rest =
         is_last ? fmt::format("; {} more: `autotuned explain`", findings.size() - shown) : "";
     const std::string severity = text_in(findings[i], "severity");
-    add(lines,
-        labelled(label(name),
-                 text_in(findings[i], "id") + (severity.empty() ? "" : " (" + severity + ")") +
-                     ": " + text_in(findings[i], "evidence") + rest,
-                 look));
+    append(lines, labelled(label(name),
+                           text_in(findings[i], "id") +
+                               (severity.empty() ? "" : " (" + severity + ")") + ": " +
+                               text_in(findings[i], "evidence") + rest,
+                           look));
   }
   return lines;
 }
@@ -137,30 +150,32 @@ Lines answer_lines(const Json& event, const RunProgress& progress, const Look& l
 }
 
 Lines tuned_lines(const Json& event, const Look& look) {
-  if (member(event, "is_searched") == false) {
-    return labelled(label("tuned", Tone::strong),
-                    "nothing: the budget is 0, so the job trains with its starting configuration",
-                    look);
+  const std::string change = text_in(event, "change");
+  const std::string shortage = text_in(event, kShortage);
+  const bool is_kept = change != "nothing";
+  if (member(event, "is_searched") == false || (!shortage.empty() && !is_kept)) {
+    const char* const none = "the budget is 0, so the job trains with its starting configuration";
+    const std::string why = shortage.empty() ? none : shortage;
+    return labelled(label("tuned", Tone::strong), "nothing: " + why, look);
   }
   const Estimate estimate{.ratio = number_in(event, "speedup"),
                           .low = number_in(event, "speedup_low"),
                           .high = number_in(event, "speedup_high"),
                           .pairs = 1};
-  const bool is_faster = estimate.low > 1.0;
-  const std::string change = text_in(event, "change");
-  Lines lines = labelled(label("tuned", is_faster ? Tone::good : Tone::strong),
-                         change == "nothing" ? "nothing faster: the starting configuration stays"
-                                             : estimate_text(estimate) + ": " + change,
+  Lines lines = labelled(label("tuned", estimate.low > 1.0 ? Tone::good : Tone::strong),
+                         is_kept ? estimate_text(estimate) + ": " + change
+                                 : "nothing faster: the starting configuration stays",
                          look);
-  if (flag_in(event, "is_budget_spent")) {
-    add(lines, labelled(label(""),
-                        flag_in(event, "is_complete")
-                            ? "the budget did not suffice for a second look at what was close; "
-                              "--budget gives more"
-                            : "the budget did not suffice for every proposal: the next run goes "
-                              "on, and --budget gives it more",
-                        look));
+  std::string left;
+  if (!shortage.empty()) {
+    left = "nothing new was tried: " + shortage;
+  } else if (flag_in(event, "is_budget_spent")) {
+    left = flag_in(event, "is_complete") ? "the budget did not suffice for a second look at what "
+                                           "was close; --budget gives more"
+                                         : "the budget did not suffice for every proposal: the "
+                                           "next run goes on, and --budget gives it more";
   }
+  if (!left.empty()) append(lines, labelled(label(""), left, look));
   return lines;
 }
 
@@ -368,13 +383,6 @@ void add_training(Lines& lines, const TrainingUnderWay& training, std::chrono::n
                     Tone::plain}});
 }
 
-// Its path below `here`, where it is there.
-std::string path_text(const std::filesystem::path& path, const std::filesystem::path& here) {
-  const std::filesystem::path relative = path.lexically_relative(here);
-  const bool is_below = !relative.empty() && !relative.native().starts_with("..");
-  return (is_below ? relative : path).string();
-}
-
 }  // namespace
 
 Lines lasting_lines(const Json& event, const RunProgress& progress, const Look& look) {
@@ -404,8 +412,8 @@ Lines lasting_lines(const Json& event, const RunProgress& progress, const Look& 
     return finished_trial_lines(member(event, "trial"), progress, look);
   }
   if (name == "tuned") {
-    add(lines, tuned_lines(event, look));
-    add(lines, plugin_lines(progress, look));
+    append(lines, tuned_lines(event, look));
+    append(lines, plugin_lines(progress, look));
   }
   if (name == "damaged") return damage_lines(event, progress, look);
   if (name == "training") return training_lines(member(event, "progress"), progress, look);
@@ -451,46 +459,6 @@ Lines panel_lines(const RunProgress& progress, std::chrono::nanoseconds now, con
                            : progress.is_stopping   ? "Ctrl-C ends it at once"
                                                     : "Ctrl-C stops; the same command goes on";
   lines.push_back(Line{{hint, Tone::quiet}});
-  return lines;
-}
-
-Lines card_lines(const Json& result, const std::string& text, const std::filesystem::path& here,
-                 const Look& look) {
-  constexpr std::size_t kSummaryLabel = 9;  // of summary_text()
-  const auto wide = [](std::string_view name) {
-    Span span = label(name);
-    span.text.resize(kSummaryLabel, ' ');
-    return span;
-  };
-  const std::string run = text_in(result, "run");
-  const std::string state = text_in(result, "state");
-  Lines lines(1);  // an empty one
-  if (state != "finished" && !run.empty()) {
-    add(lines, labelled(wide("run"), run + ", " + state, look));
-  }
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    const std::string_view line = std::string_view(text).substr(at, end - at);
-    at = end + 1;
-    if (line.size() <= kSummaryLabel) continue;
-    const std::string_view name = line.substr(0, kSummaryLabel);
-    const bool is_speedup = name.starts_with("faster");
-    const bool is_problem = name.starts_with("error") || name.starts_with("slow");
-    const Tone tone = is_speedup ? Tone::good : is_problem ? Tone::bad : Tone::plain;
-    add(lines, labelled({std::string(name), Tone::quiet}, line.substr(kSummaryLabel), look, tone));
-  }
-  const std::filesystem::path output = text_in(result, "output");
-  if (state == "finished" && !output.empty()) {
-    // A run with --tune-only has trained nothing.
-    if (member(result, "training").contains("steps")) {
-      add(lines, labelled(wide("model"), path_text(output / "model.pt", here), look));
-    }
-    add(lines, labelled(wide("recipe"), path_text(output / "best.yaml", here), look));
-  }
-  if (!run.empty()) {
-    add(lines, labelled(wide("next"), fmt::format("autotuned explain {0}, autotuned show {0}", run),
-                        look, Tone::strong));
-  }
   return lines;
 }
 

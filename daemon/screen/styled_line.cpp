@@ -127,6 +127,11 @@ std::vector<Line> labelled(const Span& head, std::string_view text, const Look& 
   return lines;
 }
 
+void append(std::vector<Line>& lines, std::vector<Line> more) {
+  for (Line& line : more)
+    lines.push_back(std::move(line));
+}
+
 std::string joined(const std::vector<std::string>& parts, int columns) {
   std::string text;
   for (const std::string& part : parts) {

@@ -51,6 +51,9 @@ inline constexpr int kLabelColumns = 11;
 [[nodiscard]] std::vector<Line> labelled(const Span& head, std::string_view text, const Look& look,
                                          Tone tone = Tone::plain);
 
+// Puts `more` behind `lines`.
+void append(std::vector<Line>& lines, std::vector<Line> more);
+
 // As many of the parts, from the first one on, as fit, joined by ", ".
 [[nodiscard]] std::string joined(const std::vector<std::string>& parts, int columns);
 

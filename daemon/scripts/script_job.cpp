@@ -210,9 +210,11 @@ Result<tuner::Profile> ScriptJob::profile(const Configuration& configuration) {
   return profile;
 }
 
-Result<void> ScriptJob::finish(const Configuration& configuration, const std::string& reason) {
-  auto answer =
-      agent_.request("finish", {{"configuration", configuration.to_json()}, {"reason", reason}});
+Result<void> ScriptJob::finish(const Configuration& configuration, const std::string& reason,
+                               const Json& kept) {
+  Json fields = {{"configuration", configuration.to_json()}, {"reason", reason}};
+  if (kept.is_object()) fields["kept"] = kept;
+  auto answer = agent_.request("finish", std::move(fields));
   if (!answer) return forward_error(answer);
   steps_ = std::max(steps_, get_integer(*answer, "steps").value_or(0));
   return {};

@@ -85,8 +85,9 @@ class ScriptJob final : public tuner::TrainingBackend {
   Result<tuner::Profile> profile(const Configuration& configuration) override;
 
   // Releases the script, which goes on with `configuration`. `reason` is for readers of the log of the
-  // script.
-  Result<void> finish(const Configuration& configuration, const std::string& reason);
+  // script; `kept`, if it is an object, for the loggers that the script uses (docs/trainer-protocol.md).
+  Result<void> finish(const Configuration& configuration, const std::string& reason,
+                      const Json& kept = Json());
   // After finish(): waits for the end of the script. Returns whether steps() is the number of all its steps.
   bool see_out();
   // Nothing while the agent is there.

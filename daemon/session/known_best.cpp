@@ -207,7 +207,9 @@ Result<std::string> keep_best(storage::History& history, const storage::RunRow& 
                               return trial.kind == TrialKind::verification &&
                                      trial.rejection == RejectionReason::undecided_in_time;
                             });
-  if (outcome.is_searched && !is_undecided) {
+  // Where nothing was tried, nothing is known that was not known before.
+  const bool is_tried = outcome.shortage.empty() || !outcome.trials.empty();
+  if (outcome.is_searched && is_tried && !is_undecided) {
     return history
         .put_best({run.recipe_hash, run.environment_key, run.id, outcome.best, outcome.speedup,
                    now_unix_ns, outcome.is_complete})

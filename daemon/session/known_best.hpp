@@ -27,12 +27,12 @@ inline constexpr std::int64_t kHistoryTrials = 200;
                                                                 const std::string& recipe_hash,
                                                                 const Machine& machine);
 
-// Puts what is refused since the check of an earlier training failed with it, and the remembered best configuration into
-// `input`, whose recipe, job facts, knobs and earlier trials are set: nothing
-// for a run that was begun to search anew, no knob that is not there any more, and no change whose one-time cost this
-// training does not repay. `plugins` are those that take part, each with its version. Returns what to say where this run
-// goes on with the search that found it, because that was cut short, lacked one of them or was for a training of another
-// length; else an empty text.
+// Adds to `input`, whose recipe, job facts, knobs and earlier trials are set: the settings that are refused since the check
+// of an earlier training failed with them, and the remembered best configuration. That one is left out for a run that was
+// begun to search anew; its unknown knobs are left out, and its changes whose one-time cost this training does not repay.
+// `plugins` are the plugins of this run with their versions. If this run goes on with the search that found the best
+// configuration, the text that is returned says why: that search was cut short, lacked a plugin, or was for a training of
+// another length. Else the text is empty.
 [[nodiscard]] Result<std::string> add_known_best(const storage::History& history,
                                                  const storage::RunRow& run,
                                                  const std::map<std::string, std::string>& plugins,

@@ -14,7 +14,7 @@
 
 namespace autotuned::daemon {
 
-// The values of knobs that are known, and of those that are not.
+// The part of `configuration` whose knobs are in `knobs`, and the rest of it.
 [[nodiscard]] Configuration known_part(const std::vector<recipes::Knob>& knobs,
                                        const Configuration& configuration);
 [[nodiscard]] Configuration unknown_part(const std::vector<recipes::Knob>& knobs,
@@ -26,15 +26,15 @@ namespace autotuned::daemon {
                                                      const Configuration& starting,
                                                      TrialRecord trial);
 
-// What is left of a remembered best configuration, which may be from before a plugin was removed; nothing where
-// that is the start, of which nothing is known then.
+// The known part of a remembered best configuration, which may have knobs of a plugin that was removed since. Nothing if
+// that part is the start: then no best configuration is known.
 [[nodiscard]] std::optional<Configuration> known_best(const std::vector<recipes::Knob>& knobs,
                                                       const Configuration& starting,
                                                       const Configuration& best);
 
-// Makes the configurations of a stored run whole for these knobs: without those that are not known, and with
-// the values of `recipe` for those that it lacks. Says what the run goes on without, in sentences, changes that
-// its `trials` have kept included. `recipe` starts from known knobs only.
+// Fits the configurations of a stored run to `knobs`: leaves out unknown knobs, and adds missing ones with their values in
+// `recipe`, which starts from known knobs only. Returns sentences that say what the run goes on without, also changes
+// that its `trials` have kept.
 [[nodiscard]] std::vector<std::string> drop_unknown_knobs(const std::vector<recipes::Knob>& knobs,
                                                           const recipes::Recipe& recipe,
                                                           const std::vector<TrialRecord>& trials,

@@ -88,11 +88,32 @@ Result<OutputFolder> open_output_folder(const fs::path& folder, const std::strin
   return output;
 }
 
+void clear_output_folder(const fs::path& folder) {
+  const fs::path log = folder / "log";
+  std::error_code ignored;
+  if (!fs::exists(log / kOutputLock, ignored)) return;
+  // Whoever holds it writes such files now.
+  const auto lock = lock_file(log / kOutputLock, {}, /*wait=*/false);
+  if (!lock) return;
+  for (const fs::path& place : {folder, log})
+    remove_unfinished_files(place);
+}
+
 Result<void> check_place_of_model(const fs::path& model) {
   std::error_code ignored;
   if (!fs::is_directory(fs::symlink_status(model, ignored))) return {};
   return fail(ErrorKind::invalid, "a folder stands where the trained model is to be written",
               model.string(), "move it away, or name another folder with --output");
+}
+
+Result<void> check_output_folder(const fs::path& folder) {
+  for (const fs::path& place : {folder, folder / "log"}) {
+    std::error_code ignored;
+    if (!fs::exists(fs::symlink_status(place, ignored))) continue;
+    auto checked = check_folder(place, /*may_be_link=*/place == folder);
+    if (!checked) return checked;
+  }
+  return check_place_of_model(folder / "model.pt");
 }
 
 void settle_checkpoint(const fs::path& folder, const std::string& run, bool keeps_state) {

@@ -10,7 +10,7 @@
 
 namespace autotuned::daemon {
 
-// In the folder of logs: whoever holds it writes there.
+// A file in the folder of logs. The run that holds its lock writes there.
 inline constexpr const char* kOutputLock = "run.lock";
 
 struct OutputFolder {
@@ -25,8 +25,14 @@ struct OutputFolder {
 [[nodiscard]] Result<OutputFolder> open_output_folder(const std::filesystem::path& folder,
                                                       const std::string& holder);
 
+// Removes what writers left that were killed. Does nothing where a run holds the lock, or none ever wrote there.
+void clear_output_folder(const std::filesystem::path& folder);
+
 // ErrorKind::invalid: a folder stands where the model is to be written, which would be found out after the training only.
 [[nodiscard]] Result<void> check_place_of_model(const std::filesystem::path& model);
+
+// What open_output_folder() and check_place_of_model() would refuse of what is there now; nothing is made or locked.
+[[nodiscard]] Result<void> check_output_folder(const std::filesystem::path& folder);
 
 // In the output folder: the state at the end of the training whose model lies there.
 inline constexpr const char* kTrainingState = "training_state.pt";

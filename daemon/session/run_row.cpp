@@ -5,6 +5,7 @@
 
 #include "daemon/report/memory_fallback.hpp"
 #include "daemon/report/report.hpp"
+#include "daemon/report/script_report.hpp"
 
 namespace autotuned::daemon {
 
@@ -66,9 +67,11 @@ Json end_of_search(const tuner::SessionOutcome& outcome, std::chrono::nanosecond
     untried.push_back({{"plugin", proposal.plugin},
                        {"change", change_text(proposal.reference, proposal.change)}});
   }
-  return {{"budget_ns", budget.count()},
-          {"is_budget_spent", outcome.is_budget_spent},
-          {"untried", std::move(untried)}};
+  Json end = {{"budget_ns", budget.count()},
+              {"is_budget_spent", outcome.is_budget_spent},
+              {"untried", std::move(untried)}};
+  if (!outcome.shortage.empty()) end[kShortage] = outcome.shortage;
+  return end;
 }
 
 std::string best_comment(const storage::RunRow& run) {
@@ -78,8 +81,7 @@ std::string best_comment(const storage::RunRow& run) {
       run.speedup.pairs > 0
           ? estimate_text(run.speedup) + " the speed of the starting one"
           : "the starting one; no change was confirmed to be faster" +
-                std::string(member(run.training, "untried").empty() ? ""
-                                                                    : " before the budget ended");
+                std::string(has_untried(run.training) ? " before the budget ended" : "");
   return "The best configuration of run " + run.id.text + ": " + speed + ".\n" +
          (note.empty() ? "" : "Note: " + note + ".\n") +
          (fallback.empty() ? "" : "Warning: " + fallback + ". This is what it went on with.\n") +

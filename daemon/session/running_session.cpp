@@ -23,6 +23,7 @@
 #include "daemon/common/used_device.hpp"
 #include "daemon/report/history_reading.hpp"
 #include "daemon/report/report.hpp"
+#include "daemon/report/script_report.hpp"
 #include "daemon/report/story.hpp"
 #include "daemon/session/continued_run.hpp"
 #include "daemon/session/history_ledger.hpp"
@@ -54,6 +55,10 @@ Result<int> RunningSession::run() {
   // Of runs of other jobs, which nobody may ever go on with.
   if (auto count = history_->interrupt_abandoned_trials(); !count) return end_with(count.error());
   if (auto locked = device_.lock(); !locked) return end_with(locked.error());
+  // Before the folder is made.
+  if (request_.extends) {
+    if (auto there = check_place_of_sequel(request_.recipe); !there) return end_with(there.error());
+  }
   auto output = open_output_folder(request_.recipe.output_dir, holder_text());
   if (!output) return end_with(output.error());
   output_ = *std::move(output);
@@ -362,13 +367,18 @@ Result<void> RunningSession::tune() {
   std::ranges::move(found_device_, std::back_inserter(findings));
   if (auto told = record_findings(findings); !told) return told;
   auto outcome = tuner::run_session(input, *job_, advisors, ledger, clock_);
-  auto told =
-      record_findings(findings_between(state_at_start_, read_machine_state(), device_.gpu()));
+  const MachineState state_at_end = read_machine_state();
+  auto told = record_findings(findings_between(state_at_start_, state_at_end, device_.gpu()));
   if (!outcome) return tl::unexpected(outcome.error());
   if (!told) return told;
 
   take_outcome(*outcome, run_);
   end_of_search_ = end_of_search(*outcome, request_.recipe.tune.budget);
+  // Also of a run that does not train.
+  if (!outcome->shortage.empty()) run_.training[kShortage] = outcome->shortage;
+  if (const auto busy = other_work_ratio(state_at_start_, state_at_end)) {
+    end_of_search_["tuning_other_work_ratio"] = *busy;
+  }
   auto ceiling = history_->put_ceiling(run_.id, run_.ceiling_samples_per_second,
                                        run_.ceiling_bound_by, run_.ceiling_ladder);
   if (!ceiling) return ceiling;
@@ -382,6 +392,7 @@ Result<void> RunningSession::tune() {
           {"speedup_high", run_.speedup.high},
           {"is_from_history", outcome->is_from_history},
           {"is_searched", outcome->is_searched},
+          {kShortage, outcome->shortage},
           {"is_budget_spent", outcome->is_budget_spent},
           {"is_complete", outcome->is_complete},
           {"configuration", run_.best.to_json()},

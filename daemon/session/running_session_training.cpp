@@ -16,6 +16,7 @@
 #include "daemon/report/lineage.hpp"
 #include "daemon/report/memory_fallback.hpp"
 #include "daemon/report/report.hpp"
+#include "daemon/report/script_report.hpp"
 #include "daemon/session/continued_run.hpp"
 #include "daemon/session/known_best.hpp"
 #include "daemon/session/run_row.hpp"
@@ -79,14 +80,20 @@ Result<void> RunningSession::train() {
     return fail(ErrorKind::cancelled, "stopped while training");
   }
   const Json fallbacks = member(run_.training, kFallbacks);
+  const Json shortage = member(run_.training, kShortage);
   run_.training = *trained;
   run_.training.update(end_of_search_);
   if (!fallbacks.is_null()) run_.training[kFallbacks] = fallbacks;
+  // Of the process that tuned, where another one trains.
+  if (!shortage.is_null()) run_.training[kShortage] = shortage;
   // What was measured beside it: only that may be blamed for a slow training.
+  const MachineState after = read_machine_state();
   run_.training["disturbances"] = Json::array();
-  for (const MachineFinding& finding :
-       findings_between(before, read_machine_state(), device_.gpu()))
+  for (const MachineFinding& finding : findings_between(before, after, device_.gpu()))
     run_.training["disturbances"].push_back(finding.subject + ": " + finding.text);
+  if (const auto busy = other_work_ratio(before, after)) {
+    run_.training["other_work_ratio"] = *busy;
+  }
   return keep_what_fits();
 }
 

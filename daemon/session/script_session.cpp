@@ -373,8 +373,10 @@ Result<void> ScriptSession::tune() {
   auto outcome = search();
   if (!outcome) return forward_error(outcome);
   take_outcome(*outcome, run_);
-  const std::string change = change_text(run_.starting, run_.starting.change_to(run_.best));
-  if (auto finished = job_->finish(run_.best, "kept: " + change); !finished) return finished;
+  const Configuration changed = run_.starting.change_to(run_.best);
+  const std::string change = changed.empty() ? "" : change_text(run_.starting, changed);
+  const std::string reason = change.empty() ? "nothing was kept" : "kept: " + change;
+  if (auto finished = job_->finish(run_.best, reason, kept_json(run_)); !finished) return finished;
   auto recorded =
       record_load(*history_, run_, before_search_, after_search_, clock_.unix_time_ns());
   if (!recorded) warn({recorded.error().message()});

@@ -33,10 +33,8 @@ std::int64_t trained(const RunRow& run, const char* field) {
 std::string trained_text(const RunRow& run) {
   const std::int64_t steps = trained(run, "steps");
   const std::int64_t epochs = trained(run, "epochs");
-  if (epochs > 0 && steps % epochs == 0) {
-    return format_count(epochs) + (epochs == 1 ? " epoch" : " epochs");
-  }
-  return format_count(steps) + " steps";
+  if (epochs > 0 && steps % epochs == 0) return format_counted(epochs, "epoch");
+  return format_counted(steps, "step");
 }
 
 bool is_of(const RunRow& run, const recipes::Recipe& recipe) {
@@ -86,10 +84,25 @@ std::string choices_text(const recipes::Recipe& recipe, const Json& job_facts, s
          factor_at(0, whole - done) + ", for what is added";
 }
 
+Error no_training_error(const recipes::Recipe& recipe) {
+  return {ErrorKind::not_found,
+          "no finished training of this job with seed " + std::to_string(recipe.seed) +
+              " has its results in the output folder",
+          recipe.output_dir.string(),
+          "without --extend the run trains from the start; only the length may have changed, and "
+          "`history prune` may have removed the run"};
+}
+
 }  // namespace
 
 Json Sequel::to_request() const {
   return {{"path", state.string()}, {"run", run}, {"restarts_schedule", schedule == kRestart}};
+}
+
+Result<void> check_place_of_sequel(const recipes::Recipe& recipe) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(recipe.output_dir, ignored)) return {};
+  return tl::unexpected(no_training_error(recipe));
 }
 
 Result<Sequel> find_sequel(const storage::History& history, const SessionRequest& request,
@@ -117,15 +130,7 @@ Result<Sequel> find_sequel(const storage::History& history, const SessionRequest
     sequel.base = std::move(run);
     break;
   }
-  if (!sequel.base) {
-    return fail(
-        ErrorKind::not_found,
-        "no finished training of this job with seed " + std::to_string(recipe.seed) +
-            " has its results in the output folder",
-        recipe.output_dir.string(),
-        "without --extend the run trains from the start; only the length may have changed, and "
-        "`history prune` may have removed the run");
-  }
+  if (!sequel.base) return tl::unexpected(no_training_error(recipe));
   if (!is_longer(recipe.train, *sequel.base)) {
     return fail(ErrorKind::invalid,
                 "run " + sequel.run + " has trained " + trained_text(*sequel.base) +

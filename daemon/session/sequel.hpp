@@ -28,6 +28,9 @@ struct Sequel {
   [[nodiscard]] Json to_request() const;
 };
 
+// ErrorKind::not_found: the output folder is not there, so that no training has its results in it. Makes nothing.
+[[nodiscard]] Result<void> check_place_of_sequel(const recipes::Recipe& recipe);
+
 // The newest finished training of the job with the recipe's seed and output folder, on whatever machine; or a sequel of
 // such a one to the recipe's length that was interrupted. ErrorKind::not_found: there is none, or its state has not been kept;
 // ErrorKind::invalid: it is as long as the recipe's already.

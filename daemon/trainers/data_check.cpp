@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <utility>
@@ -93,7 +94,7 @@ void add_shortages(const recipes::Recipe& recipe, const std::filesystem::path& f
     }
   }
   const std::string budget =
-      tuner::budget_warning(recipe.tune.budget, /*is_script=*/false, check.start_time, "at least");
+      tuner::budget_warning(recipe.tune.budget, /*is_script=*/false, check.start_time);
   if (!budget.empty()) check.notes.push_back(budget);
 }
 
@@ -119,6 +120,10 @@ Error as_recipe_problem(const Error& error, const recipes::Recipe& recipe,
 
 // The nearest folder that is there decides.
 std::string output_refusal(const std::filesystem::path& folder) {
+  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; };
+  if (std::ranges::any_of(folder.native(), is_control)) {
+    return "its name holds a line break or another control character";
+  }
   std::filesystem::path there = folder;
   std::error_code ignored;
   while (!std::filesystem::exists(there, ignored) && there.has_relative_path())

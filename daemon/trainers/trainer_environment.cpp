@@ -44,7 +44,7 @@ bool is_driver_folder(const fs::path& folder) {
   return true;
 }
 
-std::string text_of(const char* variable) {
+std::string value_of(const char* variable) {
   const char* const text = std::getenv(variable);
   return text != nullptr ? text : "";
 }
@@ -75,12 +75,12 @@ std::vector<std::string> trainer_environment() {
   std::vector<std::string> environment = environment_of(names);
   environment.push_back("AUTOTUNED_PARENT_PID=" + std::to_string(getpid()));
   // Else CUDA puts the fastest GPU first, and NVML and nvidia-smi do not.
-  if (text_of("CUDA_DEVICE_ORDER").empty()) {
+  if (value_of("CUDA_DEVICE_ORDER").empty()) {
     std::erase(environment, "CUDA_DEVICE_ORDER=");
     environment.emplace_back("CUDA_DEVICE_ORDER=PCI_BUS_ID");
   }
-  const std::string libraries = trainer_library_path(text_of("AUTOTUNED_LIBTORCH"),
-                                                     text_of("LD_LIBRARY_PATH"), driver_folders());
+  const std::string libraries = trainer_library_path(value_of("AUTOTUNED_LIBTORCH"),
+                                                     value_of("LD_LIBRARY_PATH"), driver_folders());
   if (!libraries.empty()) environment.push_back("LD_LIBRARY_PATH=" + libraries);
   return environment;
 }

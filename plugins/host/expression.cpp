@@ -125,7 +125,10 @@ std::string Fact::text(const sdk::Situation& situation) const {
   if (key.ends_with("_ratio")) return sdk::percent(number);
   if (key.ends_with("_bytes")) return format_bytes(std::llround(number));
   if (key.ends_with("_ns")) return format_duration(std::chrono::nanoseconds(std::llround(number)));
-  if (number == std::round(number)) return format_count(std::llround(number));
+  // Of a mean per step, parts of one say nothing from a hundred on.
+  if (number == std::round(number) || std::abs(number) >= 99.95) {
+    return format_count(std::llround(number));
+  }
   return fmt::format("{:.3g}", number);
 }
 

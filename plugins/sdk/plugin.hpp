@@ -68,7 +68,11 @@ namespace detail {
 
 // The C side of a plugin's function. Nothing is thrown through it: an exception becomes
 // {"error": "…"}, and without memory for even that the answer is NULL.
-inline const char* answer(Answer (*propose)(const Situation&), const char* text) noexcept {
+const char* answer(Answer (*propose)(const Situation&), const char* text) noexcept;
+
+#ifndef AUTOTUNED_SDK_IS_COMPILED
+AUTOTUNED_SDK_INLINE const char* answer(Answer (*propose)(const Situation&),
+                                        const char* text) noexcept {
   try {
     Json json;
     try {
@@ -86,6 +90,7 @@ inline const char* answer(Answer (*propose)(const Situation&), const char* text)
     return nullptr;
   }
 }
+#endif
 
 inline void release(const char* answer) {
   delete[] answer;

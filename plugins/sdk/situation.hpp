@@ -20,6 +20,12 @@
 #include <utility>
 #include <vector>
 
+// Long functions are compiled by each plugin that includes this, but once for all built-in plugins: sdk.cpp compiles them,
+// and with AUTOTUNED_SDK_IS_COMPILED they are only declared.
+#ifndef AUTOTUNED_SDK_INLINE
+#define AUTOTUNED_SDK_INLINE inline
+#endif
+
 namespace autotuned::sdk {
 
 using Json = nlohmann::json;
@@ -205,6 +211,19 @@ class Situation {
   return buffer;
 }
 
+// A whole number for people: 9830.4 → "9,830".
+[[nodiscard]] inline std::string count_text(double count) {
+  char buffer[64];
+  std::snprintf(buffer, sizeof buffer, "%.0f", std::clamp(count, -1e18, 1e18));
+  std::string text = buffer;
+  const std::size_t first = text.front() == '-' ? 1 : 0;
+  for (std::size_t at = text.size(); at > first + 3;) {
+    at -= 3;
+    text.insert(at, ",");
+  }
+  return text;
+}
+
 // Bytes for people: 1.5 * 2^20 → "1.5 MiB".
 [[nodiscard]] inline std::string bytes_text(double bytes) {
   constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB"};
@@ -217,7 +236,9 @@ class Situation {
   return buffer;
 }
 
-inline std::optional<Gpu> Situation::gpu() const {
+#ifndef AUTOTUNED_SDK_IS_COMPILED
+
+AUTOTUNED_SDK_INLINE std::optional<Gpu> Situation::gpu() const {
   if (!is_on_gpu()) return std::nullopt;
   const std::string device = text("job", "device");
   const std::size_t colon = device.find(':');
@@ -241,7 +262,7 @@ inline std::optional<Gpu> Situation::gpu() const {
   return gpu;
 }
 
-inline std::optional<Knob> Situation::knob(std::string_view name) const {
+AUTOTUNED_SDK_INLINE std::optional<Knob> Situation::knob(std::string_view name) const {
   const Json& knobs = section("knobs");
   // One entry stands for every variable of the trainer's environment.
   const bool is_variable = name.starts_with("env.") && member(knobs, name).is_null();
@@ -267,7 +288,7 @@ inline std::optional<Knob> Situation::knob(std::string_view name) const {
   return knob;
 }
 
-inline bool Situation::permits(const Knob& knob) const {
+AUTOTUNED_SDK_INLINE bool Situation::permits(const Knob& knob) const {
   const Json& permissions = section("permissions");
   const auto allows = [&](const char* risk) {
     return as<bool>(member(permissions, risk)).value_or(false);
@@ -280,7 +301,7 @@ inline bool Situation::permits(const Knob& knob) const {
          });
 }
 
-inline std::string Situation::obstacle(std::string_view name) const {
+AUTOTUNED_SDK_INLINE std::string Situation::obstacle(std::string_view name) const {
   const std::optional<Knob> found = knob(name);
   if (!found && is_script()) return "what it changes can only be changed in a recipe";
   if (!found) return "the trainer has no knob " + std::string(name);
@@ -290,7 +311,8 @@ inline std::string Situation::obstacle(std::string_view name) const {
          "allow: " + found->risk + " or " + found->name + ")";
 }
 
-inline std::string Situation::obstacle(std::string_view name, const std::string& choice) const {
+AUTOTUNED_SDK_INLINE std::string Situation::obstacle(std::string_view name,
+                                                     const std::string& choice) const {
   std::string reason = obstacle(name);
   if (!reason.empty()) return reason;
   const Knob found = *knob(name);
@@ -305,7 +327,7 @@ inline std::string Situation::obstacle(std::string_view name, const std::string&
 namespace detail {
 
 // Whether both have the same members with the same values, leaving out one.
-inline bool is_same_but(const Json& a, const Json& b, std::string_view left_out) {
+AUTOTUNED_SDK_INLINE bool is_same_but(const Json& a, const Json& b, std::string_view left_out) {
   if (!a.is_object() || !b.is_object()) return a == b;
   auto one = a.begin();
   auto other = b.begin();
@@ -321,18 +343,19 @@ inline bool is_same_but(const Json& a, const Json& b, std::string_view left_out)
 
 }  // namespace detail
 
-inline bool Situation::is_against_incumbent(const Trial& trial, std::string_view except) const {
+AUTOTUNED_SDK_INLINE bool Situation::is_against_incumbent(const Trial& trial,
+                                                          std::string_view except) const {
   if (trial.reference == nullptr || trial.reference->empty()) return true;
   return detail::is_same_but(*trial.reference, section("incumbent"), except);
 }
 
-inline bool Situation::has_lost(const Json& change) const {
+AUTOTUNED_SDK_INLINE bool Situation::has_lost(const Json& change) const {
   return std::ranges::any_of(trials_of("trials", &change), [&](const Trial& trial) {
     return (trial.is_rejected() || trial.is_failed()) && is_against_incumbent(trial);
   });
 }
 
-inline double Situation::expected_gain(const Json& change, double predicted) const {
+AUTOTUNED_SDK_INLINE double Situation::expected_gain(const Json& change, double predicted) const {
   for (const Trial& trial : trials_of("history", &change)) {
     const bool is_told = trial.reference != nullptr && !trial.reference->empty();
     const bool is_same = trial.ratio > 0.0 && is_told && is_against_incumbent(trial);
@@ -341,7 +364,8 @@ inline double Situation::expected_gain(const Json& change, double predicted) con
   return predicted;
 }
 
-inline std::vector<Trial> Situation::trials_of(std::string_view name, const Json* change) const {
+AUTOTUNED_SDK_INLINE std::vector<Trial> Situation::trials_of(std::string_view name,
+                                                             const Json* change) const {
   std::vector<Trial> trials;
   const Json& list = section(name);
   if (!list.is_array()) return trials;
@@ -366,5 +390,7 @@ inline std::vector<Trial> Situation::trials_of(std::string_view name, const Json
   }
   return trials;
 }
+
+#endif
 
 }  // namespace autotuned::sdk

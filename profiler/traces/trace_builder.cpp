@@ -217,8 +217,9 @@ Trace TraceBuilder::take() {
         what, format_count(mishap.first_offset)));
   }
   for (const auto& [category, count] : unknown_categories_) {
-    trace_.notes.push_back(fmt::format("{} events of the unknown category \"{}\" were passed over",
-                                       format_count(count), category));
+    trace_.notes.push_back(fmt::format("{} of the unknown category \"{}\" {} passed over",
+                                       format_counted(count, "event"), category,
+                                       count == 1 ? "was" : "were"));
   }
   if (python_calls_left_out_ > 0) {
     trace_.notes.push_back(fmt::format(

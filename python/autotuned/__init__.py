@@ -2,10 +2,10 @@
 """Tunes a PyTorch script from inside, and has functions for programs of the user.
 
 `compare(a, b)` says which of two callables is faster; `tune(step)` and `session()` tune a training
-loop of the caller (docs/python.md). The other modules serve a tuning session from inside of a
-script: `startup/sitecustomize.py` loads them, they watch the script's training loop and answer
-requests at the ends of steps (docs/trainer-protocol.md, "Trainers that do not own their loop").
-docs/architecture.md lists the modules.
+loop of the caller; `Loader` makes batches of pictures (docs/python.md). The other modules serve a
+tuning session from inside of a script: `startup/sitecustomize.py` loads them, they watch the
+script's training loop and answer requests at the ends of steps (docs/trainer-protocol.md,
+"Trainers that do not own their loop"). docs/architecture.md lists the modules.
 """
 
 from typing import Any
@@ -23,4 +23,8 @@ def __getattr__(name: str) -> Any:
         from .public import notebook
 
         return getattr(notebook, name)
+    if name == "Loader":
+        from .public import loader
+
+        return loader.Loader
     raise AttributeError(f"module 'autotuned' has no attribute '{name}'")

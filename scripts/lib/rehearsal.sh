@@ -101,6 +101,9 @@ rehearse_on() {
   must_refuse "$folder" "there is no PyTorch in this environment" "$bin/autotuned" run /opt/somebody/fashion_cnn.yaml
   must "$folder" "A" "$bin/python" -c \
     'import autotuned; print(autotuned.compare(lambda: sum(range(300)), lambda: sum(range(200)), seconds=5))'
+  must "$folder" "2 batches" "$bin/python" -c 'import autotuned
+data = {"type": "synthetic", "samples": 6, "shape": [3, 4, 4], "classes": 2}
+print(len(autotuned.Loader(data, batch_size=4)), "batches")'
   if ((torch)); then
     must "$folder" "Successfully installed" "$bin/pip" install --no-cache-dir "torch==2.11.*"
     must "$folder" "LibTorch 2.11" "$bin/autotuned" doctor

@@ -86,6 +86,14 @@ TEST(Configuration, HoldsTheLastValueOfEachKnob) {
   EXPECT_TRUE(Configuration().empty());
 }
 
+TEST(Configuration, ForgetsAKnob) {
+  Configuration configuration = example();
+  configuration.erase("lr");
+  configuration.erase("nothing");
+  EXPECT_EQ(configuration.find("lr"), nullptr);
+  EXPECT_EQ(configuration.change_to(example()).values().size(), 1U);
+}
+
 TEST(ConfigurationDeathTest, ATypedReadOfAnotherTypeIsADefect) {
   const Configuration configuration = example();
   EXPECT_DEATH((void)configuration.flag("batch_size"), "another type");

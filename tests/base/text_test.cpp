@@ -71,6 +71,39 @@ TEST(FormatDuration, PicksTheUnit) {
   EXPECT_EQ(format_duration(-850ms), "-850 ms");
 }
 
+TEST(FormatExactDuration, IsWhatPeopleWrite) {
+  EXPECT_EQ(format_exact_duration(0ns), "0s");
+  EXPECT_EQ(format_exact_duration(90s), "90s");
+  EXPECT_EQ(format_exact_duration(2min), "2min");
+  EXPECT_EQ(format_exact_duration(3h), "3h");
+  for (const nanoseconds duration : {nanoseconds(1500ms), nanoseconds(61s), nanoseconds(7us)}) {
+    EXPECT_EQ(parse_duration(format_exact_duration(duration)).value(), duration);
+  }
+}
+
+TEST(FormatSpan, HasThreeFigures) {
+  EXPECT_EQ(format_span(0), "0 ns");
+  EXPECT_EQ(format_span(351.4), "351 ns");
+  EXPECT_EQ(format_span(1500), "1.50 µs");
+  EXPECT_EQ(format_span(12'340), "12.3 µs");
+  EXPECT_EQ(format_span(456'700), "457 µs");
+  EXPECT_EQ(format_span(8'046'000), "8.05 ms");
+  EXPECT_EQ(format_span(1'234'000'000), "1.23 s");
+  EXPECT_EQ(format_span(-8'046'000), "-8.05 ms");
+  EXPECT_EQ(format_span(245e9), "4 min 05 s");
+}
+
+TEST(FormatSpan, RoundingMovesToTheNextUnit) {
+  EXPECT_EQ(format_span(-0.2), "0 ns");
+  EXPECT_EQ(format_span(999.6), "1.00 µs");
+  EXPECT_EQ(format_span(9'996), "10.0 µs");
+  EXPECT_EQ(format_span(99'960), "100 µs");
+  EXPECT_EQ(format_span(999.6e6), "1.00 s");
+  EXPECT_EQ(format_span(59.98e9), "1 min 00 s");
+  EXPECT_EQ(format_span(1e300), format_span(9e18));
+  EXPECT_EQ(format_span(std::nan("")), "unknown");
+}
+
 TEST(FormatDuration, RoundingMovesToTheNextUnit) {
   EXPECT_EQ(format_duration(999'600us), "1.0 s");
   EXPECT_EQ(format_duration(999'600ns), "1.0 ms");

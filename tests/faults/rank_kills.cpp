@@ -28,7 +28,6 @@
 #include "tests/faults/evidence.hpp"
 #include "tests/faults/processes.hpp"
 #include "tests/integration/scene.hpp"
-#include "tests/places.hpp"
 
 namespace {
 
@@ -65,7 +64,7 @@ void write_job(const Scene& scene, int ranks) {
           ", ranks: " + std::to_string(ranks) +
           "}\n"
           "start: {optimizer.set_to_none: off, threads.intra_op: 1}\n"
-          "tune: {plugins: [set_to_none], budget: 2s}\n"
+          "tune: {plugins: [set_to_none], budget: 6s}\n"
           "output: {checkpoint_every: 1s, dir: '" +
           (scene.folder() / "out").string() + "'}\n");
 }
@@ -78,7 +77,7 @@ std::int64_t steps_of(int ranks) {
 class RankScene : public Scene {
  public:
   explicit RankScene(int ranks) {
-    set("AUTOTUNED_TRAINER=" + (tests::build_folder() / "bin/autotuned-trainer").string());
+    use_real_trainer();
     write_job(*this, ranks);
   }
 };

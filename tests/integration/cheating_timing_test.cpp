@@ -43,11 +43,7 @@ class CheatingTiming : public testing::Test {
 
   // A run in which a plugin proposes `change`, alone; lines after it are further changes.
   Json tune(const std::string& change) const {
-    scene_.folder().write(
-        "plugins/timing_cheats.yaml",
-        "plugin: 1\nname: timing_cheats\nversion: '1'\nsummary: Proposes a cheat.\n"
-        "try:\n  - " +
-            change + "\nexpect: 2\nreason: a test\n");
+    scene_.write_plugin("timing_cheats", change);
     const Outcome outcome = scene_.run({"--tune-only", "--plugin-dir", folder_.string()});
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     return outcome.json();

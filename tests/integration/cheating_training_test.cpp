@@ -30,10 +30,7 @@ class CheatingTraining : public testing::TestWithParam<Cheat> {
  protected:
   CheatingTraining() {
     scene_.use_trainer_plugins({"tiny", "cheats"});
-    scene_.folder().write("plugins/cheats.yaml",
-                          "plugin: 1\nname: cheats\nversion: '1'\nsummary: Proposes a cheat.\n"
-                          "try:\n  - cheats.cheat: " +
-                              GetParam().name + "\nexpect: 3\nreason: a test\n");
+    scene_.write_plugin("cheats", "cheats.cheat: " + GetParam().name);
     scene_.folder().write(
         "recipe.yaml",
         "autotuned: 1\nname: small\ndevice: cpu\nmodel: {plugin: tiny, wait_ms: 4}\n"

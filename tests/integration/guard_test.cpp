@@ -144,6 +144,30 @@ TEST(Profile, OfALauncherOnlyTheFirstProcessRecords) {
   EXPECT_TRUE(scene.fake().requests().empty()) << "it has only waited";
 }
 
+TEST(Profile, RefusesAPageThatWouldReplaceALinkBeforeItRecords) {
+  const Scene scene;
+  scene.folder().write("precious", "model");
+  std::filesystem::create_symlink("precious", scene.folder() / "link");
+  const Outcome refused = scene.command(
+      {"profile", scene.recipe().string(), "--html", (scene.folder() / "link").string()});
+  EXPECT_EQ(refused.code, 2) << refused.err;
+  EXPECT_THAT(refused.err, HasSubstr("symbolic link"));
+  EXPECT_EQ(scene.folder().read("precious"), "model");
+  EXPECT_TRUE(std::filesystem::is_symlink(scene.folder() / "link"));
+  EXPECT_TRUE(scene.fake().requests().empty());
+}
+
+TEST(Profile, OfALauncherOfTooManyProcessesIsRefused) {
+  Scene scene;
+  scene.set("WORLD_SIZE=65");
+  scene.set("LOCAL_WORLD_SIZE=65");
+  scene.set("RANK=0");
+  const Outcome outcome = scene.command({"profile", scene.recipe().string()});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("torchrun has started 65 processes, and a recipe has 64 ranks"));
+  EXPECT_TRUE(scene.fake().requests().empty());
+}
+
 TEST(Guard, RefusesRanksOnAGpu) {
   const Scene scene;
   std::string text = scene.folder().read("recipe.yaml");

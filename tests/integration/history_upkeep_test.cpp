@@ -2,6 +2,7 @@
 // history backup, history import and history prune, as a user calls them.
 #include <gmock/gmock.h>
 
+#include "storage/history.hpp"
 #include "tests/integration/scene.hpp"
 
 namespace autotuned {
@@ -40,7 +41,7 @@ TEST(HistoryUpkeep, ImportTakesRunsOver) {
   };
   const Outcome told = import_into_here({});
   EXPECT_EQ(told.code, 0) << told.err;
-  EXPECT_THAT(told.out, HasSubstr(": 1 runs with "));
+  EXPECT_THAT(told.out, HasSubstr(": 1 run with "));
   EXPECT_EQ(scene.command({"show", "last", "--history", here, "--json"}).json(), scene.last_run());
   EXPECT_EQ(scene.command({"best", scene.recipe().string(), "--history", here}).code, 0);
 
@@ -68,7 +69,7 @@ TEST(HistoryUpkeep, PruneSaysAndKeepsTheBest) {
   EXPECT_EQ(prune({"--older-than", "1", "--json"}).json().at("runs").size(), 0);
 
   const Outcome told = prune({"--keep-last", "0", "--dry-run"});
-  EXPECT_THAT(told.out, HasSubstr("would remove 1 runs"));
+  EXPECT_THAT(told.out, HasSubstr("would remove 1 run with "));
   EXPECT_THAT(told.out, HasSubstr(oldest));
   EXPECT_EQ(scene.runs().size(), 2);
 
@@ -81,6 +82,45 @@ TEST(HistoryUpkeep, PruneSaysAndKeepsTheBest) {
   const Outcome again = scene.run();
   EXPECT_EQ(again.code, 0) << again.err;
   EXPECT_EQ(again.json().at("trials").at(0).at("kind"), "verification");
+}
+
+// Its space cannot be given back then. What was removed is gone all the same.
+TEST(HistoryUpkeep, PruneSaysWhatItRemovedBesideAReader) {
+  const Scene scene;
+  ASSERT_EQ(scene.run().code, 0);
+  ASSERT_EQ(scene.run({"--retune"}).code, 0);
+  const std::string oldest = scene.runs()[1].at("run");
+  {
+    const auto reader =
+        storage::History::open(scene.history(), storage::Access::read_only).value();
+    ASSERT_EQ(reader.runs({}).value().size(), 2U);
+    const Outcome pruned = scene.command({"history", "prune", "--keep-last", "0", "--vacuum"});
+    EXPECT_EQ(pruned.code, 1);
+    EXPECT_THAT(pruned.out, HasSubstr("removed 1 run with "));
+    EXPECT_THAT(pruned.err, HasSubstr("its space was not given back"));
+    EXPECT_EQ(scene.runs().size(), 1);
+  }
+  EXPECT_EQ(scene.command({"show", oldest}).code, 2);
+  const Outcome again = scene.command({"history", "prune", "--keep-last", "0", "--vacuum"});
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_THAT(again.out, HasSubstr("removed 0 runs with 0 trials\n"));
+}
+
+// Also where it begins with a zero, which C and others take for octal.
+TEST(HistoryUpkeep, NumbersAreDecimal) {
+  const Scene scene;
+  ASSERT_EQ(scene.run({"--tune-only"}).code, 0);
+  for (const char* number : {"08", "010", "000"}) {
+    const Outcome pruned =
+        scene.command({"history", "prune", "--keep-last", number, "--dry-run", "--json"});
+    EXPECT_EQ(pruned.code, 0) << number << pruned.err;
+  }
+  for (const char* number : {"0x10", "0b1", "0o7"}) {
+    const Outcome refused = scene.command({"history", "prune", "--keep-last", number, "--dry-run"});
+    EXPECT_EQ(refused.code, 2) << number;
+    EXPECT_THAT(refused.err,
+                HasSubstr("--keep-last: expected a whole number, found '" + std::string(number)));
+  }
 }
 
 TEST(HistoryUpkeep, NothingIsMadeWhereThereIsNoHistory) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <csignal>
+#include <filesystem>
 
 #include "tests/integration/scene.hpp"
 
@@ -130,6 +131,27 @@ TEST(Interrupt, SecondOneEndsAtOnce) {
     const Outcome again = scene.run();
     EXPECT_EQ(again.code, 0) << again.err;
     EXPECT_EQ(scene.runs().size(), 1);
+  }
+}
+
+// It ends those who write there in the middle of a file.
+TEST(Interrupt, SecondOneLeavesNoUnfinishedFile) {
+  Json behaviour = Scene::fast_job();
+  behaviour["faults"] = {{{"do", "pause"}, {"request", "train_step"}, {"step", 4}, {"once", true}}};
+  const Scene scene{behaviour};
+  Running running = scene.start_run();
+  ASSERT_TRUE(running.wait_for("\ntuned "));
+  scene.folder().write("out/.autotuned-0123456789abcdef.tmp", "half a check");
+  scene.folder().write("out/log/.autotuned-0123456789abcdef.tmp", "half a log");
+  running.signal(SIGINT);
+  ASSERT_TRUE(running.wait_for("stopping; once more"));
+  running.signal(SIGINT);
+  EXPECT_EQ(running.finish().code, 130);
+  EXPECT_TRUE(scene.all_ended());
+  for (const char* folder : {"out", "out/log"}) {
+    EXPECT_FALSE(
+        std::filesystem::exists(scene.folder() / folder / ".autotuned-0123456789abcdef.tmp"))
+        << folder;
   }
 }
 

@@ -99,11 +99,53 @@ TEST(Shortage, CheckpointsThatMayNotFitAreAWarning) {
 
 TEST(Shortage, ABudgetForNoTrialIsSaidByCheck) {
   const Scene scene;
-  scene.write_recipe("  budget: 1s\n");
+  scene.write_recipe("  plugins: [set_to_none]\n  budget: 1s\n");
   const Outcome checked = scene.command({"check", scene.recipe().string(), "--json"});
   EXPECT_EQ(checked.code, 0);
   EXPECT_THAT(checked.json().at("notes").dump(),
-              HasSubstr("tune.budget 1.0 s is too small for one trial here: at least 4.2 s"));
+              HasSubstr("tune.budget 1.0 s is too small for one trial here: at least 5.4 s"));
+}
+
+TEST(Shortage, ABudgetForNoTrialIsNotSpentAndLosesNothing) {
+  const Scene scene;
+  scene.write_recipe("  plugins: [set_to_none]\n  budget: 1s\n");
+  const char* const told =
+      "tune.budget 1.0 s is too small for one trial here: at least 5.4 s are needed, more where "
+      "steps are slow";
+  const Outcome cut = scene.run();
+  ASSERT_EQ(cut.code, 0) << cut.err;
+  EXPECT_THAT(cut.err, HasSubstr(std::string("tuned      nothing: ") + told));
+  EXPECT_EQ(cut.err.find(told), cut.err.rfind(told)) << "it is told once";
+  EXPECT_GT(cut.json().at("training").at("steps"), 0);
+  for (const char* request : {"run", "profile", "trace", "compare"})
+    EXPECT_TRUE(scene.fake().requests(request).empty()) << request;
+  EXPECT_THAT(scene.command({"show", "last"}).out,
+              HasSubstr(std::string("tuning   none, since ") + told));
+  EXPECT_THAT(scene.command({"explain", "last"}).out,
+              AllOf(HasSubstr(std::string("nothing new was tried: ") + told),
+                    HasSubstr("its budget was too small for a trial"), Not(HasSubstr("knows that"))));
+
+  const Outcome tuned = scene.run({"--budget", "1min"});
+  ASSERT_EQ(tuned.code, 0) << tuned.err;
+  EXPECT_THAT(trials_of(tuned), ElementsAre("proposal set_to_none", "confirmation autotuned"));
+  const Json best = best_of(scene);
+  const Outcome again = scene.run({"--retune", "--tune-only"});
+  ASSERT_EQ(again.code, 0) << again.err;
+  EXPECT_THAT(again.err, HasSubstr(told));
+  EXPECT_EQ(best_of(scene), best) << "a search that had no time forgets nothing";
+  EXPECT_THAT(scene.command({"show", "last"}).out, HasSubstr(told));
+}
+
+TEST(Shortage, IsStillKnownWhereAnotherProcessTrains) {
+  Json behaviour = Scene::fast_job();
+  behaviour["faults"] = {{{"request", "train"}, {"do", "interrupt"}, {"once", true}}};
+  const Scene scene(behaviour);
+  EXPECT_EQ(scene.run({"--budget", "1s"}).code, 130);
+  const Outcome again = scene.run({"--budget", "1s"});
+  ASSERT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(scene.runs().size(), 1);
+  EXPECT_THAT(scene.command({"show", "last"}).out,
+              HasSubstr("tuning   none, since tune.budget 1.0 s is too small for one trial"));
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include <string>
 
 #include "tests/integration/scene.hpp"
-#include "tests/places.hpp"
 
 namespace autotuned {
 namespace {
@@ -16,16 +15,9 @@ using testing::IsEmpty;
 
 class OneTimeCost : public testing::Test {
  protected:
-  OneTimeCost() {
-    scene_.use_real_trainer();
-    std::filesystem::create_directory(folder_);
-    std::filesystem::copy_file(
-        tests::build_folder() / "tests/fixture_plugins/tiny/libtiny_trainer.so",
-        folder_ / "libtiny_trainer.so");
+  OneTimeCost() : folder_(scene_.use_trainer_plugins({"tiny"})) {
     // Unlike input_cache it does not ask how often a sample comes.
-    scene_.folder().write("plugins/keeps.yaml",
-                          "plugin: 1\nname: keeps\nversion: '1'\nsummary: Keeps the samples.\n"
-                          "try:\n  - input.cache: raw\nexpect: 2\nreason: a test\n");
+    scene_.write_plugin("keeps", "input.cache: raw");
   }
 
   // Reading is nearly all that a step does, so that a sample's first visit takes as long with a cache as without.
@@ -46,7 +38,7 @@ class OneTimeCost : public testing::Test {
   }
 
   Scene scene_;
-  std::filesystem::path folder_ = scene_.folder() / "plugins";
+  std::filesystem::path folder_;
   Outcome outcome_;
 };
 

@@ -40,6 +40,26 @@ Json paused_training() {
   return behaviour;
 }
 
+// Nothing can go on from a folder that is not there.
+TEST(OutputFolder, IsNotMadeByAnExtensionThatIsRefused) {
+  const Scene scene;
+  const Outcome refused = scene.run({"--extend"});
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("no finished training of this job"));
+  EXPECT_FALSE(std::filesystem::exists(scene.folder() / "out"));
+}
+
+// It would break lines of the history's lists, of scripts and of messages.
+TEST(OutputFolder, ANameWithALineBreakIsRefused) {
+  const Scene scene;
+  const std::string folder = (scene.folder() / "one\ntwo").string();
+  const Outcome refused = scene.command({"run", scene.recipe().string(), "--output", folder});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("its name holds a line break"));
+  EXPECT_THAT(refused.err, HasSubstr("one?two"));
+  EXPECT_FALSE(std::filesystem::exists(folder));
+}
+
 TEST(OutputFolder, TwoRunsAtATimeAreOneTooMany) {
   Scene scene{paused_training()};
   Running first = scene.start_run();
@@ -92,6 +112,10 @@ void expect_output_refused(const Scene& scene, const std::string& reason) {
   EXPECT_THAT(outcome.err, HasSubstr(reason));
   EXPECT_THAT(outcome.err, HasSubstr((scene.folder() / "out").string()));
   EXPECT_TRUE(scene.fake().requests().empty());
+  const Outcome checked = scene.command({"check", scene.recipe().string()});
+  EXPECT_EQ(checked.code, 2);
+  EXPECT_THAT(checked.err, testing::AllOf(HasSubstr(" output.dir: "), HasSubstr(reason)));
+  scene.fake().forget_requests();
 }
 
 TEST(OutputFolder, ThatOthersCanWriteIsRefused) {
@@ -162,9 +186,12 @@ TEST(OutputFolder, LinkedLogsAreNotFollowed) {
       std::filesystem::create_symlink(scene.folder() / "precious", log);
     }
   }
+  std::filesystem::create_symlink(scene.folder() / "precious",
+                                  scene.folder() / "out/log/training.jsonl");
   const Outcome outcome = scene.run();
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(scene.folder().read("precious"), "precious\n");
+  EXPECT_THAT(scene.folder().read("out/log/training.jsonl"), HasSubstr("\"step\""));
 }
 
 TEST(OutputFolder, WhatAKilledWriterLeftIsRemoved) {

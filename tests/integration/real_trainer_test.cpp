@@ -40,7 +40,7 @@ class RealTrainer : public testing::Test {
                               "train: {epochs: " +
                               std::to_string(epochs) +
                               ", batch_size: 32}\n"
-                              "tune: {plugins: [set_to_none], budget: 4s}\n"
+                              "tune: {plugins: [set_to_none], budget: 8s}\n"
                               "output: {dir: '" +
                               (scene_.folder() / "out").string() + "'}\n");
   }

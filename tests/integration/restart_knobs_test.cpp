@@ -12,7 +12,6 @@
 #include <thread>
 
 #include "tests/integration/scene.hpp"
-#include "tests/places.hpp"
 
 namespace autotuned {
 namespace {
@@ -21,7 +20,7 @@ using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr const char* kRatio = "[0-9.]+ times the rate \\(.+\\) over [0-9]+ pairs";
+constexpr const char* kRatio = "[0-9.]+ times the rate \\(.+\\) over [0-9]+ pairs?";
 // No fewer can accept (docs/statistics.md, "Pairs of processes").
 constexpr int kFewestProcessPairs = 7;
 
@@ -83,8 +82,7 @@ class StopWatch {
 class RestartKnobs : public testing::Test {
  protected:
   RestartKnobs() {
-    scene_.set("AUTOTUNED_TRAINER=" + (tests::build_folder() / "bin/autotuned-trainer").string());
-    std::filesystem::create_directory(scene_.folder() / "plugins");
+    scene_.use_real_trainer();
     // Large enough that several threads share an operator, and wait for each other.
     scene_.folder().write("recipe.yaml",
                           "autotuned: 1\nname: small\ndevice: cpu\n"
@@ -99,12 +97,8 @@ class RestartKnobs : public testing::Test {
 
   // A run in which a plugin proposes `change`, alone. Every trial has a ratio, and says so.
   Json tune(const std::string& change) const {
-    scene_.folder().write("plugins/settings.yaml",
-                          "plugin: 1\nname: settings\nversion: '1'\nsummary: Sets a variable.\n"
-                          "try:\n  - " +
-                              change + "\nexpect: 2\nreason: a test\n");
-    const Outcome outcome =
-        scene_.run({"--tune-only", "--plugin-dir", (scene_.folder() / "plugins").string()});
+    const std::filesystem::path plugins = scene_.write_plugin("settings", change);
+    const Outcome outcome = scene_.run({"--tune-only", "--plugin-dir", plugins.string()});
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     Json run = outcome.json();
     EXPECT_FALSE(run.at("trials").empty()) << run;

@@ -276,12 +276,8 @@ TEST(Run, WithoutABudgetItOnlyTrains) {
 TEST(Run, WhatTheBudgetDidNotSufficeForIsToldAfterwards) {
   const Scene scene;
   ASSERT_EQ(scene.run({"--budget", "1ms"}).code, 0);
-  const std::string story = scene.command({"explain", "last"}).out;
-  EXPECT_THAT(story,
-              HasSubstr("not tried: optimizer.set_to_none off → on (set_to_none): what was left "
-                        "of the budget of 1.0 ms is too short for a trial"));
-  EXPECT_THAT(story, HasSubstr("nothing faster was found in the budget"));
-  EXPECT_THAT(story, Not(HasSubstr("knows that")));
+  EXPECT_THAT(scene.command({"explain", "last"}).out,
+              HasSubstr("nothing new was tried: tune.budget 1.0 ms is too small for one trial"));
   EXPECT_THAT(scene.folder().read("out/best.yaml"), HasSubstr("before the budget ended"));
   // The option was for that run: the recipe's own budget stays.
   const auto budget_in = [&scene](const std::string& file) {

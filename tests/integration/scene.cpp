@@ -174,6 +174,16 @@ void Scene::use_real_trainer() {
   set("AUTOTUNED_TRAINER=" + (tests::build_folder() / "bin/autotuned-trainer").string());
 }
 
+std::filesystem::path Scene::write_plugin(const std::string& name,
+                                          const std::string& changes) const {
+  std::filesystem::create_directories(folder() / "plugins");
+  folder().write("plugins/" + name + ".yaml",
+                 "plugin: 1\nname: " + name +
+                     "\nversion: '1'\nsummary: Proposes what a test wants.\ntry:\n  - " + changes +
+                     "\nexpect: 3\nreason: a test\n");
+  return folder() / "plugins";
+}
+
 std::filesystem::path Scene::use_trainer_plugins(const std::vector<std::string>& names) {
   use_real_trainer();
   const std::filesystem::path plugins = folder() / "plugins";

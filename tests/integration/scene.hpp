@@ -69,6 +69,9 @@ class Scene {
   void use_real_trainer();
   // The same, with copies of these trainer libraries of fixture plugins in the folder that is returned.
   std::filesystem::path use_trainer_plugins(const std::vector<std::string>& names);
+  // A YAML plugin that proposes `changes` ("KNOB: VALUE", each in a line of a list) until they have been tried, whatever the
+  // job is like. Returns the folder of plugins.
+  std::filesystem::path write_plugin(const std::string& name, const std::string& changes) const;
   [[nodiscard]] Running start(const std::vector<std::string>& arguments) const;
   // With SIGHUP ignored.
   [[nodiscard]] Running start_with_nohup(const std::vector<std::string>& arguments) const;

@@ -65,13 +65,13 @@ TEST_F(Script, IsTunedWhileItTrains) {
   ASSERT_EQ(parts.size(), 2);
   EXPECT_EQ(parts[0].at("change"), "");
   EXPECT_EQ(parts[1].at("change"), "optimizer.set_to_none off → on");
-  const std::string show = scene_.command({"show", "last"}).out;
+  const std::string show = scene_.command({"show", "last", "--verbose"}).out;
   EXPECT_THAT(show, HasSubstr("script   fake_script"));
   EXPECT_THAT(show, HasSubstr("samples/s"));
   const std::string history = scene_.command({"history"}).out;
   EXPECT_THAT(history, HasSubstr("  script "));
   EXPECT_THAT(history, Not(HasSubstr("recipe")));
-  const std::string explain = scene_.command({"explain", "last"}).out;
+  const std::string explain = scene_.command({"explain", "last", "--verbose"}).out;
   EXPECT_THAT(explain, HasSubstr("It is the script fake_script:"));
   for (const char* word : {"tune.allow", "tune.budget", "the recipe", "the trainer has no knob"}) {
     EXPECT_THAT(explain, Not(HasSubstr(word)));
@@ -82,12 +82,24 @@ TEST_F(Script, IsTunedWhileItTrains) {
 // After each change that is kept all plugins are asked again.
 TEST_F(Script, WhatPluginsSaidIsToldOnce) {
   ASSERT_EQ(run(slow_gradients()).code, 0);
-  const std::string show = scene_.command({"show", "last"}).out;
+  const std::string folded = scene_.command({"show", "last"}).out;
+  EXPECT_THAT(folded, HasSubstr(" plugins had nothing to try; --verbose says why"));
+  const std::string show = scene_.command({"show", "last", "--verbose"}).out;
+  EXPECT_THAT(show, Not(HasSubstr("had nothing to try")));
   std::istringstream table(show.substr(show.find("\nplugin ") + 1));
   std::set<std::string> plugins;
   for (std::string line; std::getline(table, line) && !line.empty();)
     EXPECT_TRUE(plugins.insert(line.substr(0, line.find(' '))).second) << line;
   EXPECT_GT(plugins.size(), 2U);
+}
+
+TEST_F(Script, ItsLoggersAreToldWhatWasKept) {
+  ASSERT_EQ(run(slow_gradients()).code, 0);
+  const Json stored = scene_.last_run();
+  const Json kept = script().at("requests").back().at("kept");
+  EXPECT_EQ(kept.at("run"), stored.at("run"));
+  EXPECT_EQ(kept.at("change"), "optimizer.set_to_none off → on");
+  EXPECT_EQ(kept.at("speedup"), stored.at("best").at("speedup"));
 }
 
 TEST_F(Script, ItsStepsAreCountedToItsEnd) {
@@ -128,13 +140,14 @@ TEST_F(Script, WhatThereWasNoTimeForIsTold) {
   const Outcome outcome = run(slow_gradients(), {"--budget", "1ms"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.err, HasSubstr("at most: as --budget says"));
-  EXPECT_THAT(outcome.err, HasSubstr("--budget 1.0 ms is too small for one trial here"));
-  const char* const told =
-      "not tried: optimizer.set_to_none off → on (set_to_none): what was left of the budget of 1.0 "
-      "ms is too short for a trial";
-  EXPECT_THAT(outcome.err, HasSubstr(told));
-  EXPECT_THAT(scene_.command({"explain", "last"}).out, HasSubstr(told));
-  EXPECT_THAT(scene_.command({"show", "last"}).out, HasSubstr(told));
+  const std::string told =
+      "--budget 1.0 ms is too small for one trial here: at least 4.4 s are needed, more where "
+      "steps are slow";
+  EXPECT_THAT(outcome.err, HasSubstr("nothing new was tried: " + told));
+  EXPECT_THAT(scene_.command({"explain", "last"}).out,
+              HasSubstr("nothing new was tried: " + told));
+  EXPECT_THAT(scene_.command({"show", "last"}).out,
+              HasSubstr("tuning   none, since " + told));
 }
 
 TEST_F(Script, IsTheUsersOwnProcess) {
@@ -260,6 +273,25 @@ TEST_F(Script, GoesOnWithoutItsSession) {
   ASSERT_EQ(runs.size(), 2);
   EXPECT_EQ(runs[1].at("state"), "failed");
   EXPECT_THAT(runs[1].at("error").get<std::string>(), HasSubstr("the session ended before"));
+}
+
+TEST_F(Script, APluginThatMisbehavesLeavesItAlone) {
+  for (const char* name : {"crashes", "is_killed", "throws", "nonsense", "crashes_at_loading"}) {
+    const Outcome outcome = run(slow_gradients(), {"--plugin-dir", Scene::fixture(name)});
+    EXPECT_EQ(outcome.code, 0) << name << ": " << outcome.err;
+    EXPECT_EQ(outcome.out, "the script reads: \nthe script trains on\n") << name;
+  }
+  EXPECT_TRUE(scene_.all_ended());
+}
+
+TEST_F(Script, AHistoryThatCannotBeUsedLeavesItAlone) {
+  const std::string damaged(5000, 'x');
+  scene_.folder().write("state/history.db", damaged);
+  const Outcome outcome = run(slow_gradients());
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, "the script reads: \nthe script trains on\n");
+  EXPECT_THAT(outcome.err, HasSubstr(" is not tuned: "));
+  EXPECT_EQ(scene_.folder().read("state/history.db"), damaged);
 }
 
 TEST_F(Script, WhatFollowsTheFileIsTheScripts) {

@@ -35,10 +35,7 @@ class TrainerPlugins : public testing::Test {
   }
   // A plugin that proposes one trick of the extension.
   void propose(const std::string& trick) const {
-    scene_.folder().write("plugins/tricks.yaml",
-                          "plugin: 1\nname: tricks\nversion: '1'\nsummary: Proposes a trick.\n"
-                          "try:\n  - tricks.trick: " +
-                              trick + "\nexpect: 2\nreason: a test\n");
+    scene_.write_plugin("tricks", "tricks.trick: " + trick);
   }
   // The same, by a policy that takes the session down when it is asked again.
   void add_crashing_policy() const {
@@ -57,7 +54,7 @@ class TrainerPlugins : public testing::Test {
 };
 
 TEST_F(TrainerPlugins, AWorkloadIsTunedTrainedAndEvaluated) {
-  write_recipe("{plugin: tiny, hidden: 12}", "plugins: [set_to_none], budget: 4s");
+  write_recipe("{plugin: tiny, hidden: 12}", "plugins: [set_to_none], budget: 8s");
   const Outcome outcome = run();
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const Json result = outcome.json();
@@ -134,7 +131,7 @@ TEST_F(TrainerPlugins, AnExtensionThatIsFasterAndTrainsTheSameWins) {
 // A recipe that starts from a knob of an extension is known only where its folder is named.
 TEST_F(TrainerPlugins, TheBestOfARecipeThatStartsFromAnExtensionIsShownAndForgotten) {
   write_recipe("{plugin: tiny}",
-               "plugins: [set_to_none], budget: 4s, allow: [tricks.trick]}\n"
+               "plugins: [set_to_none], budget: 30s, allow: [tricks.trick]}\n"
                "start: {tricks.trick: counts");
   ASSERT_EQ(run({"--tune-only"}).code, 0);
   const std::string recipe = scene_.recipe().string();

@@ -7,27 +7,37 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
 import tempfile
 import textwrap
+import time
 import unittest
+import unittest.mock
 
 SOURCE = pathlib.Path(os.environ["AUTOTUNED_SOURCE_DIR"])
 # Says what it is told to, and writes down how it was called.
 AUTOTUNED = """
-import json, pathlib, sys
+import json, pathlib, subprocess, sys, time
 here = pathlib.Path(__file__).parent
 plan = json.loads((here / "plan.json").read_text())
 with open(here / "calls.jsonl", "a") as calls:
     calls.write(json.dumps(sys.argv[1:]) + "\\n")
 if sys.argv[1] == "doctor":
+    time.sleep(plan["doctor_seconds"])
     print(json.dumps({"findings": [{"subject": "trainer", "health": plan["health"], "text": plan["trainer"]}],
                       "machine": plan["machine"]}))
     sys.exit(0)
 if plan["fails"]:
     print("autotuned: error: the trainer ended", file=sys.stderr)
+    sys.exit(1)
+if sys.argv[1] == "run" and "--" in sys.argv:
+    print("autotuned: script.py is " + plan["says"], file=sys.stderr)
+    sys.exit(subprocess.run(sys.argv[sys.argv.index("--") + 1:], check=False).returncode)
+if sys.argv[1] == "show" and plan["is_untuned"]:
+    print("autotuned: error: the history has no run", file=sys.stderr)
     sys.exit(1)
 if sys.argv[1] == "profile":
     print(json.dumps({"step_us": plan["step_us"], "events": 90, "notes": ["2 records lost"], "damage": [],
@@ -74,6 +84,11 @@ if kind == "failed":
 pathlib.Path(output).write_text(json.dumps({"testsuites": [{"testsuite": [test]}]}))
 sys.exit(1 if kind == "failed" else 0)
 """
+# In the place of script.py.
+SCRIPT = """
+import json
+print(json.dumps({"samples_per_second": 900.0, "device": "DEVICE"}))
+"""
 # In the place of torch_peer.py.
 PEER = """
 import json, pathlib, sys
@@ -84,6 +99,14 @@ print(json.dumps({"samples_per_second": 800.0, "steps": 10, "torch": "2.11.0"}))
 WITHOUT = {"gpus": [], "gpu_reason": "no NVIDIA driver"}
 WITH = {"gpus": [{"name": "NVIDIA Imaginary"}]}
 FINE = "LibTorch 2.11.0, can train on CUDA"
+
+
+def is_running(process):
+    try:
+        stat = pathlib.Path(f"/proc/{process}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"  # one that has ended, and nobody has asked how
 
 
 class GpuRun(unittest.TestCase):
@@ -105,13 +128,18 @@ class GpuRun(unittest.TestCase):
         file.chmod(0o755)
         return file.parent
 
-    def run_stage(self, stage, machine, tests, *options, suite="Gpu", **plan):
-        """(exit code, table, result) of a stage; `plan` says what the programs play."""
+    def play(self, machine, tests, suite="Gpu", **plan):
+        """`plan` says what the programs play."""
         known = {"machine": machine, "trainer": FINE, "health": "ok", "fails": False, "kernels": 7, "device": "cuda:0",
-                 "their_us": 5010.0, "step_us": 8100.0, "speedup_low": 3.1}
+                 "their_us": 5010.0, "step_us": 8100.0, "speedup_low": 3.1, "says": "tuned", "is_untuned": False,
+                 "doctor_seconds": 0}
         self.assertEqual(set(plan) - set(known), set())
         (self.bin / "plan.json").write_text(json.dumps(known | plan))
         (self.tests / "plan.json").write_text(json.dumps({"suite": suite, "tests": tests}))
+
+    def run_stage(self, stage, machine, tests, *options, suite="Gpu", **plan):
+        """(exit code, table, result) of a stage."""
+        self.play(machine, tests, suite, **plan)
         output = self.root / "result.json"
         # A PATH without nvidia-smi and compute-sanitizer, whatever the machine has.
         done = subprocess.run(
@@ -124,6 +152,19 @@ class GpuRun(unittest.TestCase):
     def calls(self, folder):
         return [json.loads(line) for line in (folder / "calls.jsonl").read_text().splitlines()]
 
+    def kept(self, folder):
+        """The texts in the one archive that is there, by the names of the files."""
+        (archive,) = folder.iterdir()
+        with tarfile.open(archive) as packed:
+            return {pathlib.Path(one.name).name: packed.extractfile(one).read().decode() for one in packed.getmembers()}
+
+    def module(self, name):
+        """One of bench/gpu."""
+        sys.path.insert(0, str(SOURCE / "bench/gpu"))
+        self.addCleanup(sys.path.remove, str(SOURCE / "bench/gpu"))
+        sys.dont_write_bytecode = True
+        return importlib.import_module(name)
+
     def test_without_a_gpu_the_tests_run_and_nothing_is_tuned(self):
         smoke = {"TellsItsMemory": "skipped", "KnowsItsDevice": "passed"}
         code, table, result = self.run_stage("all", WITHOUT, smoke, suite="GpuJob")
@@ -133,6 +174,7 @@ class GpuRun(unittest.TestCase):
         self.assertIn("| GpuJob.KnowsItsDevice | passed | 0.5s |  |", table)
         self.assertIn("| recording | left out |  | it needs a GPU |", table)
         self.assertIn("| rates | left out |  | they need a GPU |", table)
+        self.assertIn("| script | left out |  | it needs a GPU |", table)
         self.assertIn("| benchmarks | left out |  | they need a GPU |", table)
         self.assertEqual(result["runs"], {})
         self.assertEqual([call[0] for call in self.calls(self.bin)], ["doctor"])
@@ -162,10 +204,7 @@ class GpuRun(unittest.TestCase):
         self.assertIn("| tests labelled gpu | failed |  | none were found: build the tests |", table)
 
     def test_the_tests_that_it_names_exist(self):
-        sys.path.insert(0, str(SOURCE / "bench/gpu"))
-        self.addCleanup(sys.path.remove, str(SOURCE / "bench/gpu"))
-        sys.dont_write_bytecode = True
-        gpu_tests = importlib.import_module("gpu_tests")
+        gpu_tests = self.module("gpu_tests")
         sources = "".join(file.read_text() for file in (SOURCE / "tests").rglob("gpu_*_test.cpp"))
         known = [".".join(found) for found in re.findall(r"^TEST(?:_F)?\((\w+), (\w+)\)", sources, re.M)]
         for name in [*gpu_tests.SMOKE, *gpu_tests.SANITIZED]:
@@ -202,7 +241,7 @@ class GpuRun(unittest.TestCase):
             _, _, asked = "".join(sys.argv[1:2]).partition("--query-gpu=")
             print(", ".join(f"its {name}" for name in asked.split(",")) if asked else "all of it")
             """)
-        for stage in ("env", "tests", "trace", "rates", "tune"):
+        for stage in ("env", "tests", "trace", "rates", "script", "tune"):
             _, _, result = self.run_stage(stage, WITHOUT, {"TellsItsMemory": "skipped"}, suite="GpuJob")
             for when in ("gpus", "gpus_after"):
                 self.assertEqual([gpu["driver_version"] for gpu in result["facts"][when]], ["its driver_version"], stage)
@@ -337,20 +376,14 @@ class GpuRun(unittest.TestCase):
         folder = self.root.parent / "kept"
         code, table, _ = self.run_stage("tests", WITH, {"One": "crashes"}, "--keep", str(folder))
         self.assertEqual(code, 1)
-        archives = list(folder.iterdir())
-        self.assertEqual(len(archives), 1)
-        self.assertIn(archives[0].name, table)
-        with tarfile.open(archives[0]) as packed:
-            texts = {pathlib.Path(one.name).name: packed.extractfile(one).read().decode() for one in packed.getmembers()}
+        self.assertIn(next(folder.iterdir()).name, table)
+        texts = self.kept(folder)
         self.assertIn("| Gpu.One | failed |", texts["result.md"])
         self.assertEqual(json.loads(texts["result.json"])["rows"][0]["what"], "libraries")
         self.assertTrue(any("--gtest_filter=Gpu.One" in text and "Segmentation fault" in text for text in texts.values()))
 
     def test_an_archive_leaves_out_what_is_too_large(self):
-        sys.path.insert(0, str(SOURCE / "bench/gpu"))
-        self.addCleanup(sys.path.remove, str(SOURCE / "bench/gpu"))
-        sys.dont_write_bytecode = True
-        report = importlib.import_module("report")
+        report = self.module("report")
         folder = self.root.parent / "many"
         folder.mkdir()
         (folder / "small.txt").write_text("small")
@@ -359,6 +392,138 @@ class GpuRun(unittest.TestCase):
         self.assertEqual(report.pack(folder, archive), ["large"])
         with tarfile.open(archive) as packed:
             self.assertEqual(packed.getnames(), ["one/small.txt"])
+
+    def test_stages_can_be_named_together(self):
+        _, table, _ = self.run_stage("env,tests", WITHOUT, {"TellsItsMemory": "skipped", "Other": "passed"}, suite="GpuJob")
+        self.assertIn("| GpuJob.Other | passed | 0.5s |  |", table)
+        self.assertEqual(self.calls(self.tests), ["GpuJob.TellsItsMemory", "GpuJob.Other"], "no test runs twice")
+        self.assertNotIn("recording", table)
+        refused = subprocess.run([sys.executable, "-B", self.root / "bench/gpu/run", "--stage", "env,test"],
+                                 capture_output=True, text=True, check=False)
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("there is no stage 'test': env, tests, trace, rates, script, tune, or all", refused.stderr)
+
+    def test_a_mistake_of_ours_in_one_stage_leaves_the_others_and_what_was_kept(self):
+        # What it prints for a GPU lacks nearly all that is asked for.
+        self.program("nvidia-smi", "print('an imaginary one')")
+        folder = self.root.parent / "kept"
+        code, table, _ = self.run_stage("env,tests", WITH, {"One": "passed"}, "--keep", str(folder))
+        self.assertEqual(code, 1)
+        self.assertIn("| stage env | failed |  | KeyError: 'driver_version' |", table)
+        self.assertIn("| Gpu.One | passed | 0.5s |  |", table)
+        texts = self.kept(folder)
+        self.assertIn("| Gpu.One | passed |", texts["result.md"])
+        self.assertIn("in stage_env", texts["stage_env.txt"])
+
+    def test_what_was_said_until_it_was_ended_is_kept(self):
+        self.play(WITHOUT, {"One": "passed"}, doctor_seconds=600)
+        folder = self.root.parent / "kept"
+        running = subprocess.Popen(
+            [sys.executable, "-B", self.root / "bench/gpu/run", "--stage", "tests", "--keep", folder],
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env={**os.environ, "PATH": str(self.root)})
+        self.addCleanup(running.stderr.close)
+        while not (self.bin / "calls.jsonl").exists():
+            self.assertIsNone(running.poll(), "it ended before the doctor")
+            time.sleep(0.01)
+        running.send_signal(signal.SIGTERM)
+        running.communicate(timeout=60)
+        self.assertEqual(running.returncode, 143)
+        self.assertIn("| libraries | read |", self.kept(folder)["result.md"])
+
+    def test_nothing_of_a_command_goes_on_after_its_time(self):
+        report = self.module("report")
+        told = self.root / "child"
+        code, _, err = report.Report(self.root).run(
+            ["/bin/sh", "-c", f"sleep 600 & echo $! > {told}; echo said >&2; wait"], 1)
+        self.assertEqual(code, -1)
+        self.assertEqual(err.splitlines(), ["said", "took longer than 1 s"])
+        while is_running(told.read_text().strip()):
+            time.sleep(0.01)  # until the kernel has ended it
+
+    def test_all_libraries_are_read(self):
+        machine = self.module("machine")
+        files = {"build/release/lib/autotuned/libautotuned_cuda.so": 1,
+                 ".deps/python/torch/lib/libtorch_cuda.so": (1 << 24) + 1,
+                 ".deps/python/nvidia/cu13/lib/libcublas.so.13": 100,
+                 ".deps/python/nvidia/cudnn/lib/libcudnn.so.9": 10}
+        for name, size in files.items():
+            (self.root / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.root / name).write_bytes(bytes(size))
+        count, _ = machine.warm(self.root, 60)
+        self.assertEqual(count, sum(files.values()))
+        self.assertEqual(machine.warm(self.root, 0)[0], 0, "no longer than it may")
+
+    def test_a_script_is_measured_by_itself_and_tuned(self):
+        (self.root / "bench/gpu/script.py").write_text(SCRIPT.replace("DEVICE", "cuda:0"))
+        code, table, result = self.run_stage("script", WITH, {}, "--python", sys.executable)
+        self.assertEqual(code, 0, table)
+        self.assertIn("| script | done | 900 samples/s by itself, 1000 to 4000 as it is tuned, 4.00 x (3.10 to unknown), "
+                      "900 at its end | cuda.graph: True |", table)
+        self.assertEqual(sorted(result["runs"]), ["script"])
+        run, show = self.calls(self.bin)[1:]
+        self.assertEqual(run[:4], ["run", "--allow", "numerics", "--budget"])
+        self.assertEqual(pathlib.Path(run[run.index("--") + 3]).name, "script.py")
+        self.assertEqual(show[:3], ["show", "last", "--json"])
+
+    def test_a_script_that_is_not_on_the_gpu_or_not_tuned_is_a_failure(self):
+        file = self.root / "bench/gpu/script.py"
+        file.write_text(SCRIPT.replace("DEVICE", "cpu"))
+        code, table, _ = self.run_stage("script", WITH, {}, "--python", sys.executable)
+        self.assertEqual(code, 1)
+        self.assertIn("| the script was not on a GPU |", table)
+        file.write_text(SCRIPT.replace("DEVICE", "cuda:0"))
+        code, table, _ = self.run_stage("script", WITH, {}, "--python", sys.executable, says="not tuned: no step",
+                                        is_untuned=True)
+        self.assertEqual(code, 1)
+        self.assertIn("| script | failed |  | autotuned: script.py is not tuned: no step |", table)
+        file.write_text("raise SystemExit('no module torch')\n")
+        code, table, _ = self.run_stage("script", WITH, {}, "--python", sys.executable)
+        self.assertEqual(code, 1)
+        self.assertIn("| script | failed |  | no module torch |", table)
+
+    def test_the_copies_are_checked_for_errors_of_memory(self):
+        suite, _, name = self.module("gpu_tests").SANITIZED[0].partition(".")
+        tests = {name: "passed", "Other": "passed"}
+        for code, result in ((0, "passed"), (9, "failed")):
+            self.program("compute-sanitizer", f"""
+                import sys
+                print("ERROR SUMMARY", *sys.argv[4:])
+                sys.exit({code})
+                """)
+            _, table, _ = self.run_stage("tests", WITH, tests, suite=suite)
+            self.assertIn(f"| compute-sanitizer {suite}.{name} | {result} |", table)
+        self.assertNotIn("compute-sanitizer GpuJob.Other", table)
+        self.program("compute-sanitizer", "import sys; print('Device not supported'); sys.exit(1)")
+        _, table, _ = self.run_stage("tests", WITH, tests, suite=suite)
+        self.assertIn(f"| compute-sanitizer {suite}.{name} | left out |  | Device not supported |", table)
+
+    def test_a_check_of_memory_without_time_says_nothing(self):
+        gpu_tests = self.module("gpu_tests")
+        self.program("compute-sanitizer", "")
+        suite, _, name = gpu_tests.SANITIZED[0].partition(".")
+        self.play(WITH, {name: "passed"}, suite)
+        report = self.module("report").Report(self.root)
+        with unittest.mock.patch.dict(os.environ, {"PATH": str(self.root)}):
+            gpu_tests.sanitize(report, self.root / "build", True,
+                               time.monotonic() + gpu_tests.LEAST_SANITIZER_SECONDS / 2)
+        self.assertEqual(report.rows, [{"what": f"compute-sanitizer {suite}.{name}", "result": "left out", "figure": "",
+                                        "note": "no time was left"}])
+
+    def test_what_decides_about_libraries_is_noted(self):
+        self.program("ldconfig", r"print('4 libs found\n\tlibcuda.so.1 (libc6) => /x/libcuda.so.1\n\tlibc.so.6 => /y')")
+        with unittest.mock.patch.dict(os.environ, {"CUDA_VISIBLE_DEVICES": "7"}):
+            _, _, result = self.run_stage("env", WITHOUT, {"TellsItsMemory": "skipped"}, suite="GpuJob")
+        self.assertEqual(result["facts"]["environment"]["CUDA_VISIBLE_DEVICES"], "7")
+        self.assertNotIn("HOME", result["facts"]["environment"])
+        self.assertEqual(result["facts"]["driver_libraries"], ["libcuda.so.1 (libc6) => /x/libcuda.so.1"])
+
+    def test_logs_of_runs_are_kept(self):
+        folder = self.root.parent / "kept"
+        self.run_stage("tune", WITH, {}, "--recipe", "mine.yaml", "--keep", str(folder))
+        run = next(call for call in self.calls(self.bin) if call[0] == "run")
+        output = pathlib.Path(run[run.index("--output") + 1])
+        self.assertRegex(output.name, r"^\d{3}-mine$")
+        self.assertEqual(output.parent, pathlib.Path(run[run.index("--history") + 1]).parent)
 
     def test_libtorch_elsewhere_is_linked(self):
         libtorch = self.root.parent / "libtorch"
@@ -400,16 +565,16 @@ class GpuRun(unittest.TestCase):
 
 
 class TorchPeer(unittest.TestCase):
-    """The program itself, on the CPU: all of it but the device."""
+    """What is beside us, on the CPU: all of it but the device."""
 
-    def told_by(self, *arguments):
+    def told_by(self, *arguments, program="torch_peer.py"):
         torch = SOURCE / ".deps/python/torch"
         modules = SOURCE / ".deps/python-modules"
         if sys.version_info[:2] != (3, 11) or not torch.exists() or not modules.exists():
             self.skipTest("needs Python 3.11 and what scripts/setup fetches for it")
         libraries = [os.environ["AUTOTUNED_CUDA_STAND_INS"], str(torch.parent / "nvidia/cu13/lib")]
         done = subprocess.run(
-            [sys.executable, "-B", SOURCE / "bench/gpu/torch_peer.py", *arguments, "--device", "cpu", "--batch", "2",
+            [sys.executable, "-B", SOURCE / "bench/gpu" / program, *arguments, "--device", "cpu", "--batch", "2",
              "--seconds", "0.1"],
             capture_output=True, text=True, timeout=300, check=False,
             env={**os.environ, "PYTHONPATH": f"{torch.parent}:{modules}", "LD_LIBRARY_PATH": ":".join(libraries)})
@@ -421,6 +586,11 @@ class TorchPeer(unittest.TestCase):
 
     def test_it_measures_the_rate_of_a_data_loader(self):
         self.assertGreater(self.told_by("pictures", "--workers", "1")["samples_per_second"], 0)
+
+    def test_the_script_trains(self):
+        told = self.told_by("--pictures", "8", program="script.py")
+        self.assertGreater(told["samples_per_second"], 0)
+        self.assertEqual(told["device"], "cpu")
 
     def test_it_writes_a_trace(self):
         with tempfile.TemporaryDirectory() as folder:

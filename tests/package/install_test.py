@@ -4,6 +4,7 @@
 import json
 import pathlib
 import shutil
+import sys
 import unittest
 
 import installation
@@ -49,6 +50,17 @@ class Installed(installation.Case):
         findings = json.loads(self.autotuned("doctor", "--json").stdout)["findings"]
         found = [finding for finding in findings if finding["subject"] == "trainer"]
         self.assertEqual(found[0]["health"], "ok", found)
+
+    def test_python_finds_the_loader_beside_it(self):
+        library = (self.prefix / "lib/autotuned/libautotuned_loader.so").read_bytes()
+        self.assertNotIn(b"$ORIGIN", library)
+        if b"__asan_init" in library or b"__tsan_init" in library:
+            self.skipTest("Python is built without sanitizers")
+        self.environment["PYTHONPATH"] = f"{self.prefix}/share/autotuned/python"
+        text = ("import autotuned\n"
+                "data = {'type': 'synthetic', 'samples': 6, 'shape': [3, 4, 4], 'classes': 2}\n"
+                "print(len(autotuned.Loader(data, ['to_float'], batch_size=4, workers=1)))\n")
+        self.assertEqual(self.call(sys.executable, "-S", "-c", text).stdout, "2\n")
 
     def test_libtorch_may_lie_elsewhere(self):
         trainer = self.prefix / "bin" / "autotuned-trainer"

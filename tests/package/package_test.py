@@ -13,6 +13,8 @@ BUILD = pathlib.Path(os.environ["AUTOTUNED_BUILD_DIR"])
 SOURCE = pathlib.Path(os.environ["AUTOTUNED_SOURCE_DIR"])
 EVERYWHERE = re.compile(r"(linux-vdso|ld-linux-x86-64|libc|libm|libdl|libpthread|librt|libresolv|libutil|libmvec|libstdc\+\+|libgcc_s)\.so")
 LIBTORCH = re.compile(r"lib(torch|c10|gomp|cudart|cupti)")
+# Of the archive, without photos. Who lends machines may take no more than 64 MiB, and this tree goes along.
+MOST_BYTES = 40 << 20
 
 
 @unittest.skipUnless(BUILD == SOURCE / "build/release", "packages are made of the release build")
@@ -25,6 +27,7 @@ class Packed(unittest.TestCase):
         done = subprocess.run([SOURCE / "scripts/package", archive], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         cls.told = done.stdout
+        cls.archive_bytes = archive.stat().st_size
         with tarfile.open(archive) as packed:
             packed.extractall(folder.name)
         cls.root = pathlib.Path(folder.name) / "autotuned"
@@ -81,6 +84,20 @@ class Packed(unittest.TestCase):
     def test_photos_are_packed_where_there_are_some(self):
         photos = {file.name for file in (SOURCE / ".deps/photos").glob("*.jpg")}
         self.assertEqual({file.name for file in (self.root / ".deps/photos").glob("*.jpg")}, photos)
+
+    def test_of_the_benchmarks_only_those_of_a_gpu_are_packed(self):
+        there = {file.name for file in (BUILD / "bin").iterdir()}
+        self.assertEqual({file.name for file in (self.release / "bin").iterdir()},
+                         {"autotuned", "autotuned-trainer", "gather"} & there)
+        # What bench/gpu/run starts.
+        used = re.findall(r"BUILD / \"(bin/\w+)\"", (SOURCE / "bench/gpu/run").read_text())
+        self.assertIn("bin/autotuned", used)
+        for name in used:
+            self.assertEqual((self.release / name).exists(), (BUILD / name).exists(), name)
+
+    def test_it_is_small_enough_to_be_carried(self):
+        photos = sum(file.stat().st_size for file in (self.root / ".deps/photos").glob("*.jpg"))
+        self.assertLess(self.archive_bytes - photos, MOST_BYTES)
 
     def test_it_says_what_the_system_must_have(self):
         self.assertRegex(self.told, r"needs GLIBC_2\.\d+ or newer")

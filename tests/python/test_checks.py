@@ -3,10 +3,14 @@
 
 import threading
 import unittest
+from types import SimpleNamespace
+from unittest import mock
 
 import torch
 from torch import nn
 
+from autotuned.agent.check_request import begin_check
+from autotuned.checks import room
 from autotuned.checks.compare import Side, compare
 from autotuned.checks.cotangent import CotangentCheck
 from autotuned.checks.shadow import Shadow
@@ -126,6 +130,26 @@ class ChecksTest(unittest.TestCase):
                 cosine, ratio = worst(loop.check(change))
                 self.assertGreater(cosine, 0.95)
                 self.assertLess(ratio, 1.1)
+
+    def test_a_shadow_counts_steps_where_its_kernels_look_for_them(self):
+        # The fused kernel of a GPU takes the address of a counter for one of its own memory. That
+        # ends the whole process, the script's training.
+        parameter, own = (nn.Parameter(torch.empty(2, device="meta")) for _ in range(2))
+        optimizer = torch.optim.AdamW([parameter])
+        moment = torch.empty(2, device="meta")
+        optimizer.state[parameter] = {
+            "step": torch.tensor(3.0),
+            "exp_avg": moment,
+            "exp_avg_sq": moment,
+        }
+        for forced, place in ((True, False), "meta"), ((False, True), "cpu"):
+            check = SimpleNamespace(
+                _script=Script(), _knobs=SimpleNamespace(forced_flags=lambda _: forced)
+            )
+            shadow = SimpleNamespace(parameters={id(parameter): own}, configuration={})
+            copied = TwinCheck._copied(check, optimizer, shadow)
+            self.assertEqual(copied.state[own]["step"].device.type, place)
+            self.assertEqual(optimizer.state[parameter]["step"].device.type, "cpu")
 
     def test_another_training_is_seen(self):
         def slower(check, shadow):
@@ -271,6 +295,55 @@ class ChecksTest(unittest.TestCase):
         self.assertEqual(
             kept[0].detach().sum().item(), torch.tensor(kept[0].tolist()).sum().item()
         )
+
+    def test_no_shadow_is_made_where_the_gpu_has_no_room(self):
+        loop = self.loop().known()
+
+        def method_of(change, method="auto", rounded=False, no_room_for=()):
+            request = {"steps": 2, "method": method, "rounded": rounded}
+            counts = []
+
+            def shortage_of(script, name, shadows):
+                counts.append(shadows)
+                return "no room" if name in no_room_for else ""
+
+            with mock.patch.object(room, "shortage_of", shortage_of):
+                steps = begin_check(
+                    loop.script, loop.watch, loop.knobs, request, loop.knobs.whole(change)
+                )
+            steps.abandon()
+            loop.watch.check = None
+            self.assertEqual(set(counts), {2 if rounded else 1})
+            return steps._check.method
+
+        layout = {"layout.memory_format": "channels_last"}
+        self.assertEqual(method_of(layout), "twin")
+        self.assertEqual(method_of(layout, rounded=True), "twin")
+        self.assertEqual(method_of(layout, no_room_for=["twin"]), "cotangent")
+        for change, method, no_room_for in (
+            (layout, "twin", ["twin"]),
+            (layout, "auto", ["twin", "cotangent"]),
+            # Gradients would not show what another optimizer makes of them.
+            ({"optimizer.foreach": True}, "auto", ["twin"]),
+        ):
+            with self.assertRaises(RequestError) as refused:
+                method_of(change, method, no_room_for=no_room_for)
+            error = refused.exception
+            self.assertEqual((error.kind, error.what), ("out_of_memory", "no room"))
+
+    def test_a_failed_shadow_holds_no_memory(self):
+        def fails(check, shadow):
+            def run(root, args, kwargs):
+                held = torch.zeros(4)
+                raise RuntimeError(f"no memory beside {held.numel()} numbers")
+
+            shadow.run = run
+
+        loop = self.loop().known()
+        shadows = []
+        with self.assertRaisesRegex(RequestError, "no memory beside 4 numbers"):
+            loop.check({}, spoil=lambda check, one: (fails(check, one), shadows.append(one)))
+        self.assertIsNone(shadows[0].failure.__traceback__)
 
     def test_figures_of_updates(self):
         start = [torch.zeros(2), torch.zeros(2)]

@@ -192,6 +192,12 @@ class KnobsTest(unittest.TestCase):
                 script_of(model, optimizers=[torch.optim.Adadelta(model.parameters())]),
             ),
         )
+        elsewhere = nn.Linear(2, 2, device="meta")
+        adagrad = torch.optim.Adagrad(elsewhere.parameters())
+        self.assertIn(
+            "on the CPU alone",
+            obstacle("optimizer.fused", script_of(elsewhere, optimizers=[adagrad])),
+        )
         self.assertIn(
             "chose",
             obstacle(

@@ -65,7 +65,7 @@ class NotebookTest(unittest.TestCase):
     def test_tune_makes_real_steps_and_exact_changes_alone(self):
         lines, error = self.program(
             """
-            tuned = autotuned.tune(step, budget_seconds=3)
+            tuned = autotuned.tune(step, budget_seconds=6)
             print(type(tuned.change).__name__, tuned.why == "", tuned.run[:2])
             tuned_digest, steps = digest(), made
             torch.manual_seed(1)
@@ -81,6 +81,16 @@ class NotebookTest(unittest.TestCase):
         self.assertEqual(lines, ["str True r-", "True True"], error)
         self.assertIn("autotuned: step is tuned on its own steps", error)
         self.assertIn('"step"', self.history())
+
+    def test_where_nothing_was_kept_there_is_no_change(self):
+        """A budget in which nothing can be tried."""
+        lines, error = self.program(
+            """
+            tuned = autotuned.tune(step, budget_seconds=0.001)
+            print(repr(tuned.change), repr(tuned.why), tuned.speedup)
+            """
+        )
+        self.assertEqual(lines, ["'' '' None"], error)
 
     def test_a_session_that_is_closed_early_lets_the_loop_go_on(self):
         lines, error = self.program(

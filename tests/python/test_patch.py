@@ -432,6 +432,29 @@ def train(model, parameters):
         answer, _ = self.ask({}, self.places(PLAIN, device="cuda:0"))
         self.assertEqual(answer["words"], [], "every tenth step is seldom enough")
 
+    def test_copies_that_are_waited_for_are_named_on_a_gpu(self):
+        loop = "        optimizer.zero_grad"
+        copies = PLAIN.replace(
+            loop,
+            "        data, target = data.to(device), target.cuda()\n"
+            "        data.to(device, non_blocking=True)\n"
+            "        model.to(device)\n" + loop,
+            1,
+        )
+        self.assertNotEqual(copies, PLAIN)
+        self.write(copies)
+        line = line_of(copies, "data.to(device), target")
+        for device, best, number in (
+            ("cuda:0", {"loader.pin_memory": True}, 1),
+            ("cuda:0", {"loader.pin_memory": False}, 0),
+            ("cpu", {"loader.pin_memory": True}, 0),
+        ):
+            answer, _ = self.ask({}, self.places(copies, device=device), best=best)
+            told = [one for one in answer["words"] if "non_blocking=True" in one]
+            self.assertEqual(len(told), number, answer)
+            if told:
+                self.assertIn(f"train.py:{line} copies a batch", told[0])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -54,9 +54,11 @@ class CompareTest(unittest.TestCase):
         self.assertRegex(str(done), r"^B is faster: 1\.\d+ x \(1\.\d+ to 1\.\d+\) over \d+ pairs;")
 
     def test_an_end_that_is_not_known_is_left_out(self):
-        def text(low, high):
-            return str(Comparison("undecided_in_time", 1.1, low, high, 3, 1.0, 1.1))
+        def text(low, high, pairs=3):
+            return str(Comparison("undecided_in_time", 1.1, low, high, pairs, 1.0, 1.1))
 
+        self.assertTrue(text(1.05, None).startswith("undecided: "))
+        self.assertIn("over 1 pair;", text(None, None, pairs=1))
         self.assertIn("1.100 x (at least 1.050) over 3 pairs", text(1.05, None))
         self.assertIn("1.100 x (at most 1.200) over 3 pairs", text(None, 1.2))
         self.assertIn("1.100 x (too few pairs for an interval) over", text(None, None))

@@ -189,6 +189,25 @@ TEST_F(OpenTest, ViewsAndVirtualTablesAreRefused) {
   }
 }
 
+// It would run with what we write.
+TEST_F(OpenTest, TriggersAreRefused) {
+  static_cast<void>(open_with_run(file_));
+  run_sql(file_, "CREATE TRIGGER other AFTER UPDATE ON runs BEGIN DELETE FROM trials; END");
+  expect_refused(ErrorKind::corrupt, "not a history");
+}
+
+// Somebody else makes it while we have the history open.
+TEST_F(OpenTest, TriggersThatAreMadeLaterDoNotRun) {
+  History history = open_with_run(file_);
+  must(history.put_trial(sample_run().id, sample_trial()));
+  run_sql(file_, "CREATE TRIGGER other AFTER UPDATE ON runs BEGIN DELETE FROM trials; END");
+  RunRow run = sample_run();
+  run.error = "changed";
+  must(history.update_run(run));
+  EXPECT_EQ(history.run("last").value().error, "changed");
+  EXPECT_EQ(history.trials(sample_run().id).value().size(), 1U);
+}
+
 TEST_F(OpenTest, ForeignDatabasesWithALogAreRefused) {
   run_sql(file_, "PRAGMA journal_mode = WAL; PRAGMA application_id = 7; CREATE TABLE t (x)");
   expect_refused(ErrorKind::corrupt, "not a history");

@@ -2,8 +2,12 @@
 // What must not be in any committed file, and what must be in every source.
 #include <gmock/gmock.h>
 
+#include <cstddef>
 #include <filesystem>
 #include <regex>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "tests/places.hpp"
 #include "tests/style/source_tree.hpp"
@@ -14,6 +18,7 @@ namespace {
 using ::testing::IsEmpty;
 
 constexpr std::size_t kMostLines = 500;
+constexpr std::size_t kMostReadmeLines = 150;
 
 const std::vector<SourceFile>& tree() {
   static const std::vector<SourceFile> kTree = read_tree(tests::source_folder());
@@ -116,6 +121,31 @@ TEST(Text, SourcesStayShort) {
     }
   }
   EXPECT_THAT(longer, IsEmpty());
+}
+
+std::string text_of(const std::string& path) {
+  for (const SourceFile& file : tree()) {
+    if (file.path == path) return file.text;
+  }
+  return {};
+}
+
+TEST(Text, TheReadmeStaysShort) {
+  const std::size_t lines = lines_of(text_of("README.md")).size();
+  EXPECT_GT(lines, 0U);
+  EXPECT_LE(lines, kMostReadmeLines);
+}
+
+TEST(Text, EveryDocumentIsInTheList) {
+  const std::string list = text_of("docs/README.md");
+  std::vector<std::string> missing;
+  for (const SourceFile& file : tree()) {
+    if (!file.path.starts_with("docs/") || !file.path.ends_with(".md")) continue;
+    const std::string name = file.path.substr(std::string_view("docs/").size());
+    if (name == "README.md" || name.find('/') != std::string::npos) continue;  // pages of plugins
+    if (list.find("](" + name + ")") == std::string::npos) missing.push_back(name);
+  }
+  EXPECT_THAT(missing, IsEmpty());
 }
 
 TEST(Text, FileNamesAreLowerSnake) {

@@ -78,6 +78,25 @@ inline recipes::Recipe patch_dropout_recipe() {
   return recipe;
 }
 
+// A small gpt on 200 made-up texts of 12 tokens, evaluated on 30 others.
+inline recipes::Recipe small_token_recipe() {
+  const auto made_up = [](int samples) -> recipes::Typed {
+    return {"synthetic_tokens", {{"samples", samples}, {"context", 12}, {"vocabulary", 16}}};
+  };
+  recipes::Recipe recipe = small_recipe();
+  recipe.model = {"gpt",
+                  {{"layers", 1},
+                   {"heads", 2},
+                   {"width", 16},
+                   {"dropout", 0.0},
+                   {"bias", true},
+                   {"tied", true}}};
+  recipe.data = made_up(200);
+  recipe.input.clear();
+  recipe.evaluation = recipes::Evaluation{.data = made_up(30), .best_by = "loss"};
+  return recipe;
+}
+
 inline Configuration starting(const recipes::Recipe& recipe) {
   return recipe.starting_configuration(recipes::knobs_of(test_machine()));
 }

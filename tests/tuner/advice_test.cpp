@@ -64,6 +64,9 @@ TEST(Advice, NonsenseIsNamed) {
 TEST(Advice, FaultsLeaveThePluginOutAndNobodyElse) {
   const std::vector<std::pair<Json, std::string>> faults = {
       {propose({{"loader.wrokers", 2}}), "unknown knob"},
+      {propose({{"env.AUTOTUNED_JOB", "1"}}), "unknown knob env.AUTOTUNED_JOB"},
+      {propose({{"env.CUDA_VISIBLE_DEVICES", "1"}}), "unknown knob env.CUDA_VISIBLE_DEVICES"},
+      {propose({{"env.SETTING", "1"}}), "env.SETTING, which plugins may not set"},
       {propose({{"loader.workers", 99}}), "loader.workers=99"},
       {propose({{"loader.workers", "many"}}), "loader.workers"},
       {propose({{"memory.malloc", "keep"}}), "does not support"},

@@ -312,7 +312,7 @@ TEST(CeilingOfASession, SkipsReadingAndKeepsTransforms) {
 TEST(CeilingOfASession, LowerRungsWaitForABudgetThatBearsThem) {
   Simulation simulation;
   simulation.job.rung_ratios = {{"raw_bytes", 1.5}};
-  simulation.input.recipe.tune.budget = std::chrono::seconds(3);
+  simulation.input.recipe.tune.budget = std::chrono::seconds(6);
   ASSERT_TRUE(simulation.run());
   EXPECT_EQ(simulation.job.blocks_of["raw_bytes"], 0);
   Simulation patient;

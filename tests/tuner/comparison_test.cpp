@@ -3,18 +3,12 @@
 
 #include <gtest/gtest.h>
 
-#include <boost/math/distributions/binomial.hpp>
 #include <cmath>
 
 #include "tests/tuner/noise.hpp"
 
 namespace autotuned::tuner {
 namespace {
-
-// The most events that a rate of `rate` explains at one in ten thousand.
-int most_events(int trials, double rate) {
-  return static_cast<int>(boost::math::quantile(boost::math::binomial(trials, rate), 0.9999));
-}
 
 TEST(Comparison, SaysNothingBeforeTheFirstPair) {
   const Comparison comparison({});

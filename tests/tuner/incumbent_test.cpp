@@ -31,7 +31,6 @@ TEST(Incumbent, IsTheLastThatWasAccepted) {
   incumbent.accept(kStart.with(kWorkers));
   incumbent.accept(kStart.with(kWorkers).with(kFused));
   EXPECT_EQ(incumbent.configuration(), kStart.with(kWorkers).with(kFused));
-  EXPECT_EQ(incumbent.standing_proposals(), 2U);
   incumbent.fall_back();
   EXPECT_EQ(incumbent.configuration(), kStart.with(kWorkers));
   EXPECT_THAT(incumbent.past(), ElementsAre(kStart, kStart.with(kWorkers)));
@@ -44,31 +43,38 @@ TEST(Incumbent, BuildsOnWhatWasVerified) {
   Incumbent incumbent(kStart);
   incumbent.build_on(kStart.with(kWorkers));
   EXPECT_TRUE(incumbent.is_as_verified());
-  EXPECT_EQ(incumbent.standing_proposals(), 0U);
   EXPECT_THAT(incumbent.past(), ElementsAre(kStart));
   incumbent.accept(kStart.with(kWorkers).with(kFused));
   EXPECT_FALSE(incumbent.is_as_verified());
-  EXPECT_EQ(incumbent.standing_proposals(), 1U);
 }
 
 TEST(Incumbent, LosesAChangeInAllThatMayBeFallenBackTo) {
   Incumbent incumbent(kStart);
   incumbent.accept(kStart.with(kWorkers));
   incumbent.accept(kStart.with(kWorkers).with(kFused));
-  incumbent.drop(kWorkers);
+  incumbent.drop(kWorkers, kStart);
   EXPECT_THAT(incumbent.accepted(), ElementsAre(kStart.with(kFused)));
-  incumbent.drop(one("fused", false));
+  incumbent.drop(one("fused", false), kStart);
   EXPECT_EQ(incumbent.configuration(), kStart.with(kFused)) << "it has another value";
-  incumbent.drop(kFused);
+  incumbent.drop(kFused, kStart);
   EXPECT_THAT(incumbent.accepted(), IsEmpty());
 }
 
-TEST(Incumbent, WithoutAChangeHasTheStartingValues) {
+TEST(Incumbent, GoesBackToAnEarlierValueOfAKnob) {
   Incumbent incumbent(kStart);
-  incumbent.accept(kStart.with(kWorkers).with(kVariable));
-  EXPECT_EQ(incumbent.without(kWorkers), kStart.with(kVariable));
-  EXPECT_EQ(incumbent.without(kVariable).text("env.SETTING"), "") << "an unset variable";
-  EXPECT_EQ(incumbent.configuration(), kStart.with(kWorkers).with(kVariable));
+  const Configuration earlier = kStart.with(kWorkers);
+  incumbent.accept(earlier);
+  const Configuration more = one("loader.workers", std::int64_t{9});
+  incumbent.accept(earlier.with(more));
+  incumbent.drop(more, earlier);
+  EXPECT_THAT(incumbent.accepted(), ElementsAre(earlier));
+}
+
+TEST(WithoutChange, HasTheValuesFromBefore) {
+  const Configuration whole = kStart.with(kWorkers).with(kVariable);
+  EXPECT_EQ(without_change(whole, kWorkers, kStart), kStart.with(kVariable));
+  EXPECT_EQ(without_change(whole, kVariable, kStart), kStart.with(kWorkers))
+      << "it is not named any more";
 }
 
 }  // namespace

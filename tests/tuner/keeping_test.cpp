@@ -2,7 +2,8 @@
 // What a run keeps, what it tries, and what it says when its budget is small.
 #include <gmock/gmock.h>
 
-#include <tuple>
+#include <cstdint>
+#include <string>
 
 #include "tests/tuner/simulation.hpp"
 
@@ -15,15 +16,10 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-using testing::Not;
 
 // Proposes `change` whatever happened.
 SimulatedAdvisors::Plugin always(const Json& change, double gain) {
   return [change, gain](const Json&) -> Result<Json> { return propose(change, gain); };
-}
-
-double rate_with_bf16(const Configuration& configuration, double gain) {
-  return 1000.0 * faster_with(configuration, "precision.autocast", std::string("bf16"), gain);
 }
 
 TEST(Keeping, TheSameChangeOfTwoPluginsIsTriedOnce) {
@@ -36,32 +32,6 @@ TEST(Keeping, TheSameChangeOfTwoPluginsIsTriedOnce) {
   EXPECT_EQ(outcome->trials[0].plugin, "one");
   EXPECT_THAT(simulation.ledger.events,
               Contains("answered two: skipped: loader.workers=2 was tried already as trial 1"));
-}
-
-// Two changes of which each makes up for the other: the second was accepted by little, and gives nothing in the whole.
-TEST(Keeping, WhatWasAcceptedByLittleIsLookedAtAgain) {
-  Simulation simulation;
-  simulation.advisors.plugins["large"] = once({{"precision.autocast", "bf16"}}, 1.9);
-  simulation.advisors.plugins["small"] = once({{"loader.workers", 2}}, 1.2);
-  simulation.job.noise = 0.02;
-  simulation.job.rate = [&](const Configuration& configuration) {
-    const bool is_small_tried = simulation.ledger.trials.contains(2) &&
-                                simulation.ledger.trials.at(2).verdict != Verdict::running;
-    return rate_with_bf16(configuration, 1.5) * faster_with(configuration, "loader.workers",
-                                                            std::int64_t{2},
-                                                            is_small_tried ? 0.995 : 1.03);
-  };
-  const auto outcome = simulation.run();
-  ASSERT_TRUE(outcome);
-  ASSERT_GE(outcome->trials.size(), 4U);
-  ASSERT_EQ(outcome->trials[1].verdict, Verdict::accepted);
-  ASSERT_LT(outcome->trials[1].estimate.low, 1.01);
-  EXPECT_EQ(outcome->trials[2].kind, TrialKind::ablation);
-  EXPECT_EQ(outcome->trials[2].plugin, "small");
-  EXPECT_EQ(outcome->trials[2].verdict, Verdict::rejected);
-  EXPECT_EQ(outcome->trials[3].kind, TrialKind::confirmation);
-  EXPECT_EQ(outcome->best.integer("loader.workers"), 0);
-  EXPECT_EQ(outcome->best.text("precision.autocast"), "bf16");
 }
 
 TEST(Keeping, AnAblationThatCannotRunIsData) {
@@ -91,11 +61,6 @@ TEST(Keeping, AnAblationThatCannotRunIsData) {
   EXPECT_THAT(failed->reason, HasSubstr("does not run without this change"));
 }
 
-double rate_with_setting(const Configuration& configuration) {
-  const KnobValue* const value = configuration.find("env.PLACEBO_SETTING");
-  return value != nullptr && to_text(*value) == "1" ? 1300.0 : 1000.0;
-}
-
 // A proposal that needs processes, and one that does not.
 void add_restart_and_live(Simulation& simulation) {
   simulation.job.restart_knobs = {"env.PLACEBO_SETTING"};
@@ -108,51 +73,6 @@ void add_restart_and_live(Simulation& simulation) {
     return rate_with_setting(configuration) *
            faster_with(configuration, "loader.workers", std::int64_t{2}, 1.5);
   };
-}
-
-// An earlier process accepted two changes, the second by little; the processes that are there when this one goes on do not
-// show what the second gives, fresh ones do.
-TEST(Keeping, WhatWasAcceptedByLittleIsNotGivenUpByAFirstLook) {
-  Simulation simulation;
-  simulation.job.noise = 0.0;
-  simulation.job.restart_knobs = {"env.PLACEBO_SETTING"};
-  Configuration reference = simulation.input.starting;
-  for (const auto& [knob, value, low] : {std::tuple{"precision.autocast", "bf16", 1.4},
-                                         std::tuple{"env.PLACEBO_SETTING", "1", 1.005}}) {
-    TrialRecord trial;
-    trial.number = simulation.input.next_trial_number++;
-    trial.plugin = knob;
-    trial.reference = reference;
-    trial.change.set(knob, std::string(value));
-    trial.verdict = Verdict::accepted;
-    trial.estimate = {.ratio = low + 0.03, .low = low, .high = low + 0.1, .pairs = 50};
-    reference = reference.with(trial.change);
-    simulation.input.earlier.push_back(trial);
-  }
-  bool is_fresh = false;
-  std::vector<ProcessChoice> of_ablation;
-  simulation.job.start_fault = [&](const Configuration&,
-                                   ProcessChoice process) -> std::optional<Error> {
-    is_fresh = process == ProcessChoice::fresh;
-    const auto third = simulation.ledger.trials.find(3);
-    if (third != simulation.ledger.trials.end() && third->second.verdict == Verdict::running) {
-      of_ablation.push_back(process);
-    }
-    return std::nullopt;
-  };
-  simulation.job.rate = [&](const Configuration& configuration) {
-    const bool shows_gain = is_fresh && rate_with_setting(configuration) > 1000.0;
-    return rate_with_bf16(configuration, 1.5) * (shows_gain ? 1.03 : 1.0);
-  };
-  const auto outcome = simulation.run();
-  ASSERT_TRUE(outcome) << outcome.error().message();
-  ASSERT_GE(outcome->trials.size(), 3U);
-  EXPECT_EQ(outcome->trials[2].kind, TrialKind::ablation);
-  EXPECT_EQ(outcome->trials[2].plugin, "env.PLACEBO_SETTING");
-  EXPECT_EQ(outcome->trials[2].verdict, Verdict::accepted) << outcome->trials[2].reason;
-  EXPECT_THAT(of_ablation, Not(Contains(ProcessChoice::reuse)));
-  EXPECT_FALSE(of_ablation.empty());
-  EXPECT_NE(outcome->best.find("env.PLACEBO_SETTING"), nullptr);
 }
 
 TEST(Keeping, WhatDoesNotFitIntoTheBudgetIsPassedOver) {
@@ -252,40 +172,109 @@ TEST(Keeping, AGainThatTheTimeCutShortLeavesTheSearchIncomplete) {
   EXPECT_TRUE(outcome->is_budget_spent);
 }
 
-TEST(Keeping, ABudgetForNoTrialIsSaidBeforehand) {
+TEST(Keeping, ABudgetForNoTrialIsNotSpent) {
   Simulation simulation;
-  simulation.input.recipe.tune.budget = seconds(2);
+  simulation.input.recipe.tune.budget = milliseconds(5300);
   simulation.advisors.plugins["live"] = once({{"loader.workers", 2}}, 1.2);
   const auto outcome = simulation.run();
   ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->shortage,
+            "tune.budget 5.3 s is too small for one trial here: at least 5.4 s are needed, more "
+            "where steps are slow");
+  EXPECT_EQ(simulation.job.blocks, 0);
+  EXPECT_EQ(outcome->tuning_time, seconds(0));
+  EXPECT_FALSE(outcome->is_searched);
+  EXPECT_FALSE(outcome->is_complete);
   EXPECT_TRUE(outcome->is_budget_spent);
-  EXPECT_THAT(simulation.ledger.warnings,
-              ElementsAre(HasSubstr("is too small for one trial here: at least ")));
+  EXPECT_THAT(simulation.ledger.warnings, IsEmpty()) << "it is told once";
+
+  // The next run tries what there was no time for.
+  simulation.input.recipe.tune.budget = seconds(60);
+  const auto whole = simulation.run();
+  ASSERT_TRUE(whole);
+  EXPECT_EQ(whole->shortage, "");
+  EXPECT_FALSE(whole->trials.empty());
 }
 
-// By the baseline it is known that steps are slow.
-TEST(Keeping, ABudgetForNoTrialOfSlowStepsIsSaidAfterTheBaseline) {
+// By the baseline it is known that steps are slow. Of 20 s it has taken a quarter, and no more is spent.
+TEST(Keeping, ABudgetForNoTrialOfSlowStepsEndsWithTheBaseline) {
   Simulation simulation;
+  simulation.advisors.plugins["live"] = once({{"loader.workers", 2}}, 1.2);
   simulation.input.recipe.tune.budget = seconds(20);
   simulation.job.step_ns = 1'500'000'000;
   const auto outcome = simulation.run();
   ASSERT_TRUE(outcome);
-  EXPECT_THAT(simulation.ledger.warnings,
-              ElementsAre(HasSubstr("is too small for one trial here: about ")));
+  EXPECT_EQ(outcome->shortage,
+            "tune.budget 20.0 s is too small for one trial here: about 1 min 08 s are needed");
+  EXPECT_EQ(simulation.job.blocks, 3);
+  EXPECT_EQ(outcome->tuning_time, milliseconds(4500));
+  EXPECT_TRUE(outcome->is_searched);
+  EXPECT_FALSE(outcome->is_complete);
+  EXPECT_TRUE(outcome->is_budget_spent);
+  EXPECT_GT(outcome->baseline_samples_per_second, 0.0);
+  EXPECT_THAT(simulation.ledger.warnings, IsEmpty()) << "it is told once";
+  EXPECT_THAT(simulation.ledger.profiles, IsEmpty());
+  EXPECT_THAT(simulation.advisors.situations, IsEmpty());
+
+  // What is told as needed suffices.
+  simulation.input.recipe.tune.budget = seconds(68);
+  const auto whole = simulation.run();
+  ASSERT_TRUE(whole);
+  EXPECT_EQ(whole->shortage, "");
+  EXPECT_FALSE(whole->trials.empty());
+}
+
+// The verification is worth its time; what would follow has none.
+TEST(Keeping, ABudgetForNoTrialVerifiesWhatIsKnown) {
+  Simulation simulation;
+  simulation.job.rate = [](const Configuration& configuration) {
+    return rate_with_bf16(configuration, 1.5);
+  };
+  simulation.advisors.plugins["live"] = once({{"loader.workers", 2}}, 1.2);
+  Configuration bf16;
+  bf16.set("precision.autocast", std::string("bf16"));
+  simulation.input.known_best = simulation.input.starting.with(bf16);
+  simulation.input.is_known_best_complete = false;
+  simulation.input.recipe.tune.budget = seconds(2);
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome) << outcome.error().message();
+  ASSERT_EQ(outcome->trials.size(), 1U);
+  EXPECT_EQ(outcome->trials[0].kind, TrialKind::verification);
+  EXPECT_EQ(outcome->best.text("precision.autocast"), "bf16");
+  EXPECT_THAT(outcome->shortage, HasSubstr("tune.budget 2.0 s is too small for one trial here"));
+  EXPECT_FALSE(outcome->is_complete);
+  EXPECT_THAT(simulation.advisors.situations, IsEmpty());
+}
+
+// It has had its trials, and the whole of it is not what was too small.
+TEST(Keeping, ABudgetThatAnEarlierProcessHasUsedIsNotTooSmall) {
+  Simulation simulation;
+  simulation.advisors.plugins["live"] = once({{"loader.workers", 2}}, 1.2);
+  simulation.input.recipe.tune.budget = seconds(60);
+  simulation.input.earlier_tuning_time = seconds(59);
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->shortage, "");
+  EXPECT_TRUE(outcome->is_budget_spent);
+  ASSERT_EQ(outcome->untried.size(), 1U);
+  EXPECT_EQ(outcome->untried[0].plugin, "live");
 }
 
 TEST(Keeping, WhatABudgetDoesNotSufficeForIsKnownBeforeTheBaseline) {
-  EXPECT_EQ(budget_warning(seconds(0), false, seconds(1), "about"), "") << "nothing is measured";
-  EXPECT_EQ(budget_warning(seconds(39), false, seconds(1), "about"), "");
-  EXPECT_EQ(budget_warning(seconds(38), true, seconds(1), "about"), "") << "a script starts once";
-  EXPECT_EQ(budget_warning(seconds(38), false, seconds(0), "about"), "");
+  EXPECT_EQ(budget_warning(seconds(0), false, seconds(1)), "") << "nothing is measured";
+  EXPECT_EQ(budget_warning(seconds(39), false, seconds(1)), "");
+  EXPECT_EQ(budget_warning(seconds(38), true, seconds(1)), "") << "a script starts once";
+  EXPECT_EQ(budget_warning(seconds(38), false, seconds(0)), "");
   EXPECT_EQ(
-      budget_warning(seconds(38), false, seconds(1), "at least"),
+      budget_warning(seconds(38), false, seconds(1)),
       "tune.budget 38.0 s is too small for a change that needs processes of its own: a trial and "
       "its confirmation take at least 39.0 s, for 32 starts of a trainer; only changes without a "
       "restart are decided");
-  EXPECT_THAT(budget_warning(seconds(2), true, seconds(0), "about"),
-              HasSubstr("--budget 2.0 s is too small for one trial here: at least 4.2 s"));
+  EXPECT_THAT(budget_warning(seconds(2), false, seconds(0)),
+              HasSubstr("tune.budget 2.0 s is too small for one trial here: at least 5.4 s"));
+  EXPECT_THAT(budget_warning(seconds(2), true, seconds(0)),
+              HasSubstr("--budget 2.0 s is too small for one trial here: at least 4.4 s"))
+      << "a script has no ceiling";
 }
 
 // Nothing is searched: what it would not suffice for is not tried.

@@ -2,6 +2,7 @@
 // Kinds of timing noise: the log-rate of one unchanged configuration, block after block.
 #pragma once
 
+#include <boost/math/distributions/binomial.hpp>
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -12,6 +13,11 @@
 #include "tuner/comparison.hpp"
 
 namespace autotuned::tuner {
+
+// The most events that a rate of `rate` explains at one in ten thousand.
+inline int most_events(int trials, double rate) {
+  return static_cast<int>(boost::math::quantile(boost::math::binomial(trials, rate), 0.9999));
+}
 
 using Noise = std::function<double()>;
 

@@ -90,6 +90,9 @@ TEST(TrainingSamples, OfAScriptAreThoseThatAreLeft) {
 // Filled by every CPU before a block, a cache takes less than in a training, whose loader makes the samples as ever.
 TEST(ChargedNs, IsAtLeastWhatTheFirstVisitsDoNotSave) {
   const OneTimeCost seen = {.ns = 2 * kSecond, .samples = 5000};
+  // Both sides have started as many processes, and one start took so much longer.
+  EXPECT_EQ(charged_ns({.ns = 351.0, .samples = 0.0}, 1000.0, 1.5), 0);
+  EXPECT_EQ(charged_ns({.ns = 1.5e6, .samples = 0.0}, 1000.0, 1.5), 1'500'000);
   EXPECT_EQ(charged_ns(seen, 1000.0, 1.25), 2'000'000'000) << "they would have saved 1 s";
   EXPECT_EQ(charged_ns(seen, 1000.0, 5.0), 4'000'000'000);
   EXPECT_EQ(charged_ns(seen, 1000.0, 0.5), 2'000'000'000);

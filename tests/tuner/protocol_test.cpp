@@ -2,8 +2,7 @@
 // Whole trials, simulated: processes that differ, rare stalls, and errors that add up over a run.
 #include <gmock/gmock.h>
 
-#include <boost/math/distributions/binomial.hpp>
-
+#include "tests/tuner/noise.hpp"
 #include "tests/tuner/simulation.hpp"
 #include "tuner/trial.hpp"
 
@@ -16,11 +15,6 @@ using testing::Contains;
 using testing::HasSubstr;
 
 constexpr const char* kRestartKnob = "env.PLACEBO_SETTING";
-
-// The most events that a rate of `rate` explains at one in ten thousand.
-int most_events(int trials, double rate) {
-  return static_cast<int>(boost::math::quantile(boost::math::binomial(trials, rate), 0.9999));
-}
 
 bool is_set(const Configuration& configuration) {
   const KnobValue* const value = configuration.find(kRestartKnob);

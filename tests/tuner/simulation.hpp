@@ -372,6 +372,15 @@ inline double faster_with(const Configuration& configuration, const char* knob,
   return *configuration.find(knob) == value ? ratio : 1.0;
 }
 
+inline double rate_with_bf16(const Configuration& configuration, double gain) {
+  return 1000.0 * faster_with(configuration, "precision.autocast", std::string("bf16"), gain);
+}
+
+inline double rate_with_setting(const Configuration& configuration) {
+  const KnobValue* const value = configuration.find("env.PLACEBO_SETTING");
+  return value != nullptr && to_text(*value) == "1" ? 1300.0 : 1000.0;
+}
+
 // Two helpful plugins and a useless one.
 inline void add_three_plugins(Simulation& simulation) {
   simulation.advisors.plugins["loading"] = once({{"loader.workers", 2}}, 1.5);

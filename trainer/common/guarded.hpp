@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/result.hpp"
+#include "base/text.hpp"
 #include "trainer/common/memory_shortage.hpp"
 
 namespace autotuned::trainer {
@@ -37,7 +38,7 @@ namespace autotuned::trainer {
     const std::size_t cause = message.rfind(kCause);
     if (cause != std::string::npos) message.erase(0, cause + kCause.size());
   }
-  std::string what = message.substr(0, message.find('\n'));
+  std::string what = first_line(message.c_str());
   if (const auto shortage = memory_shortage_from(what); shortage && is_libtorchs(error)) {
     return to_error(*shortage, where);
   }

@@ -37,8 +37,11 @@ struct JobFacts {
   std::int64_t train_samples = 0;
   std::int64_t test_samples = 0;           // 0 without evaluation
   std::vector<std::int64_t> sample_shape;  // of tokens {tokens_per_sample}
-  std::int64_t tokens_per_sample = 0;      // that the model sees; 0: samples are no tokens
+  std::string stored_as;  // what a sample is in the data: picture_file, uint8, float32 or token
+  std::int64_t tokens_per_sample = 0;  // that the model sees; 0: samples are no tokens
   std::int64_t classes = 0;
+  // Of classes, of the values of a target, or of tags, in the order of the outputs; empty: they have only numbers.
+  std::vector<std::string> class_names;
   std::string keep_float32_obstacle;  // why no module can be kept in 32 bit; empty: they can
   // What input.order, input.decode, input.point_ops and input.dilation could change.
   bool can_move_crop = false;
@@ -47,9 +50,8 @@ struct JobFacts {
   bool dilates = false;
   bool can_finish_on_device = false;
   std::string decode_scale = "full";  // the last value of that knob that makes a picture smaller
-  // What input.cache could keep: the bytes that each kind needs for all of the data (0: it would keep no
-  // more than a smaller one), those that there are for it in memory and on the disk, and how many different
-  // samples are stored.
+  // What input.cache could keep: the bytes that each kind needs for all of the data (0: it would keep no more than a smaller
+  // kind), the bytes that memory and disk have for it, and how many different samples are stored.
   std::int64_t cache_raw_bytes = 0;
   std::int64_t cache_decoded_bytes = 0;
   std::int64_t cache_prefix_bytes = 0;

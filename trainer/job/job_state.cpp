@@ -15,6 +15,7 @@
 #include "recipes/schedule.hpp"
 #include "trainer/common/process_memory.hpp"
 #include "trainer/input/common/random.hpp"
+#include "trainer/input/datasets/unlabelled_pictures.hpp"
 #include "trainer/job/training.hpp"
 #include "trainer/models/model.hpp"
 #include "trainer/step/cuda_graph.hpp"
@@ -208,7 +209,9 @@ Result<void> Job::State::load(const Configuration& configuration) {
   auto learner = Learner::create(*fitted, pipeline.shape(), device_, &workloads_);
   if (!learner) return tl::unexpected(learner.error());
   learner_ = std::move(*learner);
-  if (auto fits = check_targets(learner_->classes()); !fits) return fits;
+  if (recipe_.data.type != input::kUnlabelledPictures) {
+    if (auto fits = check_targets(learner_->classes()); !fits) return fits;
+  }
   const bool is_shuffled = get_bool(recipe_.data.parameters, "shuffle").value_or(true);
   const auto kept = kept_for(pipeline);
   if (!kept) return tl::unexpected(kept.error());
@@ -239,6 +242,9 @@ Result<void> Job::State::open_data() {
 Result<std::unique_ptr<input::Dataset>> Job::State::open(
     const recipes::Typed& data, std::span<const std::string> known_classes) {
   if (data.type == Workloads::kType) return workloads_.open_data(data);
+  if (data.type == input::kUnlabelledPictures) {
+    return input::open_unlabelled_pictures(data.parameters);
+  }
   return input::open_dataset(data.type, data.parameters, known_classes);
 }
 
@@ -469,6 +475,8 @@ void Job::State::describe(const input::Pipeline& pipeline) {
   facts_.train_samples = train_data_->size();
   facts_.test_samples = test_data_ != nullptr ? test_data_->size() : 0;
   facts_.sample_shape = {shape.channels, shape.height, shape.width};
+  facts_.stored_as = name_of(train_data_->type().element);
+  facts_.class_names.assign(train_data_->class_names().begin(), train_data_->class_names().end());
   const input::TargetType target = train_data_->target();
   facts_.tokens_per_sample = target.has_tokens() ? target.width : 0;
   if (target.has_tokens()) facts_.sample_shape = {target.width};

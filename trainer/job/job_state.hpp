@@ -84,6 +84,11 @@ class Job::State {
   // job_evaluation.cpp
   Result<TestResult> evaluate(const CancelCheck& is_cancelled);
 
+  // job_prediction.cpp: what the model answers for each sample of the data, in their order: its logits, in 32 bit on the
+  // host. Ends with an error of the sink. REQUIRES: the recipe's data are not shuffled and drop none.
+  using AnswerSink = std::function<Result<void>(std::int64_t sample, const at::Tensor& logits)>;
+  Result<void> predict(const AnswerSink& on_answer, const CancelCheck& is_cancelled);
+
   // job_checked_steps.cpp
   Result<CheckedSteps> check_steps(const CheckRequest& request, const CancelCheck& is_cancelled);
 

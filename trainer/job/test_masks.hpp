@@ -9,7 +9,7 @@
 namespace autotuned::trainer {
 
 // The intersection over union (IoU) of a class is TP / (TP + FP + FN) over the pixels of all samples that count. The
-// mean is over the classes that have one: those that are in a mask, or that a pixel was taken for.
+// mean is over the classes that have one: a class has one if it is in a mask or was predicted for a pixel.
 //
 // Waits for the device only in tell(). Throws c10::Error.
 class TestMasks {

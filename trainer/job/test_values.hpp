@@ -9,9 +9,9 @@
 namespace autotuned::trainer {
 
 // The mean absolute error and the coefficient of determination, in double precision. R² of a value is
-// 1 - sum (target - output)² / sum (target - mean target)² over all samples; of all values it is the mean of those that
-// have one (scikit-learn's r2_score and mean_absolute_error with multioutput="uniform_average"). Without a spread of the
-// targets there is no R².
+// 1 - sum (target - output)² / sum (target - mean target)² over all samples. A value whose targets are all equal has no R².
+// That of all values is the mean over the values that have one (scikit-learn's r2_score and mean_absolute_error with
+// multioutput="uniform_average").
 //
 // Waits for the device only in tell(). Throws c10::Error.
 class TestValues {

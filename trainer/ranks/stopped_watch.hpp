@@ -16,9 +16,9 @@
 
 namespace autotuned::trainer {
 
-// Ends processes (SIGKILL) that stay stopped while this one runs, so that whoever waits for them learns it, and says
-// so on standard error. A session stops all ranks of a trainer at once: that does not count, nor does a process that a
-// debugger has stopped. A thread of its own looks at them; the functions are for one thread.
+// Ends processes (SIGKILL) that stay stopped while this one runs, and says so on standard error: the ranks that wait for
+// them then see them end. A session that stops all ranks of a trainer at once does not count, nor does a process that a
+// debugger has stopped. A thread of its own watches the processes; the functions are for one thread.
 class StoppedWatch {
  public:
   struct Watched {

@@ -21,6 +21,7 @@
 
 #include "base/digest.hpp"
 #include "base/file.hpp"
+#include "base/text.hpp"
 
 namespace autotuned::trainer {
 namespace {
@@ -199,8 +200,7 @@ Result<CheckpointFile> read_checkpoint(const std::filesystem::path& file) {
   } catch (const c10::OutOfMemoryError&) {
     throw;
   } catch (const std::exception& error) {
-    const std::string message = error.what();
-    return corrupt(file, "cannot be read: " + message.substr(0, message.find('\n')));
+    return corrupt(file, "cannot be read: " + first_line(error.what()));
   }
   if (!has_numbers) return corrupt(file, "is not a checkpoint");
   return result;
@@ -247,7 +247,7 @@ Result<NamedTensors> read_model(const std::filesystem::path& file) {
     if (message.find("isGenericDict()") != std::string::npos) {
       return not_one("holds an OrderedDict, which LibTorch cannot read");
     }
-    return not_one("cannot be read: " + message.substr(0, message.find('\n')));
+    return not_one("cannot be read: " + first_line(error.what()));
   }
   return tensors;
 }

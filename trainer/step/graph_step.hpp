@@ -24,12 +24,12 @@ class GraphRecorder {
   GraphRecorder& operator=(const GraphRecorder&) = delete;
   virtual ~GraphRecorder() = default;
 
-  // Calls `work`, which is done on the stream that is recorded later, in its place among all other work.
+  // Calls `work` without recording it, on the stream that record() uses, so that it keeps its place among other work.
   virtual void run_aside(const std::function<void()>& work) = 0;
-  // Calls `work`, of which what it asks of the device is recorded, not done; drops what was recorded before.
-  // What it throws comes out, and nothing is recorded then.
+  // Calls `work` and records what it asks of the device instead of doing it. An earlier recording is dropped.
+  // An exception of `work` is passed on; then nothing is recorded.
   virtual void record(const std::function<void()>& work) = 0;
-  // Does what was recorded. REQUIRES: something is.
+  // Does what was recorded. REQUIRES: there is a recording.
   virtual void replay() = 0;
   virtual void drop() = 0;
 };

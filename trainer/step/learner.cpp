@@ -317,6 +317,15 @@ void Learner::clip_gradients() {
   limit_gradients(gradients(), rules_.clip_norm, rules_.clip_value);
 }
 
+at::Tensor Learner::logits(const DeviceBatch& batch) {
+  const at::NoGradGuard no_grad;
+  const AutocastGuard autocast(device_.type(), settings_.autocast);
+  const EvaluationMode evaluation_mode(*model_);
+  const WeightAverage::Scope averaged(average_.get());
+  return forward(batch.images)
+      .to(at::kCPU, at::kFloat, /*non_blocking=*/false, /*copy=*/true);
+}
+
 at::Tensor Learner::outputs(const DeviceBatch& batch) {
   const at::NoGradGuard no_grad;
   const AutocastGuard autocast(device_.type(), settings_.autocast);

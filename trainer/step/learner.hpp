@@ -66,7 +66,7 @@ class Learner {
     std::function<void(const at::Tensor& images)> images;
   };
   void watch_inputs(InputWatch watch) { input_watch_ = std::move(watch); }
-  // For whoever calls the model's forward in the place of the learner.
+  // For code that calls the model's forward in the place of the learner: tells the watch of these images.
   void tell_images(const at::Tensor& images) const;
 
   // What runs instead of the model's forward from now on; null: that again.
@@ -118,12 +118,13 @@ class Learner {
   // Without gradients, in evaluation mode, with the averages of the parameters where the recipe has these averaged, and
   // with the loss as it is without smoothing and class weights. Scalars on the device.
   [[nodiscard]] Score score(const DeviceBatch& batch);
-  // The same way: the model's answer, in 32 bit on the host; of one for every pixel a grid of at most 64 x 64 pixels, of
+  // The same way: the model's whole answer alone, in 32 bit on the host.
+  [[nodiscard]] at::Tensor logits(const DeviceBatch& batch);
+  // The answer without the averages, in 32 bit on the host; of one for every pixel a grid of at most 64 x 64 pixels, of
   // tokens at the last position.
   [[nodiscard]] at::Tensor outputs(const DeviceBatch& batch);
 
-  // Calls `on_gradient(i)` whenever parameter i of those that are trained gets a gradient, until the returned object goes
-  // away.
+  // Calls `on_gradient(i)` whenever trained parameter i gets a gradient, as long as the returned object lives.
   class GradientWatch;
   [[nodiscard]] std::unique_ptr<GradientWatch> watch_gradients(
       std::function<void(std::size_t)> on_gradient);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What runs now, the runs of the history over machines, and two of them beside each other.
-import { bytesText, countText, intervalText, machineText, percentText, rateText, ratioText, stateText, stepText, valueText, verdictOf, whenText } from "./texts.js";
+import { bytesText, countText, intervalText, machineText, percentText, rateText, ratioText, secondsText, stateText, stepText, valueText, verdictOf, whenText } from "./texts.js";
 import { carefulButton, code, element, figureList, moodClass, quiet, section, small, tableOf } from "./parts.js";
 import { historyChart } from "./charts.js";
 
@@ -73,9 +73,16 @@ export function runsNodes(history, choice, redraw) {
     history.has_more ? quiet("Older runs are not shown: `autotuned history --limit` lists them.") : null];
 }
 
+// Times as people read them, and the field without the unit in its name.
+function differenceRow(one) {
+  const isTime = one.field.endsWith("_ns") && [one.a, one.b].every((value) => value === null || Number.isInteger(value));
+  const text = (value) => isTime && value !== null ? secondsText(value / 1e9) : valueText(value);
+  return [code(isTime ? one.field.slice(0, -"_ns".length) : one.field), text(one.a), text(one.b)];
+}
+
 function differenceTable(caption, differences, a, b) {
   if (differences.length === 0) return [element("h3", {}, caption), quiet("No difference.")];
-  return [element("h3", {}, caption), tableOf("", [{ title: "field" }, { title: a }, { title: b }], differences.map((one) => [code(one.field), valueText(one.a), valueText(one.b)]))];
+  return [element("h3", {}, caption), tableOf("", [{ title: "field" }, { title: a }, { title: b }], differences.map(differenceRow))];
 }
 
 function sideFigures(side) {

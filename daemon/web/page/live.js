@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A run that goes on: its events become a state, and the state is drawn.
-import { bytesText, changesOf, changeText, countText, gainText, intervalText, outcomeOf, PARTS, percentText, rateText, ratioText, secondsText } from "./texts.js";
+import { bytesText, changesOf, changeText, countedText, countText, gainText, intervalText, outcomeOf, PARTS, percentText, rateText, ratioText, secondsText } from "./texts.js";
 import { element, figureList, moodClass, quiet, section, small, tableOf } from "./parts.js";
 import { curveChart, growingChart } from "./charts.js";
 import { answerNode, findingNodes, stepNodes } from "./story.js";
@@ -33,7 +33,7 @@ function takeBlock(state, event) {
     if (points.length > 0 && points[points.length - 1].x === pair.x) points[points.length - 1] = pair;
     else points.push(pair);
   }
-  if (state.current) state.phase = `measuring, ${countText(event.pairs)} pairs so far`;
+  if (state.current) state.phase = `measuring, ${countedText(event.pairs, "pair")} so far`;
   if (typeof event.loss === "number") addPoint(state.losses, { x: state.blocks, y: event.loss });
   addPoint(state.memory, { x: state.blocks, y: event.peak_host_memory_bytes || 0, device: event.peak_device_memory_bytes || 0 });
 }
@@ -127,7 +127,7 @@ function currentNodes(state) {
   if (!state.current) return [quiet("No trial is measured at the moment.")];
   const last = state.current.points.at(-1);
   return [element("p", {}, element("strong", {}, state.current.kind === "proposal" ? state.current.plugin : state.current.kind), ": " + changeText(changesOf(state.current.change, state.current.reference))),
-    element("p", { className: "number" }, last ? `${gainText(last.y)} so far (${intervalText(last.low, last.high)}) after ${countText(last.x)} pairs` : "no pair yet")];
+    element("p", { className: "number" }, last ? `${gainText(last.y)} so far (${intervalText(last.low, last.high)}) after ${countedText(last.x, "pair")}` : "no pair yet")];
 }
 
 function trialRows(state) {

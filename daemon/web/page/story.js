@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A finished run: is it faster, by how much, is it sure, what changed; then how that came about.
-import { bytesText, changesOf, changeText, countText, gainText, intervalText, knobText, machineText, outcomeOf, percentText, rateText, ratioText, secondsText, stateText, stepText, verdictOf, whenText } from "./texts.js";
+import { bytesText, changesOf, changeText, countedText, countText, gainText, intervalText, knobText, machineText, outcomeOf, percentText, rateText, ratioText, secondsText, stateText, stepText, verdictOf, whenText } from "./texts.js";
 import { changeTable, code, element, figureList, moodClass, note, quiet, section, small, tableOf } from "./parts.js";
 import { pairsChart, stepChart, trialsChart } from "./charts.js";
 
@@ -26,7 +26,7 @@ function trainedFigure(training) {
   const accuracy = typeof training.test_accuracy === "number" ? `${miou ? "pixel" : "test"} accuracy ${(100 * training.test_accuracy).toFixed(2)} %` : null;
   const error = typeof training.test_mae === "number" ? `mean absolute error ${training.test_mae.toPrecision(4)}` : null;
   const found = typeof training.test_f1 === "number" ? `micro-F1 ${training.test_f1.toFixed(4)}` : null;
-  return [`${countText(training.steps)} steps`, [miou, accuracy, error, found, loss, training.samples_per_second ? "at " + rateText(training.samples_per_second) : null].filter(Boolean).join(", ")];
+  return [countedText(training.steps, "step"), [miou, accuracy, error, found, loss, training.samples_per_second ? "at " + rateText(training.samples_per_second) : null].filter(Boolean).join(", ")];
 }
 
 function answerSection(run) {
@@ -42,7 +42,7 @@ function answerSection(run) {
       ["now", run.best.samples_per_second > 0 ? rateText(run.best.samples_per_second) : null, ""],
       ["upper bound", ceiling.samples_per_second > 0 ? rateText(ceiling.samples_per_second) : null,
         `at least, bound by ${ceiling.bound_by}` + (ceiling.reached_ratio ? `; ${percentText(ceiling.reached_ratio)} of it is reached` : "")],
-      ["tuning took", secondsText(run.tuning_seconds), `${run.trials.length} trials`],
+      ["tuning took", secondsText(run.tuning_seconds), countedText(run.trials.length, "trial")],
       ["repaid after", pays, paysRange],
       ["trained", trained, trainedRemark],
     ]));

@@ -6,6 +6,7 @@ const NO_UPPER_END = 1e6;  // an interval that has no upper end yet
 const isNumber = (value) => typeof value === "number" && Number.isFinite(value);
 
 export const countText = (count) => Math.round(count).toLocaleString("en-US");
+export const countedText = (count, what) => countText(count) + " " + what + (Math.round(count) === 1 ? "" : "s");
 export const rateText = (rate) => isNumber(rate) && rate > 0 ? countText(rate) + " samples/s" : "not measured";
 export const ratioText = (ratio) => isNumber(ratio) ? ratio.toFixed(2) + " ×" : "–";
 export const percentText = (ratio) => isNumber(ratio) ? (100 * ratio).toFixed(1) + " %" : "–";
@@ -83,6 +84,7 @@ const OUTCOMES = {
   did_not_hold: ["↶", "did not hold", -1],
   slower: ["▼", "slower", -1],
   no_gain: ["=", "no gain", 0],
+  undecided: ["≈", "undecided", 0],
   wrong_result: ["≠", "trains another model", -1],
   rejected: ["✕", "rejected", 0],
   failed: ["!", "failed", -1],
@@ -91,7 +93,8 @@ const OUTCOMES = {
   running: ["▶", "running", 0],
 };
 export function outcomeOf(trial) {
-  const name = trial.outcome || trial.verdict;
+  const isUndecided = trial.rejection === "undecided_in_time" && trial.outcome !== "did_not_hold";
+  const name = isUndecided ? "undecided" : trial.outcome || trial.verdict;
   const [sign, text, mood] = OUTCOMES[name] || ["?", String(name), 0];
   return { name, sign, text, mood };
 }
@@ -122,15 +125,15 @@ export function verdictOf(run) {
   const interval = intervalText(best.speedup_low, best.speedup_high);
   const isSure = best.speedup_low > 1;
   return { ratio: ratioText(best.speedup), interval, mood: isSure ? 1 : 0,
-    sure: isSure ? `Sure: the whole interval is above 1, over ${countText(run.pairs)} pairs measured side by side.`
-      : `Not sure: the interval reaches down to 1 or below, over ${countText(run.pairs)} pairs.` };
+    sure: isSure ? `Sure: the whole interval is above 1, over ${countedText(run.pairs, "pair")} measured side by side.`
+      : `Undecided: the interval reaches down to 1 or below, over ${countedText(run.pairs, "pair")}.` };
 }
 
 // "AMD EPYC 7B13, 2 CPUs" and its GPUs.
 export function machineText(facts, key = "") {
   if (!facts || !facts.cpu_model) return key || "unknown machine";
   const gpus = (facts.gpus || []).map((gpu) => gpu.name);
-  return [facts.cpu_model, `${facts.cpus_allowed} CPUs`, ...gpus].join(", ");
+  return [facts.cpu_model, countedText(facts.cpus_allowed, "CPU"), ...gpus].join(", ");
 }
 
 // The parts of a profiled step, in the order of a step; `metrics` holds their shares.

@@ -102,7 +102,7 @@ Answer propose(const Situation& situation) {
   }
   const Signal signal{
       *share, "the kernel takes " + sdk::percent(*share) + " of the CPU time, with " +
-                  std::to_string(static_cast<long long>(*faults)) + " page faults in a step"};
+                  sdk::count_text(*faults) + " page faults in a step"};
   Answer answer;
   const Json huge = {{kTunables, kHugePages}};
   add(answer, situation, signal, huge, against_huge_pages(situation, huge),

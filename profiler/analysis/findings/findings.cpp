@@ -15,10 +15,7 @@ namespace autotuned::analysis {
 
 std::string signal_text(const std::string& name, double value) {
   if (name.ends_with("_ratio")) return fmt::format("{:.1f} %", 100 * value);
-  if (name.ends_with("_ns")) {
-    return value < 1e6 ? fmt::format("{:.1f} us", value / 1e3)
-                       : fmt::format("{:.1f} ms", value / 1e6);
-  }
+  if (name.ends_with("_ns")) return format_span(value);
   if (name.ends_with("_bytes")) return format_bytes(static_cast<std::int64_t>(value));
   if (name.ends_with("_count")) return format_count(static_cast<std::int64_t>(value + 0.5));
   return fmt::format("{:.1f}", value);

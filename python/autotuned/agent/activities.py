@@ -24,6 +24,8 @@ from ..protocol import RequestError
 Json = dict[str, Any]
 _FEWEST_CLEAN_STEPS = 2
 _PROFILER_LOG = "KINETO_LOG_LEVEL"
+_TEARDOWN = "TEARDOWN_CUPTI"
+_LEAST_CUDA = (12, 6)  # before, letting go of a GPU ended processes with CUDA graphs
 PROFILES_BY_ITSELF = "the script uses PyTorch's profiler by itself"
 
 
@@ -82,9 +84,10 @@ class Block:
         self._limit = _Limit(maximum_ns)
         self._reads_losses = reads_losses
         self._one_time_ns = one_time_ns
-        self._is_on_device = script.device().type == "cuda"
+        self._device = script.device()
+        self._is_on_device = self._device.type == "cuda"
         if self._is_on_device:
-            torch.cuda.reset_peak_memory_stats()
+            torch.cuda.reset_peak_memory_stats(self._device)
         self._start()
 
     def _start(self) -> None:
@@ -132,6 +135,8 @@ class Block:
         self._script.synchronize()
         end_ns = time.monotonic_ns()
         cpu_ns = time.process_time_ns() - self._cpu_start_ns
+        peak = torch.cuda.max_memory_allocated(self._device) if self._is_on_device else 0
+        self._script.peak_device_bytes = max(self._script.peak_device_bytes, peak)
 
         def total(field: str) -> int:
             return sum(getattr(one, field) for one in self._clean)
@@ -151,17 +156,28 @@ class Block:
             "backward_ns": total("backward_ns"),
             "optimizer_ns": total("optimizer_ns"),
             "peak_host_memory_bytes": peak_host_bytes(),
-            "peak_device_memory_bytes": (
-                torch.cuda.max_memory_allocated() if self._is_on_device else 0
-            ),
+            "peak_device_memory_bytes": peak,
             "cpu_ns": cpu_ns,
             "one_time_ns": self._one_time_ns(),
             "one_time_samples": 0,
         }
 
 
+def _lets_go_of_gpus() -> bool:
+    """Whether PyTorch's profiler lets go of a GPU once it has recorded one.
+
+    Else each launch of the script goes through the profiler's library to the end: 10 to 20 % of a
+    training (pytorch/pytorch#146604).
+    """
+    parts = (torch.version.cuda or "").split(".")[:2]
+    version = tuple(int(part) for part in parts if part.isdigit())
+    return version >= _LEAST_CUDA and os.environ.get(_TEARDOWN, "1") == "1"
+
+
 class Recording:
     """Clean steps under `torch.profiler`; the basis of `profile` and `trace`."""
+
+    _needs_gpu = False  # where the script trains on one
 
     def __init__(
         self,
@@ -182,8 +198,13 @@ class Recording:
         self._warmup_left = warmup_steps
         self._limit = _Limit(maximum_ns)
         activities = [torch.profiler.ProfilerActivity.CPU]
-        if script.device().type == "cuda":
+        lets_go = _lets_go_of_gpus()
+        self._has_gpu = script.device().type == "cuda" and (lets_go or self._needs_gpu)
+        if self._has_gpu:
             activities.append(torch.profiler.ProfilerActivity.CUDA)
+            if lets_go:
+                # To stay: the profiler asks again when it has let go, some time after its end.
+                os.environ[_TEARDOWN] = "1"
         self.profiler = torch.profiler.profile(
             activities=activities,
             record_shapes=shapes,
@@ -260,6 +281,8 @@ class Recording:
 
 
 class Trace(Recording):
+    _needs_gpu = True
+
     def __init__(self, script: Script, path: str, **options: Any) -> None:
         # First: the profiler begins with the rest.
         if not path.endswith((".json", ".json.gz")):
@@ -298,6 +321,7 @@ class Trace(Recording):
 
 
 class Profile(Recording):
+    _GATHER = ("gather", "SelectedRows")
     _GEMM_CONV = (
         "mm",
         "bmm",
@@ -345,6 +369,7 @@ class Profile(Recording):
 
         cpus = len(os.sched_getaffinity(0))
         parameters = self.script.parameters()
+        device = self.script.device()
         metrics: dict[str, float] = {
             f"step.{part}_ratio": ns / total_ns for part, ns in parts.items()
         }
@@ -358,17 +383,17 @@ class Profile(Recording):
                 "parameters.bytes": sum(one.numel() * one.element_size() for one in parameters),
                 "memory.peak_host_bytes": peak_host_bytes(),
                 "memory.peak_device_bytes": (
-                    torch.cuda.max_memory_allocated() if torch.cuda.is_initialized() else 0
+                    torch.cuda.max_memory_allocated(device) if device.type == "cuda" else 0
                 ),
                 "memory.page_faults_per_step": self.page_faults / max(1, self.seen),
                 "operators.count_per_step": calls / max(1, self.seen),
                 "operators.mean_ns": self_ns / max(1, calls),
                 "operators.gemm_conv_ratio": share_of(self._GEMM_CONV),
-                "operators.gather_ratio": share_of(("gather",)),
+                "operators.gather_ratio": self._gather_ns() / max(1, self_ns),
                 "operators.fill_ratio": share_of(("fill", "zero")),
             }
         )
-        if self.script.device().type == "cuda":
+        if self._has_gpu:
             copies_us = sum(
                 one.device_time_total
                 for one in self.profiler.key_averages()
@@ -393,6 +418,14 @@ class Profile(Recording):
                     "io", f"cannot be written: {error.strerror}", self._path, "check the folder"
                 ) from error
         return answer
+
+    def _gather_ns(self) -> int:
+        """Gather with its backward, whose work is done by other operators; or what replaces it."""
+        return sum(
+            int(one.cpu_time_total * 1000)
+            for one in self.profiler.key_averages()
+            if one.key.removeprefix("aten::").lstrip("_").startswith(self._GATHER)
+        )
 
 
 class CheckSteps:

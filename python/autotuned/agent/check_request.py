@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
-from ..checks import cotangent, twin
+from ..checks import cotangent, room, twin
 from ..checks.batches import BatchCheck
 from ..checks.shadow import Shadow
 from ..knobs.knob import Configuration
@@ -81,21 +81,28 @@ def _numeric_check(
 ) -> Any:
     """A check that begins now."""
     obstacles = {"twin": twin.obstacle_of(script), "cotangent": cotangent.obstacle_of(script)}
+    steps_otherwise = bool(knobs.changes_that_reach(configuration, "optimizer"))
+    count = 2 if is_rounded else 1
     if method == "auto":
-        method = "cotangent" if obstacles["twin"] and not obstacles["cotangent"] else "twin"
+        is_too_large = not steps_otherwise and room.shortage_of(script, "twin", count)
+        is_other = (obstacles["twin"] or is_too_large) and not obstacles["cotangent"]
+        method = "cotangent" if is_other else "twin"
     if method not in obstacles:
         raise RequestError(
             "invalid", "there is no such method", method, "ask for auto, twin or cotangent"
         )
     if obstacles[method]:
         raise RequestError("unsupported", obstacles[method], method, "")
-    if method == "cotangent" and knobs.changes_that_reach(configuration, "optimizer"):
+    if method == "cotangent" and steps_otherwise:
         raise RequestError(
             "unsupported",
             "gradients do not show what an optimizer makes of them",
             method,
             "leave the knobs of the optimizer as they are",
         )
+    shortage = room.shortage_of(script, method, count)
+    if shortage:
+        raise RequestError("out_of_memory", shortage, method, "use smaller batches")
     shadows = [Shadow(script, knobs, configuration, is_rounded=False)]
     if is_rounded:
         shadows.append(Shadow(script, knobs, dict(knobs.now), is_rounded=True))

@@ -24,18 +24,20 @@ Json = dict[str, Any]
 PROTOCOL = 1
 
 
+def _uuid_of(device: Any) -> str:
+    """Of a GPU. PyTorch tells it since 2.4."""
+    return str(getattr(torch.cuda.get_device_properties(device), "uuid", ""))
+
+
 def of_agent() -> Json:
-    """The hello."""
-    has_cuda = torch.cuda.is_available()
-    devices = (
-        ["cpu"] + [f"cuda:{number}" for number in range(torch.cuda.device_count())]
-        if has_cuda
-        else ["cpu"]
-    )
-    reason = "" if has_cuda else "PyTorch finds no CUDA GPU"
-    uuids = [
-        str(torch.cuda.get_device_properties(number).uuid) for number in range(len(devices) - 1)
-    ]
+    """The hello, sent before the script's first line behind `import torch`.
+
+    Whoever asks CUDA first, were it only whether there is a GPU, decides for the script: from
+    then on CUDA_VISIBLE_DEVICES changes nothing, and no child that is forked can use a GPU.
+    """
+    has_cuda = torch.cuda.is_initialized()
+    count = torch.cuda.device_count() if has_cuda else 0
+    reason = "" if has_cuda else "the script has not used CUDA yet"
     return {
         "protocol": PROTOCOL,
         "trainer": f"autotuned-script {VERSION}",
@@ -44,8 +46,8 @@ def of_agent() -> Json:
         "owns_loop": False,
         "python": platform.python_version(),
         "script": sys.argv[0],
-        "devices": devices,
-        "device_uuids": uuids,
+        "devices": ["cpu"] + [f"cuda:{number}" for number in range(count)],
+        "device_uuids": [_uuid_of(number) for number in range(count)],
         "cuda_reason": reason,
         "cupti_reason": reason,
         "knobs": knob_table.names(),
@@ -92,7 +94,7 @@ def of_script(script: Script, knobs: Knobs) -> Json:
         "train_samples": _length(loader),
         **length.left_of(script, loader, _samples_per_step(script)),
         "device": str(device),
-        "device_uuid": str(torch.cuda.get_device_properties(device).uuid) if is_cuda else "",
+        "device_uuid": _uuid_of(device) if is_cuda else "",
         "device_memory_bytes": (
             torch.cuda.get_device_properties(device).total_memory if is_cuda else 0
         ),

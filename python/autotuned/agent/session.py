@@ -13,7 +13,7 @@ from ..loop.script import Script, failure_text
 from ..loop.steps import Step, StepCounter
 from ..loop.watch import Guard, Watch
 from ..protocol import Closed, Link, RequestError
-from . import description
+from . import description, logs
 from .activities import (
     PROFILES_BY_ITSELF,
     Activity,
@@ -176,10 +176,12 @@ class Session:
             leave(self._kept)
             if not self._has_warned:
                 self._has_warned = True
-                self._warn(
+                text = (
                     f"what was kept fails in the {where}: {failure_text(failure)}; "
                     "the script goes on as it is"
                 )
+                self._warn(text)
+                self._tell(text, {})
         knobs = self._knobs
         if self.is_over or knobs is None:
             return
@@ -206,6 +208,16 @@ class Session:
         self._knobs = None
         if not self.is_over:
             self._watch.learn_again()
+
+    def _tell_kept(self, kept: Any) -> None:
+        """The loggers of the script; nothing where nothing was kept."""
+        if isinstance(kept, dict) and kept.get("change"):
+            text = f"{kept['change']}: {kept.get('faster', '')}, run {kept.get('run', '')}"
+            self._tell(text, {name: kept[name] for name in ("run", "speedup") if name in kept})
+
+    def _tell(self, text: str, facts: Json) -> None:
+        steps = (self.counter or self._script.clock).steps
+        self._watch.safely(logs.tell, text, facts, steps, self._warn)
 
     def _interrupt(self, error: RequestError) -> None:
         was_asked = self._activity is not None
@@ -347,6 +359,7 @@ class Session:
                     script = self._script
                     self.counter = StepCounter(script.detector.pattern, script.clock.steps)
                     self._let_go()
+                    self._tell_kept(self._request.get("kept"))
 
     def _answer(self, answer: Json) -> None:
         self._link.send({"id": self._request.get("id"), "ok": answer})

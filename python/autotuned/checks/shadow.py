@@ -48,6 +48,7 @@ class Shadow:
                 if configuration["model.compile"] == compiling.GRAPHS
                 else str(configuration["model.compile"])
             ),
+            selects_rows=configuration["rewrite.gather"] == "indexing",
             is_shadow=True,
         )
         # The reference draws as the script would; a shadow in another precision draws in 32 bits
@@ -136,7 +137,8 @@ class Shadow:
         return (self.forward.compiled == compiling.OFF) != (other.compiled == compiling.OFF)
 
     def fail(self, error: Exception) -> None:
-        self.failure = self.failure or error
+        # Without what its frames hold: the script's own step may need the memory.
+        self.failure = self.failure or error.with_traceback(None)
 
 
 def reaches_any(tensors: list[torch.Tensor], leaves: set[int]) -> bool:

@@ -17,6 +17,7 @@ import torch
 from ..knobs.knobs import Knobs
 from ..loop.script import Root, Script
 from ..loop.watch import Check, Original
+from ..parts.flags import place_step_counters
 from ..parts.tensors import RandomState, map_tensors
 from ..protocol import RequestError
 from .compare import Json, Side, compare, copies
@@ -172,6 +173,7 @@ class TwinCheck(Check):
                 )
                 for key, value in state.items()
             }
+        place_step_counters(copied)  # its flags can be others than the script's
         return copied
 
     # --- what the watch calls

@@ -45,6 +45,15 @@ def find_program() -> Path:
     return Path(program)
 
 
+def find_loader_library() -> Path:
+    """libautotuned_loader.so, which lies in the same installation as the program."""
+    program = Path(os.path.realpath(find_program()))
+    library = program.parent.parent / "lib" / "autotuned" / "libautotuned_loader.so"
+    if not library.is_file():
+        raise ProgramMissing(f"there is no {library}; install the wheel again")
+    return library
+
+
 def find_torch() -> tuple[Path | None, str]:
     """The folder of what `import torch` would load here, and its version; it is not imported."""
     try:

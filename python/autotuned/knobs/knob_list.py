@@ -105,7 +105,26 @@ def arithmetic(script: Script) -> list[Knob]:
         benchmark.unavailable = "needs a CUDA GPU"
     elif benchmark.default:
         benchmark.unavailable = "the script has it on"
-    return [autocast, layout, tf32, benchmark]
+    return [autocast, layout, tf32, benchmark, _gather(script, no_root)]
+
+
+def _gather(script: Script, no_root: str) -> Knob:
+    def set_rows(value: Value) -> None:
+        script.forward = dataclasses.replace(script.forward, selects_rows=value == "indexing")
+
+    knob = Knob(
+        "rewrite.gather",
+        "gather",
+        "exact",
+        "indexing: where outermost modules gather whole rows, rows are copied.",
+        set_rows,
+        choices=["gather", "indexing"],
+        warmup_steps=2,
+        unavailable=no_root,
+    )
+    if script.device().type != "cpu":
+        knob.unavailable = "is for CPUs: a GPU gathers all elements at once"
+    return knob
 
 
 def loader_of_training(script: Script, notes: list[str]) -> list[Knob]:

@@ -18,6 +18,7 @@ from .knob import Configuration, Knob, Value
 from .knob_compile import compile_knob
 
 _FUSED = (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW, torch.optim.Adagrad)
+_FUSED_ON_CPU = (torch.optim.Adagrad,)  # alone; elsewhere its step would fail
 
 
 def names() -> list[str]:
@@ -37,6 +38,7 @@ def names() -> list[str]:
             "optimizer.set_to_none",
             "precision.autocast",
             "precision.tf32",
+            "rewrite.gather",
             "threads.intra_op",
         ]
     )
@@ -184,9 +186,12 @@ class Knobs:
         other = next(
             (type(one).__name__ for one in script.optimizers if type(one) not in _FUSED), ""
         )
+        on_cpu_alone = any(type(one) in _FUSED_ON_CPU for one in script.optimizers)
         fused.unavailable = obstacle
         if not obstacle and other:
             fused.unavailable = f"{other} has no fused form"
+        elif not obstacle and on_cpu_alone and script.device().type != "cpu":
+            fused.unavailable = "Adagrad has a fused form on the CPU alone"
         elif not obstacle and any(group.get("differentiable") for group in groups):
             fused.unavailable = "an optimizer is differentiable"
         elif fused.default:

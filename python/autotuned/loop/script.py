@@ -14,7 +14,7 @@ from typing import Any, Callable
 import torch
 from torch.utils.data import DataLoader
 
-from ..parts import compiling
+from ..parts import compiling, rows
 from ..parts.flags import Flags
 from ..parts.loader import LoaderSettings, SwitchableBatches, lack_of_memory
 from ..parts.tensors import RandomState, map_tensors, tensors_in
@@ -56,11 +56,15 @@ class ForwardSettings:
     autocast: torch.dtype | None = None
     channels_last: bool = False
     compiled: str = compiling.OFF  # or a mode of torch.compile
+    selects_rows: bool = False  # where it gathers whole rows
     is_shadow: bool = False  # of a check
 
     def changes_nothing(self) -> bool:
         return (
-            self.autocast is None and not self.channels_last and self.compiled == compiling.OFF
+            self.autocast is None
+            and not self.channels_last
+            and not self.selects_rows
+            and self.compiled == compiling.OFF
         )
 
 
@@ -96,6 +100,7 @@ class Root:
         # returns something else.
         self.output_dims: list[int] | None = None
         self._compiled: dict[str, Callable[..., Any]] = {}  # by mode
+        self._gradients = compiling.GraphGradients()
         self._compile_ns: dict[ForwardSettings, int] = {}
         parameters = list(module.parameters())
         self.device = parameters[0].device if parameters else torch.device("cpu")
@@ -147,6 +152,8 @@ class Root:
         mode = settings.compiled
         if mode == compiling.OFF:
             return self.call(*args, **kwargs)
+        if mode == compiling.GRAPHS:
+            self._gradients.keep(self.module)
         before_ns = compiling.clock.total_ns
         if mode not in self._compiled:
             self._compiled[mode] = compiling.compiled(mode)
@@ -172,11 +179,12 @@ class Root:
             # Convolutions follow their input. Parameters stay as they are: the script may save
             # them, look at them as vectors, or hold others that share their memory.
             args, kwargs = map_tensors(as_channels_last, (args, kwargs))
-        if settings.autocast is None:
+        with contextlib.ExitStack() as around:
+            if settings.autocast is not None:
+                around.enter_context(torch.autocast(self.device.type, settings.autocast))
+            if settings.selects_rows:
+                around.enter_context(rows.selected())
             out = self._call(settings, falls_back, args, kwargs)
-        else:
-            with torch.autocast(self.device.type, settings.autocast):
-                out = self._call(settings, falls_back, args, kwargs)
 
         def restore(tensor: torch.Tensor) -> torch.Tensor:
             if settings.autocast is not None and tensor.dtype == settings.autocast:
@@ -224,6 +232,7 @@ class Script:
         self.differentiates_twice = False  # goes backward through a backward pass
         self.zero_grad_keeps = False  # the script asks for gradients that are filled with zeros
         self.last_loss: torch.Tensor | None = None
+        self.peak_device_bytes = 0  # in steps that were timed on a GPU
         # The configuration in force.
         self.forward = ForwardSettings()
         self.loader_changes: dict[str, Any] = {}  # fields of LoaderSettings
@@ -288,6 +297,7 @@ class Script:
     def learn_again(self) -> None:
         """What the script trains, and what a step of it is: from here on, only what is seen."""
         self.detector = StepDetector()
+        self.peak_device_bytes = 0
         for root in self._roots:
             root.is_used = False
         for known in self._stepping:
@@ -373,8 +383,9 @@ class Script:
         return bool(kinds & _KINDS_OF_SEVERAL)
 
     def synchronize(self) -> None:
-        if self.device().type == "cuda":
-            torch.cuda.synchronize()
+        device = self.device()
+        if device.type == "cuda":  # which need not be the current one
+            torch.cuda.synchronize(device)
 
     def parameters(self) -> list[torch.Tensor]:
         """Those that are trained: of the optimizers or, where there are none, of the modules."""

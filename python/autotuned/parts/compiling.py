@@ -123,6 +123,32 @@ def compiled(mode: str) -> Callable[[torch.nn.Module, bool, Any, Any], Any]:
     return run
 
 
+class GraphGradients:
+    """Gradients of the parameters of a module that runs through CUDA graphs.
+
+    Graphs write them to the same place each time, and PyTorch raises where one is used behind the
+    next forward pass (pytorch/pytorch#169545). That would be in the script's backward pass, which
+    adds to a gradient that the script has not released.
+    """
+
+    def __init__(self) -> None:
+        # By identity of the parameter: where its gradient was at the last forward pass.
+        self._places: dict[int, int] | None = None
+
+    def keep(self, module: torch.nn.Module) -> None:
+        """Before a forward pass: those of graphs move to memory of their own.
+
+        One that has not moved since the last time was only added to; it can be the script's.
+        """
+        known, self._places = self._places, {}
+        for parameter in module.parameters():
+            if parameter.grad is None:
+                continue
+            if known is not None and known.get(id(parameter)) != parameter.grad.data_ptr():
+                parameter.grad = parameter.grad.detach().clone()
+            self._places[id(parameter)] = parameter.grad.data_ptr()
+
+
 @contextlib.contextmanager
 def without_dropout(module: torch.nn.Module) -> Iterator[bool]:
     """Dropout of this module does nothing, as far as it shows in attributes.

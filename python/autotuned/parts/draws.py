@@ -60,7 +60,8 @@ class AlignedDraws(TorchDispatchMode):
         if func is _aten.native_dropout.default:
             tensor, probability, is_training = args
             if is_training and self._differs(tensor):
-                kept = self._aligned(tensor).bernoulli_(1 - probability)
-                mask = torch.empty_like(tensor).copy_(kept)
-                return tensor * mask / (1 - probability), mask.bool()
+                # By the same kernel: on a GPU it draws in an order of its own.
+                _, kept = func(self._aligned(tensor).fill_(1.0), probability, is_training)
+                mask = torch.empty_like(tensor, dtype=torch.bool).copy_(kept)
+                return tensor * mask / (1 - probability), mask
         return func(*args, **kwargs)

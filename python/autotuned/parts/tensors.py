@@ -117,7 +117,8 @@ class RandomState:
         """Which of these generators have moved since."""
         now = RandomState(others=self._python is not None)
         moved = []
-        if not torch.equal(self._cpu, now._cpu):
+        pairs = zip(self._cuda or [], now._cuda or [])
+        if not torch.equal(self._cpu, now._cpu) or not all(torch.equal(*pair) for pair in pairs):
             moved.append("torch")
         if self._python != now._python:
             moved.append("random")

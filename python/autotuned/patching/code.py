@@ -22,5 +22,9 @@ CODE = {
         "    output = model(...).float()  # the call alone: the loss is computed outside"
     ),
     "precision.tf32": 'torch.set_float32_matmul_precision("high")',
+    "rewrite.gather": (
+        "x[torch.arange(len(x)).unsqueeze(1), rows]"
+        "  # not x.gather(1, rows.unsqueeze(-1).expand(...))"
+    ),
     "threads.intra_op": "torch.set_num_threads({code})",
 }

@@ -15,6 +15,7 @@ import re
 import sys
 from typing import Any, Callable
 
+from .advice import advice
 from .code import CODE
 from .edits import Edit, NotFound, Source, applied, last_name
 
@@ -374,27 +375,13 @@ class Patch:
         return f"{name} {_shown(change['from'])} -> {_shown(change['to'])}, {gain}"
 
     def _advice(self) -> list[str]:
-        """Numbers that the script reads from a GPU at every step."""
         if self._device != "cuda":
             return []
         try:
             source, call, _ = self._roots()[0]
         except NotFound:
             return []
-        loops = [one for one in source.parents(call) if isinstance(one, (ast.For, ast.While))]
-        if not loops:
-            return []
-        loop = loops[0]
-        inside = set(ast.walk(loop))
-        return [
-            f"{source.path}:{read.lineno} reads a number from the GPU at every step, which waits "
-            "until the GPU is done. Keep the tensor (detach()), and read it where you print it."
-            for read in source.calls(loop)
-            if last_name(read.func) == "item"
-            and not any(
-                isinstance(one, ast.If) and one in inside for one in source.parents(read)
-            )
-        ]
+        return advice(source, call, bool(self._best.get("loader.pin_memory")))
 
     def diff(self) -> bytes:
         """One file after the other; each hunk says what it sets and what that gives."""

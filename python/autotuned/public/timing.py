@@ -24,7 +24,7 @@ _SENTENCES = {
     "slower": "B is slower",
     "no_gain": "B gains less than is worth having",
     "totals": "B's median block is faster, all of its blocks together are hardly so: rare stalls",
-    "undecided_in_time": "no difference was shown in the time",
+    "undecided_in_time": "undecided: the time did not suffice to show a difference",
 }
 
 
@@ -57,7 +57,7 @@ class Comparison:
             ends = "too few pairs for an interval"
         return (
             f"{_SENTENCES.get(self.verdict, self.verdict)}: {self.ratio:.3f} x "
-            f"({ends}) over {self.pairs} pairs; "
+            f"({ends}) over {self.pairs} pair{'' if self.pairs == 1 else 's'}; "
             f"A {self.a_per_second:,.4g}, B {self.b_per_second:,.4g} calls/s"
         )
 

@@ -127,6 +127,18 @@ TEST_F(MachineStateTest, NamesTheLoadOfOtherPrograms) {
   EXPECT_THAT(texts_since(before), ElementsAre(HasSubstr("load: ")));
 }
 
+TEST_F(MachineStateTest, MeasuresTheShareOfOtherWork) {
+  const MachineState before = look();
+  set_cpu_time(6, 2, 2);
+  set_processes(1, 4, 5);  // 10 of 12 busy seconds are ours, and 4 of all 20 are another machine's
+  EXPECT_NEAR(other_work_ratio(before, look()).value(), 0.3, 0.01);
+  set_processes(2, 10, 5);  // more than all: clocks of the kernel are not exact
+  set_cpu_time(6, 4, 0);
+  EXPECT_EQ(other_work_ratio(before, look()), 0.0);
+  EXPECT_EQ(other_work_ratio(before, before), std::nullopt) << "no time has passed";
+  EXPECT_EQ(other_work_ratio(MachineState(), look()), std::nullopt);
+}
+
 TEST_F(MachineStateTest, NamesWhatTheHypervisorTook) {
   const MachineState before = look();
   set_cpu_time(5, 4, 1);

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/golden.hpp"
 #include "tests/integration/scene.hpp"
 #include "tests/places.hpp"
 
@@ -54,12 +55,6 @@ std::vector<Mistake> read_mistakes() {
   return mistakes;
 }
 
-std::string replaced(std::string text, const std::string& old, const std::string& by) {
-  for (std::size_t at = 0; (at = text.find(old, at)) != std::string::npos; at += by.size())
-    text.replace(at, old.size(), by);
-  return text;
-}
-
 // As a shell in the folder of a scene does it.
 std::string told_by_program(const Mistake& mistake) {
   const Scene scene;
@@ -83,7 +78,7 @@ std::string told_by_program(const Mistake& mistake) {
     EXPECT_EQ(set.code, 0) << mistake.setting << set.out;
   }
   const Outcome outcome = shell(mistake.command);
-  std::string text = replaced(outcome.out, here, "HERE");
+  std::string text = tests::with_here(outcome.out, here);
   if (!text.empty() && !text.ends_with('\n')) text += "\n";
   return text + "[" + std::to_string(outcome.code) + "]\n";
 }

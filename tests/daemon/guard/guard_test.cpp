@@ -61,7 +61,7 @@ TEST(Guard, IsUndecidedWhereTheTimeWasTooShort) {
                          {.ratio = 1.0, .low = 0.0, .high = tuner::kNoUpperEnd, .pairs = 2}),
                 kTolerance);
   EXPECT_EQ(result.verdict, GuardVerdict::undecided);
-  EXPECT_EQ(result.reason, "because");
+  EXPECT_EQ(result.reason, "too few pairs for an interval");
   EXPECT_EQ(result.ratio.low, 0.0);
   EXPECT_EQ(result.ratio.high, tuner::kNoUpperEnd);
   // Memory says nothing of the rate, rare stalls leave it open.
@@ -71,6 +71,27 @@ TEST(Guard, IsUndecidedWhereTheTimeWasTooShort) {
             .verdict,
         GuardVerdict::undecided);
   }
+}
+
+// Not the sentence of the trial, whose ratio is the other way round.
+TEST(Guard, SaysWhyInTheDirectionOfItsRatio) {
+  const Estimate open{.ratio = 1.25, .low = 0.8, .high = 2.0, .pairs = 1};
+  const GuardResult result =
+      result_of(rejected(RejectionReason::undecided_in_time, open), kTolerance);
+  EXPECT_EQ(result.verdict, GuardVerdict::undecided);
+  EXPECT_EQ(result.reason,
+            "the ratio may be 0.50 to 1.25, which neither excludes nor shows a loss of 5.0 % of "
+            "this side's rate");
+  EXPECT_EQ(result_of(rejected(RejectionReason::memory_limit, open), kTolerance).reason, "because");
+  GuardPlan plan;
+  EXPECT_THAT(guard_text(plan, result),
+              AllOf(HasSubstr("ratio    0.80 x (0.50 to 1.25), this side over the other one, 1 "
+                              "pair of blocks\n"),
+                    HasSubstr("why      the ratio may be 0.50 to 1.25")));
+  GuardResult of_processes = result;
+  of_processes.process_pairs = 1;
+  EXPECT_THAT(guard_text(plan, of_processes),
+              HasSubstr("1 pair of blocks in 1 pair of processes\n"));
 }
 
 // The other side is faster, whatever a training would have to repay.
@@ -118,7 +139,8 @@ TEST(Guard, PrintsATableAndTheSameAsJson) {
   result.own_build = "0.1, LibTorch 2.11";
   EXPECT_THAT(guard_text(plan, result),
               AllOf(HasSubstr("small.yaml"), HasSubstr("best.yaml"), HasSubstr("loader.workers"),
-                    HasSubstr("ratio    0.80 x (0.50 to 0.91), 9 pairs of blocks\n"),
+                    HasSubstr("ratio    0.80 x (0.50 to 0.91), this side over the other one, 9 "
+                              "pairs of blocks\n"),
                     HasSubstr("verdict  slower: ")));
   const Json json = guard_json(plan, result);
   EXPECT_EQ(json.at("verdict"), "slower");

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Completions and the manual page of a small table of commands.
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <cstdlib>
 
 #include "daemon/guide/completions.hpp"
 #include "daemon/guide/man_page.hpp"
 #include "tests/base/temporary_folder.hpp"
+#include "tests/golden.hpp"
 
 namespace autotuned::daemon {
 namespace {
-
-using testing::HasSubstr;
 
 Command program() {
   const CommandOption file{.value = "RECIPE", .summary = "Recipe file", .is_required = true};
@@ -64,36 +63,19 @@ TEST(BashCompletions, KnowCommandsOptionsAndValues) {
 }
 
 TEST(ZshCompletions, QuoteWhatSummariesHold) {
-  const std::string text = zsh_completions(program());
-  EXPECT_THAT(text, testing::StartsWith("#compdef tool\n"));
-  EXPECT_THAT(text, HasSubstr("'run:Tune; it'\\''s done [soon]: wait'"));
-  EXPECT_THAT(text, HasSubstr("'*--color[.dots and '\\''quotes'\\'']:WHEN:(auto never)'"));
-  EXPECT_THAT(text, HasSubstr("'*:RECIPE:_files'"));
-  EXPECT_THAT(text, HasSubstr("'*:ID:{compadd last $(tool history --limit 50 "));
+  tests::expect_golden("daemon/guide/golden/completions.zsh", zsh_completions(program()));
 }
 
 TEST(FishCompletions, ArePerCommand) {
-  const std::string text = fish_completions(program());
-  EXPECT_THAT(text, HasSubstr("-n '__fish_use_subcommand' -a run -d 'Tune; it\\'s done [soon]"));
-  EXPECT_THAT(text, HasSubstr("-n '__fish_seen_subcommand_from run' -s s -l set -x -d"));
-  EXPECT_THAT(text, HasSubstr("_seen_subcommand_from show' -a 'last (tool history --limit 50 "));
-  EXPECT_THAT(text, HasSubstr("-l history -r -F -d 'History'"));
-  EXPECT_THAT(text, HasSubstr("'__fish_seen_subcommand_from history; and "
-                              "__fish_seen_subcommand_from prune' -l dry-run"));
+  tests::expect_golden("daemon/guide/golden/completions.fish", fish_completions(program()));
 }
 
 TEST(ManPage, HoldsEveryCommandAndNoRequestOfASummary) {
-  const std::string page = man_page(program(), {.version = "1.2",
-                                                .date = "2026-11-23",
-                                                .description = "It tunes.\n\nIt trains.",
-                                                .exit_codes = "0 done."});
-  EXPECT_THAT(page, testing::StartsWith(".TH TOOL 1 \"2026-11-23\" \"tool 1.2\""));
-  EXPECT_THAT(page, HasSubstr("It tunes.\n.PP\nIt trains.\n"));
-  EXPECT_THAT(page, HasSubstr(".SS \"tool run\"\n\\fBtool run\\fR [OPTIONS] \\fIRECIPE\\fR\n"));
-  EXPECT_THAT(page, HasSubstr("\\fB\\-s\\fR, \\fB\\-\\-set\\fR \\fIKNOB=VALUE\\fR\n"));
-  EXPECT_THAT(page, HasSubstr("\n\\&.dots and 'quotes': auto, never.\n"));
-  EXPECT_THAT(page, HasSubstr(".SS \"tool history prune\""));
-  EXPECT_THAT(page, HasSubstr(".SH \"EXIT STATUS\"\n0 done.\n"));
+  tests::expect_golden("daemon/guide/golden/man_page.1",
+                       man_page(program(), {.version = "1.2",
+                                            .date = "2026-11-23",
+                                            .description = "It tunes.\n\nIt trains.",
+                                            .exit_codes = "0 done."}));
 }
 
 }  // namespace

@@ -2,6 +2,11 @@
 #include "daemon/logs/training_log.hpp"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
 
 #include "tests/base/temporary_folder.hpp"
 
@@ -145,6 +150,36 @@ TEST_F(TrainingLogTest, GoesOnWithBatchesOfAnotherSize) {
   const std::vector<Json> lines = read_training_log(file_, "r-1");
   EXPECT_THAT(steps_of(lines), ElementsAre(10, 20, 20, 11));
   EXPECT_EQ(lines[2].at("samples"), 400);
+}
+
+// A file of somebody is neither emptied nor appended to, by whatever link.
+TEST_F(TrainingLogTest, FollowsNoLink) {
+  const std::filesystem::path precious = folder_.write("precious", "precious\n");
+  for (const bool is_hard : {false, true}) {
+    for (const bool goes_on : {false, true}) {
+      std::filesystem::remove(file_);
+      if (is_hard) {
+        std::filesystem::create_hard_link(precious, file_);
+      } else {
+        std::filesystem::create_symlink(precious, file_);
+      }
+      auto log = TrainingLog::open(file_, "r-2", goes_on ? std::vector<std::string>{"r-1"}
+                                                         : std::vector<std::string>());
+      ASSERT_TRUE(log) << log.error().message();
+      EXPECT_TRUE(log->add(step_told(1), 7, seconds(1)));
+      EXPECT_EQ(folder_.read("precious"), "precious\n") << is_hard << goes_on;
+      EXPECT_THAT(steps_of(read_training_log(file_, "r-2")), ElementsAre(1));
+    }
+  }
+}
+
+// Opening it would wait for somebody at its other end.
+TEST_F(TrainingLogTest, WaitsForNoPipe) {
+  ASSERT_EQ(::mkfifo(file_.c_str(), 0600), 0);
+  EXPECT_TRUE(read_training_log(file_, "r-1").empty());
+  TrainingLog log = open("r-1");
+  EXPECT_TRUE(log.add(step_told(1), 7, seconds(1)));
+  EXPECT_THAT(steps_of(read_training_log(file_, "r-1")), ElementsAre(1));
 }
 
 TEST_F(TrainingLogTest, SaysThatItCannotBeWritten) {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page of a profile, from the command line to the file.
 #include <gmock/gmock.h>
+#include <sys/stat.h>
+
+#include <filesystem>
 
 #include "base/digest.hpp"
 #include "base/file.hpp"
@@ -56,6 +59,34 @@ TEST(ProfilePage, HoldsEverything) {
   EXPECT_NE(
       run({"analyze", "--html", (folder / "none" / "page.html").string(), data_file("rank0")}).code,
       kDone);
+}
+
+// A page of before is replaced, and nothing else but a regular file of no trace.
+TEST(ProfilePage, ReplacesOnlyWhatItMay) {
+  const TemporaryFolder folder;
+  const std::filesystem::path trace = folder.write("trace.json", TraceText().text());
+  const std::string whole = folder.read("trace.json");
+  const std::filesystem::path before = folder.write("before.json", whole);
+  folder.write("precious", "model");
+  std::filesystem::create_symlink("precious", folder / "link");
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  for (const char* name : {"link", "pipe", ".", "trace.json", "before.json"}) {
+    const Printed refused = run({"analyze", trace.string(), "--against", before.string(), "--html",
+                                 (folder / name).string()});
+    EXPECT_EQ(refused.code, kUsageError) << name << refused.err;
+    EXPECT_EQ(refused.out, "") << name << ": refused before the trace is read";
+  }
+  EXPECT_EQ(folder.read("precious"), "model");
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "link"));
+  EXPECT_TRUE(std::filesystem::is_fifo(folder / "pipe"));
+  EXPECT_EQ(folder.read("trace.json"), whole);
+  EXPECT_EQ(folder.read("before.json"), whole);
+
+  folder.write("page.html", "a page of before");
+  const Printed replaced =
+      run({"analyze", data_file("rank0"), "--html", (folder / "page.html").string()});
+  EXPECT_EQ(replaced.code, kDone) << replaced.err;
+  EXPECT_THAT(folder.read("page.html"), HasSubstr("<html"));
 }
 
 // Nothing but its own style and script may act on the page, whatever the trace holds.

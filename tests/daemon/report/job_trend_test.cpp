@@ -65,8 +65,9 @@ TEST_F(JobTrends, BesideALoadIsNone) {
   const auto found = trends();
   ASSERT_THAT(found, SizeIs(1));
   EXPECT_FALSE(found[0].is_comparable());
-  EXPECT_THAT(trends_text(found), AllOf(HasSubstr("500 samples/s (busy)"), HasSubstr("unclear"),
-                                        HasSubstr("a quiet machine"), Not(HasSubstr("-50"))));
+  EXPECT_THAT(trends_text(found),
+              AllOf(HasSubstr("500 samples/s (busy)"), HasSubstr("not comparable"),
+                    HasSubstr("a quiet machine"), Not(HasSubstr("-50"))));
   const Json json = trends_json(found).at(0);
   EXPECT_EQ(json.at("is_comparable"), false);
   EXPECT_EQ(json.at("newest").at("disturbances"), Json::array({kLoad}));
@@ -102,8 +103,9 @@ TEST_F(JobTrends, OfARunWhoseSearchDidNotEndIsUnknown) {
   found = trends();
   ASSERT_THAT(found, SizeIs(1));
   EXPECT_FALSE(found[0].is_comparable());
-  EXPECT_THAT(trends_text(found), AllOf(HasSubstr("400 samples/s (unknown)"), HasSubstr("unclear"),
-                                        HasSubstr("unknown: "), Not(HasSubstr("busy"))));
+  EXPECT_THAT(trends_text(found),
+              AllOf(HasSubstr("400 samples/s (unknown)"), HasSubstr("not comparable"),
+                    HasSubstr("unknown: "), Not(HasSubstr("busy"))));
   EXPECT_EQ(trends_json(found).at(0).at("newest").at("disturbances"), "unknown");
 }
 

@@ -83,9 +83,9 @@ TEST(Report, RunAsText) {
       "start    1,000 samples/s, beside the best one\n"
       "best     1,300 samples/s\n"
       "faster   1.30 x (1.25 to 1.35)\n"
-      "ceiling  at least 5,000 samples/s (compute)\n"
-      "reached  at most 81 % of the rate with ready batches on the host, 26 % with ready batches "
-      "on the device\n"
+      "ceiling  at least 5,000 samples/s with free loading and transfer, bound by compute; 26 % of "
+      "that is reached\n"
+      "bounds   at least 1,600 samples/s with ready batches on the host (81 % reached)\n"
       "kept     optimizer.set_to_none off → on\n"
       "tuning   2.5 s\n"
       "trained  1,200 steps, loss 0.2500, test accuracy 87.50 %\n");
@@ -105,12 +105,13 @@ TEST(Report, TheSummaryIsTheEndOfTheText) {
 TEST(Report, LadderOfOneRungIsTheCeiling) {
   storage::RunRow run = sample_run();
   run.ceiling_ladder.erase(std::size_t{0});
-  EXPECT_EQ(run_text(run, {}).find("reached"), std::string::npos);
+  EXPECT_EQ(run_text(run, {}).find("\nbounds"), std::string::npos);
   EXPECT_EQ(json_of(run, {}).at("ceiling").at("ladder").size(), 1U);
   EXPECT_EQ(ladder_text(Json()), "");
   EXPECT_EQ(ladder_text(Json::parse(R"([1, {"rung": 2, "reached_ratio": "x"}])")), "");
   EXPECT_EQ(ladder_text(Json::parse(R"([{"rung": "raw_bytes"}, {"rung": "made_samples"}])")),
-            "at most 0 % of the rate with its files in memory, 0 % with ready samples in memory");
+            "at least 0 samples/s with its files in memory (0.0 % reached), 0 samples/s with ready "
+            "samples in memory (0.0 % reached)");
 }
 
 TEST(Report, CountsFilesThatWereSkipped) {
@@ -120,6 +121,10 @@ TEST(Report, CountsFilesThatWereSkipped) {
   run.training["damaged_files"] = 1234;
   EXPECT_NE(run_text(run, {}).find("accuracy 87.50 %, 1,234 damaged files skipped\n"),
             std::string::npos);
+  run.training["damaged_files"] = 1;
+  run.training["steps"] = 1;
+  EXPECT_NE(run_text(run, {}).find("trained  1 step, loss"), std::string::npos);
+  EXPECT_NE(run_text(run, {}).find(", 1 damaged file skipped\n"), std::string::npos);
 }
 
 TEST(Report, TellsOfTheCheckAfterTheTrainingUnlessItPassed) {
@@ -174,6 +179,25 @@ TEST(Report, TellsOfATrainingThatWasHeldUp) {
   EXPECT_EQ(run_text(run, {}).find("\nslow "), std::string::npos);
 }
 
+TEST(Report, SaysThatTheMachineWasBusierWhileItTrained) {
+  storage::RunRow run = sample_run();
+  run.training["samples"] = 12'000;
+  run.training["duration_ns"] = 24e9;
+  EXPECT_EQ(busier_text(run), "");
+  run.training["other_work_ratio"] = 0.43;
+  EXPECT_EQ(busier_text(run), "") << "of the tuning nothing is known";
+  run.training["tuning_other_work_ratio"] = 0.4;
+  EXPECT_EQ(busier_text(run), "") << "as busy as that";
+  run.training["tuning_other_work_ratio"] = 0.03;
+  const std::string text = run_text(run, {});
+  EXPECT_NE(text.find("\nload     other work took 43 % of the CPU time while it trained, and 3.0 % "
+                      "while it was tuned: rates of the two do not compare\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("\nslow     38 % of what tuning measured\n"), std::string::npos)
+      << "and nobody says that there was no other work";
+}
+
 TEST(Report, ARunWithoutAConfirmedGainSaysSo) {
   storage::RunRow run = sample_run();
   run.best = run.starting;
@@ -210,6 +234,11 @@ TEST(Report, ARunWithoutABudgetSaysThatItSearchedNothing) {
       << text;
   for (const char* absent : {"faster", "start ", "best ", "tuning measured", "slow"})
     EXPECT_EQ(text.find(absent), std::string::npos) << absent;
+
+  run.training["shortage"] = "tune.budget 1.0 s is too small for one trial here";
+  EXPECT_NE(run_text(run, {}).find("\ntuning   none, since tune.budget 1.0 s is too small for one "
+                                   "trial here\ntrained  1,200 steps"),
+            std::string::npos);
 }
 
 // Not among what was tried: the fields of the contract stay what they are.
@@ -221,9 +250,9 @@ TEST(Report, AblationStandsAlone) {
   ablation.estimate = {.ratio = 1.004, .low = 0.99, .high = 1.015, .pairs = 30};
   const std::string text = run_text(sample_run(), {own_sample_trial(), ablation});
   EXPECT_NE(text.find("\nThe final configuration against the same without one change:\n"
-                      "without      change                          verdict        gives  interval"
+                      "without      change                          verdict  gives  interval"
                       "        pairs\n"
-                      "set_to_none  optimizer.set_to_none off → on  no gain shown  1.004  0.990 to "
+                      "set_to_none  optimizer.set_to_none off → on  no gain  1.004  0.990 to "
                       "1.015  30\n"),
             std::string::npos)
       << text;
@@ -234,6 +263,10 @@ TEST(Report, AblationStandsAlone) {
   EXPECT_EQ(json.at("ablation").at(0).at("ratio"), 1.004);
   EXPECT_TRUE(json_of(sample_run(), {own_sample_trial()}).at("ablation").empty());
   EXPECT_EQ(ablation_text({own_sample_trial()}), "");
+  ablation.rejection = RejectionReason::undecided_in_time;
+  EXPECT_NE(ablation_text({ablation}).find("off → on  undecided  1.004"), std::string::npos);
+  ablation.rejection = RejectionReason::slower;
+  EXPECT_NE(ablation_text({ablation}).find("off → on  slower   1.004"), std::string::npos);
 }
 
 TEST(Report, FailedRunTellsWhyAndPromisesNothing) {

@@ -73,6 +73,18 @@ TEST(RunComparison, ShowsWhatDiffers) {
   EXPECT_THAT(text, HasSubstr("A: exact check passed: all are equal"));
 }
 
+TEST(RunComparison, ShowsTimesAsARecipeHasThem) {
+  RunRecord first = sample_record();
+  first.run.recipe["tune"] = {{"budget_ns", 60'000'000'000}};
+  RunRecord second = first;
+  second.run.recipe["tune"]["budget_ns"] = 90'000'000'000;
+  const ComparedSide a = side_of(first, std::nullopt, {});
+  const ComparedSide b = side_of(second, std::nullopt, {});
+  EXPECT_THAT(comparison_summary(a, b), HasSubstr("recipe tune.budget 1min → 90s"));
+  EXPECT_THAT(comparison_text(a, b), testing::ContainsRegex("tune.budget +1min +90s\n"));
+  EXPECT_EQ(comparison_json(a, b).at("recipe").at(0).at("field"), "tune.budget_ns");
+}
+
 TEST(RunComparison, ATrialIsItsCandidate) {
   RunRecord record = sample_record();
   TrialRecord trial = sample_trial(3, "num_workers", Verdict::rejected, {});

@@ -44,6 +44,19 @@ TEST(ScriptReport, SaysWhatWasKeptAndWhatTheStepsRanUnder) {
             "steps    of the training: 1,240 as the script is, 630 with loader.workers 0 → 2\n");
 }
 
+TEST(ScriptReport, TellsTheLoggersOfTheScriptWhatWasKept) {
+  storage::RunRow run = sample();
+  const Json kept = {{"run", "r-20261123-5d0c1e"},
+                     {"change", "loader.workers 0 → 2"},
+                     {"speedup", 1.49},
+                     {"faster", "1.49 x (1.22 to 1.57)"}};
+  EXPECT_EQ(kept_json(run), kept);
+  run.best = run.starting;
+  EXPECT_TRUE(kept_json(run).is_null());
+  run.best = Configuration();
+  EXPECT_TRUE(kept_json(run).is_null()) << "its tuning did not end";
+}
+
 TEST(ScriptReport, OfManyChangesSaysHowMany) {
   Json parts = Json::array({{{"change", ""}, {"steps", 1240}}});
   for (int i = 0; i < 9; ++i)
@@ -63,8 +76,37 @@ TEST(ScriptReport, SaysWhatThereWasNoTimeFor) {
     EXPECT_THAT(
         text,
         HasSubstr("not tried: precision.autocast off → bf16 (amp): what was left of the budget of "
-                  "20.0 s is too short for a trial\nthe next run goes on with them"));
+                  "20.0 s is too short for a trial\nthe next run goes on with it"));
   }
+}
+
+TEST(ScriptReport, SaysThatNoTrialFittedIntoItsTime) {
+  storage::RunRow run = sample();
+  run.best = run.starting;
+  run.training["is_budget_spent"] = true;
+  run.training["shortage"] = "--budget 1.0 s is too small for one trial here";
+  EXPECT_THAT(tuned_text(run),
+              HasSubstr("\nnothing new was tried: --budget 1.0 s is too small for one trial here\n"));
+  EXPECT_THAT(tuned_text(run), testing::Not(HasSubstr("second look")));
+}
+
+// Many are a number, for whoever does not ask.
+TEST(ScriptReport, ManyProposalsWithoutATrialAreOneLine) {
+  RunRecord record{.run = sample()};
+  Json& untried = record.run.training["untried"];
+  untried = Json::array({{{"plugin", "amp"}, {"change", "precision.autocast off → bf16"}}});
+  for (int i = 1; i < 7; ++i)
+    untried.push_back(
+        {{"plugin", "threads"}, {"change", "threads.intra_op 2 → " + std::to_string(i)}});
+  const std::string folded = story_text(record);
+  EXPECT_THAT(folded, HasSubstr("  not tried: 7 proposals, the first is precision.autocast off → "
+                                "bf16 (amp): what was left of the budget"));
+  EXPECT_THAT(folded, HasSubstr("`autotuned explain r-20261123-5d0c1e --verbose` lists them"));
+  EXPECT_THAT(folded, testing::Not(HasSubstr("threads.intra_op 2 → 6")));
+  EXPECT_THAT(run_text(record.run, {}), HasSubstr("not tried: 7 proposals, the first is "));
+  const std::string whole = story_text(record, /*is_whole=*/true);
+  EXPECT_THAT(whole, HasSubstr("\n    precision.autocast off → bf16 (amp)\n"));
+  EXPECT_THAT(whole, HasSubstr("\n    threads.intra_op 2 → 6 (threads)\n"));
 }
 
 TEST(ScriptReport, SaysHowTheScriptEnded) {
@@ -139,9 +181,14 @@ TEST(ScriptReport, AWideIntervalDecidesNothing) {
   trial.rejection = RejectionReason::undecided_in_time;
   trial.estimate = {.ratio = 1.04, .low = 0.9, .high = 1.2, .pairs = 5};
   record.trials = {trial};
-  EXPECT_THAT(story_text(record), HasSubstr("Undecided: +4.0 %"));
+  EXPECT_THAT(story_text(record), HasSubstr("Rejected, undecided: +4.0 %"));
+  record.trials[0].rejection = RejectionReason::no_gain;
   record.trials[0].estimate = {.ratio = 1.0, .low = 0.99, .high = 1.01, .pairs = 5};
-  EXPECT_THAT(story_text(record), HasSubstr("Rejected, no gain shown: +0.0 %"));
+  EXPECT_THAT(story_text(record), HasSubstr("Rejected, no gain: +0.0 %"));
+  // A row of a version that stored the sentence only.
+  record.trials[0].rejection.reset();
+  record.trials[0].reason = "no gain shown in its time: 1.000 times the rate";
+  EXPECT_THAT(story_text(record), HasSubstr("Rejected, undecided: +0.0 %"));
   // A check comes before any block: there is no gain to tell.
   record.trials[0].rejection = RejectionReason::not_same_model;
   record.trials[0].estimate = {};

@@ -125,7 +125,7 @@ TEST(Story, TellsRejectionsApart) {
   const std::string story = story_text(record);
   EXPECT_THAT(story, HasSubstr("Rejected, slower: -10.0 % (between -15.0 % and -5.0 %, 9 pairs"));
   EXPECT_THAT(story,
-              HasSubstr("Rejected, no gain shown: +0.0 % (between -10.0 % and +1.0 %, 9 pairs"));
+              HasSubstr("Rejected, no gain: +0.0 % (between -10.0 % and +1.0 %, 9 pairs"));
   EXPECT_THAT(story, HasSubstr("Rejected: it uses 3.0 GiB of memory, the limit is 2.0 GiB."));
   EXPECT_THAT(story, HasSubstr("Rejected, wrong result: it does not train the same model; exact "
                                "check failed: not equal. It would have been worth +50.0 %"));
@@ -209,6 +209,18 @@ TEST(Story, PluginsThatTriedNothingSayWhy) {
   EXPECT_EQ(story_json(record).at("silent_plugins").size(), 2U);
 }
 
+TEST(Story, ManyPluginsThatProposedNothingAreANumber) {
+  RunRecord record = sample_record();
+  for (const char* plugin : {"amp", "crop_first", "input_cache", "tf32"})
+    record.answers.push_back({.plugin = plugin, .outcome = std::string("no ") + plugin});
+  record.answers.push_back({.plugin = "broken", .outcome = "did not answer", .is_failure = true});
+  const std::string story = story_text(record);
+  EXPECT_THAT(story, HasSubstr("  4 plugins proposed nothing; --verbose says why.\n"
+                               "  broken was left out: did not answer.\n"));
+  EXPECT_THAT(story, Not(HasSubstr("no tf32")));
+  EXPECT_THAT(story_text(record, /*is_whole=*/true), HasSubstr("tf32 proposed nothing: no tf32."));
+}
+
 // Of each plugin the last word counts, unless it was tried.
 TEST(Story, CountsOfPluginsAddUp) {
   RunRecord record = sample_record();
@@ -266,7 +278,7 @@ TEST(Story, TellsWhatEachChangeGivesAtTheEnd) {
       story_text(record),
       AllOf(HasSubstr("What each change gives at the end"),
             HasSubstr("Without set_to_none (optimizer.set_to_none off → on): it gives +4.0 %"),
-            HasSubstr("Without loading (optimizer.set_to_none off → on): no gain is shown")));
+            HasSubstr("Without loading (optimizer.set_to_none off → on): no gain, +0.0 %")));
   const Json story = story_json(record);
   EXPECT_EQ(story.at("trials").size(), tried);
   EXPECT_EQ(story.at("ablation").size(), 2U);
@@ -366,6 +378,12 @@ TEST(Story, TellsThatWithoutABudgetNothingWasSearched) {
                            HasSubstr("Nothing: its budget was 0."), HasSubstr("Training took")));
   EXPECT_THAT(story, Not(HasSubstr("nothing faster was found")));
   EXPECT_THAT(story, Not(HasSubstr("Nothing faster was found")));
+
+  record.run.training["shortage"] = "tune.budget 1.0 s is too small for one trial here";
+  EXPECT_THAT(story_text(record),
+              AllOf(HasSubstr("nothing new was tried: tune.budget 1.0 s is too small"),
+                    HasSubstr("its budget was too small for a trial"),
+                    HasSubstr("Nothing: no trial was begun."), Not(HasSubstr("budget of 0"))));
 }
 
 TEST(Story, SaysThatTheRatioIsNoQuotient) {

@@ -125,11 +125,13 @@ TEST(ScriptJob, TellsWhatEachStepRanUnder) {
 TEST(ScriptJob, GoesOnAsItIsTold) {
   ScriptScene scene;
   ScriptJob& job = scene.loaded();
-  ASSERT_TRUE(job.finish(scene.with("memory.malloc", std::string("keep")), "kept"));
+  const Json kept = {{"run", "r-1"}, {"change", "memory.malloc default → keep"}};
+  ASSERT_TRUE(job.finish(scene.with("memory.malloc", std::string("keep")), "kept", kept));
   const std::int64_t tuned = job.steps();
   EXPECT_TRUE(job.see_out());
   EXPECT_EQ(job.steps(), tuned + 50) << "to the end of the script";
   EXPECT_EQ(scene.let_go().configuration().at("memory.malloc"), "keep");
+  EXPECT_EQ(scene.asked("finish").at(0).at("kept"), kept) << "for the loggers of the script";
 }
 
 TEST(ScriptJob, AScriptThatIsKilledHasTheStepsOfItsTuning) {
@@ -138,6 +140,8 @@ TEST(ScriptJob, AScriptThatIsKilledHasTheStepsOfItsTuning) {
   ASSERT_TRUE(job.finish(job.starting(), "nothing"));
   EXPECT_FALSE(job.see_out());
   EXPECT_EQ(job.steps(), 8);
+  scene.let_go();
+  EXPECT_FALSE(scene.asked("finish").at(0).contains("kept")) << "nothing was kept";
 }
 
 TEST(ScriptJob, AnOptimizerThatIsMadeAnewIsNoFaultOfTheCandidate) {

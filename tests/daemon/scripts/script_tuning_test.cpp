@@ -16,6 +16,10 @@ using testing::HasSubstr;
 class ScriptTuning : public testing::Test {
  protected:
   Result<tuner::SessionOutcome> tune(ScriptScene& scene, std::vector<std::string> allow) {
+    return tune_by(clock_, scene, std::move(allow));
+  }
+  Result<tuner::SessionOutcome> tune_by(const Clock& clock, ScriptScene& scene,
+                                        std::vector<std::string> allow) {
     ScriptJob& job = scene.loaded();
     tuner::SessionInput input;
     input.recipe.name = "train.py";
@@ -28,7 +32,7 @@ class ScriptTuning : public testing::Test {
     input.machine.memory_allowed_bytes = 8LL << 30;
     input.starting = job.starting();
     input.job_facts = job.facts();
-    return tuner::run_session(input, job, advisors_, ledger_, clock_);
+    return tuner::run_session(input, job, advisors_, ledger_, clock);
   }
 
   // Of a change that takes 30 s once, and a sixth of each step away.
@@ -98,16 +102,33 @@ TEST_F(ScriptTuning, WhatIsNotPermittedIsNotTried) {
 
 TEST_F(ScriptTuning, WhatNoBudgetIsLeftForIsTold) {
   advisors_.plugins["precision"] = tuner::once({{"precision.autocast", "bf16"}}, 1.2);
-  advisors_.plugins["malloc"] = tuner::once({{"memory.malloc", "keep"}}, 1.4);
-  budget_ = std::chrono::milliseconds(1);
+  // Until the last plugin has answered, the budget is over.
+  tuner::FakeClock clock;
+  advisors_.plugins["malloc"] = [this, &clock](const Json& situation) {
+    clock.advance(budget_);
+    return tuner::once({{"memory.malloc", "keep"}}, 1.4)(situation);
+  };
   ScriptScene scene;
-  const auto outcome = tune(scene, {"numerics"});
+  const auto outcome = tune_by(clock, scene, {"numerics"});
   ASSERT_TRUE(outcome) << outcome.error().message();
   EXPECT_TRUE(outcome->trials.empty());
   ASSERT_EQ(outcome->untried.size(), 2U);
   EXPECT_EQ(outcome->untried[0].plugin, "malloc") << "the most promising first";
   EXPECT_EQ(outcome->untried[0].reference, scene.job().starting());
   EXPECT_EQ(outcome->untried[1].change.text("precision.autocast"), "bf16");
+}
+
+TEST_F(ScriptTuning, ABudgetForNoTrialMakesNoBlocks) {
+  advisors_.plugins["malloc"] = tuner::once({{"memory.malloc", "keep"}}, 1.4);
+  budget_ = std::chrono::milliseconds(1);
+  ScriptScene scene;
+  const auto outcome = tune(scene, {"numerics"});
+  ASSERT_TRUE(outcome) << outcome.error().message();
+  EXPECT_EQ(outcome->shortage,
+            "--budget 1.0 ms is too small for one trial here: at least 4.4 s are needed, more "
+            "where steps are slow");
+  EXPECT_EQ(outcome->best, scene.job().starting());
+  EXPECT_TRUE(advisors_.situations.empty());
 }
 
 TEST_F(ScriptTuning, TheEnvironmentOfAScriptIsItsOwn) {

@@ -241,6 +241,20 @@ TEST_F(KeptBest, StaysWhereNothingWasSearched) {
   EXPECT_EQ(stored().best, start_.with(workers_));
 }
 
+TEST_F(KeptBest, StaysWhereNoTrialFittedIntoTheBudget) {
+  add_run("r-20261121-000001", kLong, start_.with(workers_), std::nullopt);
+  tuner::SessionOutcome outcome = outcome_with(start_, std::nullopt);
+  outcome.trials.clear();
+  outcome.shortage = "tune.budget 20.0 s is too small for one trial here";
+  EXPECT_THAT(keep(outcome), HasSubstr("with a budget, a run verifies it"));
+  EXPECT_EQ(stored().best, start_.with(workers_));
+  // One that was verified all the same, and is slower now.
+  outcome = outcome_with(start_, RejectionReason::slower);
+  outcome.shortage = "tune.budget 20.0 s is too small for one trial here";
+  EXPECT_THAT(keep(outcome), IsEmpty());
+  EXPECT_EQ(stored().best, start_);
+}
+
 // A run of the same job whose training was checked.
 class RefusedBest : public KnownBest {
  protected:

@@ -262,7 +262,7 @@ def check_export(browser, job, run, shots):
     story = json.loads(data)
     while len(story["trials"]) < 200:
         trial = dict(story["trials"][len(story["trials"]) % 2], number=len(story["trials"]) + 1)
-        trial.update(reason="no gain shown in its time: " + 100 * "r", proposal_reason=130 * "p", pair_ratios=40 * [1012],
+        trial.update(reason="undecided in its time: " + 100 * "r", proposal_reason=130 * "p", pair_ratios=40 * [1012],
                      ratio=1 + 0.3 / trial["number"], ratio_low=0.95, ratio_high=1.4, pairs=40)
         story["trials"].append(trial)
     # One training in two runs, and a finding with all that can be said of it.

@@ -252,6 +252,9 @@ TEST(Numbers, AreWrittenForPeople) {
   EXPECT_EQ(percent(0.004), "0.4 %");
   EXPECT_EQ(percent(0.0996), "10 %");
   EXPECT_EQ(percent(1.0), "100 %");
+  EXPECT_EQ(count_text(9830.4), "9,830");
+  EXPECT_EQ(count_text(900), "900");
+  EXPECT_EQ(count_text(-1234567), "-1,234,567");
   EXPECT_DOUBLE_EQ(gain_without(0.5), 2.0);
   EXPECT_DOUBLE_EQ(gain_without(-1.0), 1.0);
   EXPECT_NEAR(gain_without(2.0), 20.0, 1e-9);

@@ -268,7 +268,7 @@ TEST(Reader, KnowsOtherAccelerators) {
   EXPECT_EQ(std::ranges::count(trace->events.kind, EventKind::runtime_call), 2);
   EXPECT_EQ(trace->events.size(), 4U);
   EXPECT_THAT(trace->damage, IsEmpty());
-  EXPECT_THAT(trace->notes, ElementsAre("1 events of the unknown category \"mtia_ccp_events\" were "
+  EXPECT_THAT(trace->notes, ElementsAre("1 event of the unknown category \"mtia_ccp_events\" was "
                                         "passed over"));
 }
 

@@ -29,19 +29,9 @@ recipes::Typed made_up(std::int64_t samples) {
 
 // Ten steps in an epoch.
 recipes::Recipe token_recipe() {
-  recipes::Recipe recipe = small_recipe();
-  recipe.model = {"gpt",
-                  {{"layers", 1},
-                   {"heads", 2},
-                   {"width", 16},
-                   {"dropout", 0.0},
-                   {"bias", true},
-                   {"tied", true}}};
-  recipe.data = made_up(200);
-  recipe.input.clear();
+  recipes::Recipe recipe = small_token_recipe();
   recipe.optimizer = {"adamw",
                       {{"lr", 0.01}, {"betas", {0.9, 0.99}}, {"eps", 1e-8}, {"weight_decay", 0.0}}};
-  recipe.evaluation = recipes::Evaluation{.data = made_up(30), .best_by = "loss"};
   return recipe;
 }
 

@@ -97,20 +97,7 @@ TEST(Workload, MayHaveALossOfItsOwn) {
 
 // With a model of ours that classifies pictures, and with the one that takes tokens.
 TEST(Workload, ALossGoesWithAnyModelAndIsTheSameToTheBit) {
-  recipes::Recipe of_tokens = small_recipe();
-  of_tokens.model = {"gpt",
-                     {{"layers", 1},
-                      {"heads", 2},
-                      {"width", 16},
-                      {"dropout", 0.0},
-                      {"bias", true},
-                      {"tied", true}}};
-  of_tokens.data = {"synthetic_tokens", {{"samples", 200}, {"context", 12}, {"vocabulary", 16}}};
-  of_tokens.input.clear();
-  of_tokens.evaluation = recipes::Evaluation{
-      .data = {"synthetic_tokens", {{"samples", 30}, {"context", 12}, {"vocabulary", 16}}},
-      .best_by = "loss"};
-  for (recipes::Recipe recipe : {small_recipe(), small_cnn_recipe(), of_tokens}) {
+  for (recipes::Recipe recipe : {small_recipe(), small_cnn_recipe(), small_token_recipe()}) {
     const std::string model = recipe.model.type;
     const auto usual = value_of(load_with(recipe, starting(recipe), "usual_loss"));
     recipe.loss = "plugin";

@@ -33,6 +33,12 @@ enum class Element {
   token,    // int32: numbers of tokens of a text, in its order, and no picture
 };
 
+[[nodiscard]] constexpr const char* name_of(Element element) {
+  if (element == Element::encoded) return "picture_file";
+  if (element == Element::token) return "token";
+  return element == Element::float32 ? "float32" : "uint8";
+}
+
 [[nodiscard]] constexpr std::size_t bytes_of(Element element) {
   if (element == Element::token) return sizeof(std::int32_t);
   return element == Element::float32 ? sizeof(float) : 1;

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <mutex>
 #include <set>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "base/result.hpp"
@@ -16,14 +18,21 @@ namespace autotuned::input {
 // wrong recipes are other errors.
 [[nodiscard]] bool is_damage(const Error& error);
 
+// What to do about files that are all of one kind that is not read, such as masks in colours: what the first error says.
+// Empty: they differ, or they are damaged.
+[[nodiscard]] std::string common_remedy(std::span<const Error> errors);
+
 // The damaged samples found so far. Any number of threads at once.
 class Damage {
  public:
   // For data with this number of stored samples.
   explicit Damage(std::int64_t items) : items_(items) {}
 
-  // Notes a stored sample once; `error` names its file. Fails if too many are damaged: all, or more than 10 and more
-  // than 1 %.
+  // Notes a stored sample once; `error` names its file.
+  void add(std::int64_t item, const Error& error);
+  // Fails if too many are damaged: all, or more than 10 and more than 1 %. Says how many, and names a few.
+  [[nodiscard]] Result<void> check() const;
+  // Both.
   [[nodiscard]] Result<void> note(std::int64_t item, const Error& error);
 
   [[nodiscard]] std::int64_t count() const;

@@ -82,7 +82,11 @@ Error with_others(Error error, const DamageFound& found) {
     const auto others = static_cast<std::int64_t>(names.size() - kMostNamedFiles);
     error.what += " and " + format_count(others) + " others";
   }
-  error.remedy = "repair the files, remove them, or set on_error: skip";
+  if (const std::string remedy = common_remedy(found.errors); !remedy.empty()) {
+    error.remedy = remedy;
+  } else {
+    error.remedy = "repair the files, remove them, or set on_error: skip";
+  }
   return error;
 }
 

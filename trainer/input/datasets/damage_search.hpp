@@ -25,7 +25,7 @@ struct DamageFound {
                                         std::chrono::nanoseconds most,
                                         const std::function<bool()>& is_cancelled);
 
-// `error` with the names of up to 20 other files of `found` in its text.
+// `error` with the names of up to 20 other files of `found` in its text, and what to do about all of them.
 [[nodiscard]] Error with_others(Error error, const DamageFound& found);
 
 }  // namespace autotuned::input

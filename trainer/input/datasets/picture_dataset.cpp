@@ -80,8 +80,7 @@ Result<LookedAt> look_at_all(const PictureSource& source, const MaskFiles* masks
         all.damaged.errors.push_back(looked.error());
         continue;
       }
-      if (auto noted = damage->note(i, looked.error()); !noted)
-        return tl::unexpected(noted.error());
+      damage->add(i, looked.error());
       continue;
     }
     const SampleShape& shape = looked->shape;
@@ -91,6 +90,9 @@ Result<LookedAt> look_at_all(const PictureSource& source, const MaskFiles* masks
     type.width = {std::min(type.width.least, shape.width), std::max(type.width.most, shape.width)};
     all.stored.bytes += looked->bytes;
     all.stored.decoded_bytes += shape.elements();
+  }
+  if (damage != nullptr) {
+    if (auto bearable = damage->check(); !bearable) return tl::unexpected(bearable.error());
   }
   all.doubt = peek.doubt();
   all.damaged.looked_at = count;

@@ -177,7 +177,8 @@ Result<SampleShape> PngDecoder::begin(std::span<const std::uint8_t> file) {
   if (has_numbers && colours != PNG_COLOR_TYPE_GRAY && colours != PNG_COLOR_TYPE_PALETTE) {
     return fail(ErrorKind::unsupported, "has colours or transparency, and not a number per pixel",
                 {},
-                "save the number of the class of each pixel, as grey of 8 bits or by a palette");
+                "save the number of the class of each pixel, as grey of 8 bits or by a palette "
+                "(docs/recipe.md, Masks in colours)");
   }
   if (!state.ask_for_pixels()) return state.failure();
   state.shape = {has_numbers ? 1 : kRgb, static_cast<int>(height), static_cast<int>(width)};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decodes PNG files. The only unit that includes libpng.
+// Decodes PNG files. Only this unit and png_encoder include libpng.
 #pragma once
 
 #include <cstdint>

@@ -105,10 +105,11 @@ Result<Batch> BatchRing::deliver() {
   return slot.batch;
 }
 
-void BatchRing::release(int slot) {
+void BatchRing::release(int slot, const BatchBuffer* other) {
   assert(slot >= 0 && static_cast<std::size_t>(slot) < slots_.size());
   assert(slots_[static_cast<std::size_t>(slot)].stage == Stage::held);
   slots_[static_cast<std::size_t>(slot)].stage = Stage::free;
+  if (other != nullptr) slots_[static_cast<std::size_t>(slot)].buffer = *other;
 }
 
 Position BatchRing::position() const {

@@ -56,7 +56,8 @@ class BatchRing {
   [[nodiscard]] bool can_be_ready() const { return delivered_ < begun_ || can_claim(); }
   // REQUIRES: is_next_ready(). A failed batch stays the next one to deliver.
   [[nodiscard]] Result<Batch> deliver();
-  void release(int slot);
+  // With `other`, the slot has that buffer from now on.
+  void release(int slot, const BatchBuffer* other = nullptr);
   [[nodiscard]] const BatchBuffer& buffer(int slot) const {
     return slots_[static_cast<std::size_t>(slot)].buffer;
   }

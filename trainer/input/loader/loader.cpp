@@ -58,7 +58,7 @@ class Loader::State {
   State& operator=(const State&) = delete;
 
   Result<Batch> next();
-  void release(int slot);
+  void release(int slot, const BatchBuffer* other = nullptr);
   void resume();
   bool pause();  // whether it was running
   void seek(Position position);
@@ -159,9 +159,9 @@ Result<Batch> Loader::State::next() {
   return batch;
 }
 
-void Loader::State::release(int slot) {
+void Loader::State::release(int slot, const BatchBuffer* other) {
   const Guard guard(mutex_);
-  ring_.release(slot);
+  ring_.release(slot, other);
   if (is_running_) work_.notify_one();
 }
 
@@ -456,8 +456,8 @@ Loader::~Loader() = default;
 Result<Batch> Loader::next() {
   return state_->next();
 }
-void Loader::release(int slot) {
-  state_->release(slot);
+void Loader::release(int slot, const BatchBuffer* other) {
+  state_->release(slot, other);
 }
 void Loader::resume() {
   state_->resume();

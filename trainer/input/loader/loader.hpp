@@ -105,8 +105,9 @@ class Loader {
   // it, and again until seek() or reconfigure().
   // REQUIRES: the caller holds fewer slots than the ring has.
   [[nodiscard]] Result<Batch> next();
-  // Gives a slot back, in any order. REQUIRES: held since next().
-  void release(int slot);
+  // Gives a slot back, in any order. With `other` the caller keeps the buffer of the slot, which has that one from now
+  // on, of the same size. REQUIRES: held since next().
+  void release(int slot, const BatchBuffer* other = nullptr);
 
   // Threads fill the ring only between resume() and pause(). pause() returns when all are idle.
   void resume();

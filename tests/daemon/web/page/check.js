@@ -96,6 +96,9 @@ const scenes = {
     await settle();
     says(page, "about 1.40 ×as fast as at the start, to be confirmed");
     says(page, "✓ accepted");
+    send({ event: "trial_finished", trial: trial(3, { verdict: "rejected", rejection: "undecided_in_time", ratio: 1.02, ratio_low: 0.9, ratio_high: 1.2, pairs: 9 }) });
+    await settle();
+    says(page, "≈ undecided");
     send({ event: "trial_started", trial: trial(2, { kind: "confirmation" }) }, { event: "trial_finished", trial: trial(2, { kind: "confirmation", verdict: "accepted", ratio: 1.38, ratio_low: 1.2, ratio_high: 1.5, pairs: 12 }) });
     send({ event: "tuned", speedup: 1.38, speedup_low: 1.2, speedup_high: 1.5, change: "precision.autocast off → bf16" });
     send({ event: "training", progress: { step: 5, samples: 50, samples_total: 200, loss: 0.5, samples_per_second: 10 } });

@@ -68,7 +68,7 @@ TEST(Rules, EvidenceHasTheFigures) {
       findings_of({{"device.utilization_ratio", 0.3154}, {"device.longest_gap_ns", 612e6}});
   ASSERT_EQ(findings.size(), 2U);
   EXPECT_EQ(findings[0].evidence, "kernels run only during 31.5 % of the time");
-  EXPECT_EQ(findings[1].evidence, "the longest gap in which the GPU does nothing takes 612.0 ms");
+  EXPECT_EQ(findings[1].evidence, "the longest gap in which the GPU does nothing takes 612 ms");
 }
 
 constexpr const char* kWaiting = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__";
@@ -170,8 +170,8 @@ TEST(Findings, GatherNamesWhatWaitsInsideOfItsBackward) {
                                        [](const Finding& finding) { return finding.rule->id; });
   ASSERT_NE(found, analysis.findings.end());
   EXPECT_THAT(found->evidence,
-              testing::EndsWith("; inside its backward: 2 x cudaStreamSynchronize (100.0 us), 1 x "
-                                "Memcpy DtoH (Device -> Pageable) (20.0 us)"));
+              testing::EndsWith("; inside its backward: 2 x cudaStreamSynchronize (100 µs), 1 x "
+                                "Memcpy DtoH (Device -> Pageable) (20.0 µs)"));
   EXPECT_THAT(found->evidence, testing::EndsWith(found->where));
 }
 

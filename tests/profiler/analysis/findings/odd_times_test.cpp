@@ -109,7 +109,7 @@ TEST(OddTimes, AClockThatWasSetBack) {
   const Profile profile = profile_of(text.text());
   EXPECT_THAT(profile.summary.notes,
               ElementsAre(HasSubstr("1 event overlaps another event of its thread without lying "
-                                    "inside it, by up to 60.0 us: a clock jumped")));
+                                    "inside it, by up to 60.0 µs: a clock jumped")));
   EXPECT_EQ(calls_of(profile, "aten::mm"), 3);
   EXPECT_EQ(profile.summary.breakdown.steps.size(), 3U);
   expect_whole_steps(profile);
@@ -140,7 +140,7 @@ TEST(OddTimes, ADeviceWithAnotherClock) {
   const Profile profile = profile_of(text.text());
   EXPECT_THAT(profile.summary.notes,
               Contains(HasSubstr("2 operations of devices begin before their launches, by up to "
-                                 "5.0 ms: the clocks")));
+                                 "4.95 ms: the clocks")));
   expect_whole_steps(profile);
 }
 

@@ -346,7 +346,8 @@ TEST(Damage, AllowsOnePercentOfMany) {
   ASSERT_FALSE(over);
   EXPECT_EQ(over.error().message(),
             "first: 21 of 2,000 files cannot be read, which are too many to skip; the first one: "
-            "is odd; repair the files, or remove them from the recipe's data");
+            "is odd; others: first, first, first and 17 more; repair the files, or remove them from "
+            "the recipe's data");
 }
 
 bool is_readable(const std::string& content) {

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
+#include "tests/golden.hpp"
 #include "tests/trainer/input/datasets/idx_fixture.hpp"
 #include "trainer/input/datasets/dataset.hpp"
 
@@ -122,58 +123,55 @@ TEST_F(IdxDataset, RefusesWhatIsNoRegularFile) {
   }
 }
 
-TEST_F(IdxDataset, TellsWhatElseAFileIs) {
-  EXPECT_THAT(error_of("\x89PNG and so on", good_labels_).message(),
-              AllOf(HasSubstr("images: is not an IDX file"), HasSubstr("89 50 4e 47")));
-  EXPECT_THAT(error_of(gzipped("<html>not found"), good_labels_).message(),
-              HasSubstr("is not an IDX file"));
-  EXPECT_THAT(error_of(idx_header({kCount, 7, 5}, 0x0d) + pixels_, good_labels_).what,
-              HasSubstr("0x0d"));
-  EXPECT_THAT(error_of(good_labels_, good_images_).message(),
-              AllOf(HasSubstr("1 dimensions where images have 3"), HasSubstr("exchanged")));
-  EXPECT_THAT(error_of("", good_labels_).what, HasSubstr("ends within its header"));
-  EXPECT_THAT(error_of(good_images_.substr(0, 15), good_labels_).what,
-              HasSubstr("ends within its header"));
-}
-
-TEST_F(IdxDataset, CountsWhatATruncatedFileStillHas) {
-  const auto plain = error_of(good_images_.substr(0, 16 + 20 * kBytes + 3), good_labels_);
-  EXPECT_EQ(plain.kind, ErrorKind::corrupt);
-  EXPECT_THAT(plain.message(), AllOf(HasSubstr("images: the file ends after 20 of 50 images"),
-                                     HasSubstr("download")));
-  EXPECT_THAT(error_of(good_images_, good_labels_.substr(0, 8 + 9)).message(),
-              HasSubstr("labels: the file ends after 9 of 50 labels"));
-
-  const std::string packed = gzipped(good_images_);
-  const auto gzip = error_of(packed.substr(0, packed.size() / 2), good_labels_);
-  EXPECT_EQ(gzip.kind, ErrorKind::corrupt);
-  EXPECT_THAT(gzip.what, AllOf(HasSubstr("the file ends after "), HasSubstr(" of 50 images")));
-  EXPECT_THAT(error_of(packed.substr(0, packed.size() - 5), good_labels_).what,
-              HasSubstr("the gzip checksum is missing after 50 of 50 images"));
-}
-
-TEST_F(IdxDataset, NoticesDamagedGzipData) {
+TEST_F(IdxDataset, TellsWhatIsWrongWithAFile) {
+  tests::Cases cases(folder());
+  const auto add = [&](const std::string& given, const std::string& images,
+                       const std::string& labels) {
+    cases.add(given, error_of(images, labels).message());
+  };
+  add("a PNG file", "\x89PNG and so on", good_labels_);
+  add("gzip of a page", gzipped("<html>not found"), good_labels_);
+  add("floats", idx_header({kCount, 7, 5}, 0x0d) + pixels_, good_labels_);
+  add("images and labels exchanged", good_labels_, good_images_);
+  add("no byte", "", good_labels_);
+  add("a part of a header", good_images_.substr(0, 15), good_labels_);
+  add("20 images and 3 bytes", good_images_.substr(0, 16 + 20 * kBytes + 3), good_labels_);
+  add("9 labels", good_images_, good_labels_.substr(0, 8 + 9));
   std::string packed = gzipped(good_images_);
-  packed[packed.size() - 6] = static_cast<char>(packed[packed.size() - 6] ^ 1);  // checksum
-  EXPECT_THAT(error_of(packed, good_labels_).what, HasSubstr("damaged after 50 of 50 images"));
+  add("gzip without the last bytes", packed.substr(0, packed.size() - 5), good_labels_);
+  packed[packed.size() - 6] = static_cast<char>(packed[packed.size() - 6] ^ 1);
+  add("gzip with another checksum", packed, good_labels_);
   packed = gzipped(good_images_);
   packed[10] = '\xff';  // the type of the first block
-  EXPECT_THAT(error_of(packed, good_labels_).what, HasSubstr("damaged within its header"));
+  add("gzip with a block of no type", packed, good_labels_);
+  add("a byte behind the images", good_images_ + "x", good_labels_);
+  add("a byte behind the images, in gzip", gzipped(good_images_ + "x"), good_labels_);
+  add("a byte behind gzip", gzipped(good_images_) + "x", good_labels_);
+  add("another member of gzip", gzipped(good_images_) + gzipped("x"), good_labels_);
+  // None of these may take memory for what the header claims.
+  constexpr std::uint32_t kMost = 0xffffffff;
+  add("images of 2^64 bytes", idx_header({kCount, kMost, kMost}), good_labels_);
+  add("images without rows", idx_header({kCount, 0, 5}), good_labels_);
+  add("no images", idx_header({0, 7, 5}), idx_header({0}));
+  add("2^32 - 1 images", idx_header({kMost, 7, 5}) + pixels_, idx_header({kMost}) + labels_);
+  add("images of 1 GiB", gzipped(idx_header({kCount, 32768, 32768})), good_labels_);
+  add("49 labels", good_images_, idx_header({49}) + labels_.substr(0, 49));
+  tests::expect_golden("trainer/input/datasets/golden/idx.txt", cases.text());
 }
 
-TEST_F(IdxDataset, RefusesBytesBehindTheLastSample) {
-  const std::string more = "more bytes follow after 50 of 50 images";
-  EXPECT_THAT(error_of(good_images_ + "x", good_labels_).what, HasSubstr(more));
-  EXPECT_THAT(error_of(gzipped(good_images_ + "x"), good_labels_).what, HasSubstr(more));
-  EXPECT_THAT(error_of(gzipped(good_images_) + "x", good_labels_).what, HasSubstr(more));
-  EXPECT_THAT(error_of(gzipped(good_images_) + gzipped("x"), good_labels_).what, HasSubstr(more));
+TEST_F(IdxDataset, CountsWhatHalfAFileStillHas) {
+  EXPECT_EQ(error_of(good_images_.substr(0, 16 + 20 * kBytes + 3), good_labels_).kind,
+            ErrorKind::corrupt);
+  const std::string packed = gzipped(good_images_);
+  const auto half = error_of(packed.substr(0, packed.size() / 2), good_labels_);
+  EXPECT_EQ(half.kind, ErrorKind::corrupt);
+  EXPECT_THAT(half.what, AllOf(HasSubstr("the file ends after "), HasSubstr(" of 50 images")));
 }
 
 TEST_F(IdxDataset, ComparesTheCounts) {
   const auto error = error_of(good_images_, idx_header({49}) + labels_.substr(0, 49));
   EXPECT_EQ(error.kind, ErrorKind::invalid);
   EXPECT_EQ(error.where, path("labels"));
-  EXPECT_THAT(error.what, AllOf(HasSubstr("49 labels for the 50 images"), EndsWith("images")));
 }
 
 TEST_F(IdxDataset, NamesALabelOutOfRange) {
@@ -188,19 +186,6 @@ TEST_F(IdxDataset, NamesALabelOutOfRange) {
   const auto unchecked = open(good_images_, label_header_ + labels_);
   ASSERT_TRUE(unchecked);
   EXPECT_EQ((*unchecked)->classes(), 13);
-}
-
-// None of these may take memory for what the header claims.
-TEST_F(IdxDataset, RefusesAbsurdSizes) {
-  constexpr std::uint32_t kMost = 0xffffffff;
-  EXPECT_THAT(error_of(idx_header({kCount, kMost, kMost}), good_labels_).what,
-              HasSubstr("claims images of 4,294,967,295 x 4,294,967,295"));
-  EXPECT_THAT(error_of(idx_header({kCount, 0, 5}), good_labels_).what, HasSubstr("0 x 5"));
-  EXPECT_THAT(error_of(idx_header({0, 7, 5}), idx_header({0})).what, HasSubstr("no images"));
-  EXPECT_THAT(error_of(idx_header({kMost, 7, 5}) + pixels_, idx_header({kMost}) + labels_).what,
-              HasSubstr("the file ends after 50 of 4,294,967,295 labels"));
-  EXPECT_THAT(error_of(gzipped(idx_header({kCount, 32768, 32768})), good_labels_).what,
-              HasSubstr("the file ends after 0 of 50 images"));
 }
 
 TEST(OpenDataset, RefusesAnUnknownType) {

@@ -58,6 +58,7 @@ class IdxFixture : public testing::Test {
   [[nodiscard]] std::string path(const std::string& name) const {
     return (folder_ / name).string();
   }
+  [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
 
  private:
   std::filesystem::path folder_;

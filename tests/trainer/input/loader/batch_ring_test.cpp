@@ -42,6 +42,19 @@ TEST(BatchRing, SharesTheBatchThatIsNeededFirst) {
   EXPECT_NE(third.slot, first.slot);
 }
 
+TEST(BatchRing, TakesAnotherBufferForASlot) {
+  BatchRing ring = ring_of(100, 4, 1);
+  const auto first = ring.claim(4);
+  finish(ring, first, {});
+  std::uint8_t memory = 0;
+  const BatchBuffer other{.images = &memory};
+  ring.release(ring.deliver()->slot, &other);
+  EXPECT_EQ(first.buffer.images, nullptr);
+  const auto second = ring.claim(4);
+  EXPECT_EQ(second.slot, first.slot);
+  EXPECT_EQ(second.buffer.images, &memory);
+}
+
 TEST(BatchRing, DeliversInOrderHoweverThreadsFinish) {
   BatchRing ring = ring_of(100, 4, 3);
   const auto a = ring.claim(2);

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// predict: what a trained model answers for picture files.
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <filesystem>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "base/file.hpp"
+#include "base/machine/machine.hpp"
+#include "base/printable.hpp"
+#include "daemon/cli/command_functions.hpp"
+#include "daemon/cli/model/prediction_text.hpp"
+#include "daemon/cli/model/trained_model.hpp"
+#include "daemon/cli/recipe_reading.hpp"
+#include "daemon/common/exit_codes.hpp"
+#include "daemon/common/places.hpp"
+#include "daemon/common/trainer_plugins.hpp"
+#include "daemon/common/used_device.hpp"
+#include "daemon/plugin_list/plugin_names.hpp"
+#include "daemon/report/history_reading.hpp"
+#include "daemon/session/command_device.hpp"
+#include "daemon/trainers/measurement_lock.hpp"
+#include "daemon/trainers/trainer_client.hpp"
+#include "daemon/trainers/trainer_environment.hpp"
+#include "recipes/targets.hpp"
+
+namespace autotuned::daemon {
+namespace {
+
+namespace fs = std::filesystem;
+
+// For the model and the first batch; each further picture begins it anew.
+constexpr std::chrono::minutes kLimit{10};
+// The predictions of a few pictures are not worth a longer wait.
+constexpr std::chrono::minutes kMostWaiting{1};
+
+// What is asked of the trainer, all paths absolute.
+struct Question {
+  fs::path weights;
+  std::vector<std::string> pictures;
+  std::vector<std::string> masks;  // as PredictOptions::masks; empty: none are written
+};
+
+Result<std::vector<std::string>> pictures_of(const PredictOptions& options,
+                                             const recipes::Recipe& recipe) {
+  std::vector<std::string> pictures;
+  if (recipes::target_of(recipe.data.type) == recipes::Target::tokens) {
+    return fail(ErrorKind::invalid, "the model takes tokens, and predict is for pictures",
+                options.model, "load it in PyTorch: docs/recipe.md, Use the trained model");
+  }
+  for (const fs::path& picture : options.pictures) {
+    std::error_code ignored;
+    if (fs::is_directory(picture, ignored)) {
+      return fail(ErrorKind::invalid, "is a folder, and picture files are expected",
+                  picture.string(), "name its files, such as " + (picture / "*.jpg").string());
+    }
+    if (!fs::is_regular_file(picture, ignored)) {
+      return fail(ErrorKind::not_found, "there is no such file", picture.string());
+    }
+    pictures.push_back(fs::absolute(picture, ignored).string());
+  }
+  return pictures;
+}
+
+fs::path mask_of(const PredictOptions& options, const fs::path& picture) {
+  return options.masks / (picture.stem().string() + ".png");
+}
+
+// The file of each picture's mask, in a folder that is there afterwards.
+Result<std::vector<std::string>> masks_of(const PredictOptions& options,
+                                          const recipes::Recipe& recipe) {
+  std::vector<std::string> masks;
+  if (options.masks.empty()) return masks;
+  const recipes::Target target = recipes::target_of(recipe.data.type);
+  if (target != recipes::Target::masks) {
+    return fail(ErrorKind::invalid,
+                "the model gives " + std::string(recipes::name_of(target)) + ", and no masks",
+                "--masks", "leave it out");
+  }
+  std::error_code failed;
+  fs::create_directories(options.masks, failed);
+  if (failed) {
+    return tl::unexpected(
+        system_error(failed.value(), "cannot make the folder for masks", options.masks.string()));
+  }
+  std::map<std::string, std::string> picture_of;
+  for (const fs::path& picture : options.pictures) {
+    const fs::path mask = mask_of(options, picture);
+    const auto [other, is_new] = picture_of.emplace(mask.string(), picture.string());
+    if (!is_new) {
+      return fail(ErrorKind::invalid, "its mask would have the name of that of " + other->second,
+                  picture.string(), "give every picture a name of its own, or call twice");
+    }
+    if (auto may = check_output_file(mask, /*may_replace=*/false); !may)
+      return tl::unexpected(may.error());
+    masks.push_back(fs::absolute(mask, failed).string());
+  }
+  return masks;
+}
+
+// With averages of the weights these, which were evaluated.
+Result<fs::path> weights_of(const PredictOptions& options, const TrainedModel& model,
+                            const recipes::Recipe& recipe) {
+  std::error_code ignored;
+  if (!options.weights.empty()) {
+    if (fs::is_regular_file(options.weights, ignored)) {
+      return fs::absolute(options.weights, ignored);
+    }
+    return fail(ErrorKind::not_found, "there is no such file", options.weights.string());
+  }
+  const fs::path averaged = model.folder / "model_ema.pt";
+  if (recipe.step_rules.ema_decay && fs::is_regular_file(averaged, ignored)) return averaged;
+  fs::path weights = model.folder / "model.pt";
+  if (fs::is_regular_file(weights, ignored)) return weights;
+  return fail(ErrorKind::not_found, "there is no model.pt: the run has not trained to its end",
+              model.folder.string(),
+              "`autotuned run` with its recipe goes on, or --weights FILE names other weights");
+}
+
+struct Here {
+  Machine machine = detect_machine();
+  std::vector<plugins::FoundPlugin> trainer_plugins;
+  std::vector<recipes::Knob> knobs;
+};
+
+// Calls `on_prediction` for each picture, in their order. Returns the trainer's answer.
+Result<Json> ask(const Question& question, const PredictOptions& options, const TrainedModel& model,
+                 const recipes::Recipe& recipe, const Here& here,
+                 const std::function<void(const Json&)>& on_prediction) {
+  auto libraries = libraries_for(recipe, here.trainer_plugins);
+  if (!libraries) return tl::unexpected(libraries.error());
+  TrainerSpec spec;
+  spec.program = find_places().trainer;
+  spec.environment = trainer_environment();
+  spec.log = "/dev/null";
+  // On the CPU a training may go on beside it, on a GPU its memory is reserved. Nobody measures meanwhile.
+  std::optional<DeviceLock> device;
+  if (device_of(recipe, here.machine) != "cpu") {
+    auto lock = lock_device_for("predict", recipe, here.machine);
+    if (!lock) return tl::unexpected(lock.error());
+    spec.inherited_locks = lock->descriptors();
+    device.emplace(*std::move(lock));
+  }
+  SignalCancel cancel;
+  MeasurementLock measurement(measurement_lock_file(), kMostWaiting, [](const std::string&) {
+    report_warning("another session measures, and its figures are disturbed by this command");
+  });
+  const auto turn = measurement.acquire(cancel);
+  if (!turn && turn.error().kind == ErrorKind::cancelled) return tl::unexpected(turn.error());
+  auto trainer = TrainerClient::start(spec, cancel);
+  if (!trainer) return tl::unexpected(trainer.error());
+  Json fields = {{"recipe", recipe.to_json()},
+                 {"configuration", recipe.starting_configuration(here.knobs).to_json()},
+                 {"plugins", *std::move(libraries)},
+                 {"weights", question.weights.string()},
+                 {"pictures", question.pictures},
+                 {"masks", question.masks},
+                 {"most_outputs", options.top},
+                 {"sample_shape", model.sample_shape},
+                 {"stored_as", model.stored_as}};
+  const auto is_prediction = [](const Json& progress) { return progress.contains("prediction"); };
+  auto answer = trainer->request(
+      "predict", std::move(fields), kLimit,
+      [&](const Json& progress) {
+        if (is_prediction(progress)) on_prediction(member(progress, "prediction"));
+      },
+      is_prediction);
+  trainer->stop();
+  return answer;
+}
+
+// How it is told of each picture, beside the others.
+std::size_t widest(const std::vector<fs::path>& pictures) {
+  constexpr std::size_t kMost = 40;
+  std::size_t width = 0;
+  for (const fs::path& picture : pictures)
+    width = std::max(width, std::min(kMost, picture.string().size()));
+  return width;
+}
+
+}  // namespace
+
+int predict(const PredictOptions& options) {
+  // Paths are relative to it.
+  if (auto folder = current_folder(); !folder) {
+    return report_error(folder.error(), kEnvironmentUnusable);
+  }
+  if (auto checked = check_plugin_folders(options.plugin_folders); !checked) {
+    return report_error(checked.error(), kUsageError);
+  }
+  const auto model = find_trained_model(options.model, options.history);
+  if (!model) return report_error(model.error(), exit_code_of(model.error()));
+  Here here;
+  here.trainer_plugins = trainer_plugins_here(options.plugin_folders);
+  here.knobs = knobs_with(recipes::knobs_of(here.machine), here.trainer_plugins);
+  const auto recipe =
+      read_recipe_or_report(model->folder / "best.yaml", here.knobs, options.as_json);
+  if (!recipe) return kUsageError;
+  if (report_problems(workload_problems(*recipe, here.trainer_plugins), options.as_json)) {
+    return kUsageError;
+  }
+  Question question;
+  if (auto weights = weights_of(options, *model, *recipe)) {
+    question.weights = *std::move(weights);
+  } else {
+    return report_error(weights.error(), kUsageError);
+  }
+  if (auto pictures = pictures_of(options, *recipe)) {
+    question.pictures = *std::move(pictures);
+  } else {
+    return report_error(pictures.error(), kUsageError);
+  }
+  if (auto masks = masks_of(options, *recipe)) {
+    question.masks = *std::move(masks);
+  } else {
+    return report_error(masks.error(), exit_code_of(masks.error()));
+  }
+  std::size_t next = 0;
+  Json list = Json::array();
+  const std::size_t width = widest(options.pictures);
+  const auto on_prediction = [&](const Json& told) {
+    if (next == options.pictures.size()) return;  // more than were asked for
+    Json prediction = told.is_object() ? told : Json::object();
+    const std::string picture = options.pictures[next].string();
+    // As it was named.
+    if (!question.masks.empty()) {
+      prediction["mask"] = mask_of(options, options.pictures[next]).string();
+    }
+    ++next;
+    if (options.as_json) {
+      list.push_back(prediction_json(prediction, picture, model->names));
+      return;
+    }
+    std::string line = printable(picture);
+    line.append(width > picture.size() ? width - picture.size() : 0, ' ');
+    std::cout << line << "   " << printable(prediction_text(prediction, model->names)) << "\n"
+              << std::flush;
+  };
+  const auto answer = ask(question, options, *model, *recipe, here, on_prediction);
+  if (!answer) return report_measuring_error(answer.error());
+  if (options.as_json) {
+    std::cout << to_line({{"run", model->run.empty() ? Json() : Json(model->run)},
+                          {"weights", question.weights.string()},
+                          {"target", member(*answer, "target")},
+                          {"device", member(*answer, "device")},
+                          {"pictures", list}})
+              << "\n";
+  }
+  return kDone;
+}
+
+}  // namespace autotuned::daemon

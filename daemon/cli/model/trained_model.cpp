@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/cli/model/trained_model.hpp"
+
+#include <cstddef>
+#include <system_error>
+#include <utility>
+
+#include "base/file.hpp"
+#include "base/json.hpp"
+#include "daemon/report/history_reading.hpp"
+#include "daemon/report/run_files.hpp"
+#include "daemon/report/script_report.hpp"
+
+namespace autotuned::daemon {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMostSummaryBytes = std::size_t{64} << 20U;
+constexpr const char* kNames = "name a run (`autotuned history` lists them) or its output folder";
+
+// Of a run of the history.
+Result<fs::path> folder_of_run(const std::string& name, const fs::path& history_file) {
+  auto history = open_history(history_file, storage::Access::read_only);
+  if (!history) {
+    Error error = history.error();
+    error.kind = ErrorKind::io;  // no mistake in the command line
+    return tl::unexpected(std::move(error));
+  }
+  auto run = history->run(name);
+  if (!run) {
+    if (run.error().kind == ErrorKind::not_found) run.error().remedy = kNames;
+    return tl::unexpected(run.error());
+  }
+  if (is_script(run->recipe)) {
+    return fail(ErrorKind::invalid, "it is the run of a script, which saves its own model",
+                "run " + run->id.text, "load that model as the script does");
+  }
+  if (run->output_dir.empty()) {
+    return fail(ErrorKind::not_found, "it has no output folder", "run " + run->id.text, kNames);
+  }
+  const RunFiles files = files_of(*run);
+  if (files.other_run.empty()) return fs::path(run->output_dir);
+  return fail(ErrorKind::not_found,
+              "its model has been replaced by that of run " + files.other_run, run->output_dir,
+              "name that run, or train this recipe again into a folder of its own (--output)");
+}
+
+void read_summary(TrainedModel& model) {
+  const auto text = read_file(model.folder / "summary.json", kMostSummaryBytes);
+  if (!text) return;
+  const auto summary = parse_json(*text, "summary.json", kMostSummaryBytes);
+  if (!summary) return;
+  model.run = get_string(*summary, "run").value_or("");
+  const Json& training = member(*summary, "training");
+  model.stored_as = get_string(training, "stored_as").value_or("");
+  for (const Json& size : member(training, "sample_shape"))
+    if (size.is_number_integer()) model.sample_shape.push_back(size.get<std::int64_t>());
+  for (const Json& name : member(training, "class_names"))
+    if (name.is_string()) model.names.push_back(name.get<std::string>());
+}
+
+}  // namespace
+
+Result<TrainedModel> find_trained_model(const std::string& name, const fs::path& history) {
+  std::error_code ignored;
+  fs::path folder = name;
+  if (fs::is_regular_file(folder, ignored)) {
+    return fail(ErrorKind::invalid, "it is a file, where a run or its output folder is expected",
+                name, "name the folder; --weights FILE chooses other weights in it than model.pt");
+  }
+  if (!fs::is_directory(folder, ignored)) {
+    if (name.find('/') != std::string::npos) {
+      return fail(ErrorKind::not_found, "there is no such folder", name, kNames);
+    }
+    auto found = folder_of_run(name, history);
+    if (!found) return tl::unexpected(found.error());
+    folder = *std::move(found);
+  }
+  TrainedModel model;
+  model.folder = fs::absolute(folder, ignored).lexically_normal();
+  if (!model.folder.has_filename()) model.folder = model.folder.parent_path();  // "out/"
+  if (!fs::is_regular_file(model.folder / "best.yaml", ignored)) {
+    return fail(ErrorKind::not_found, "it holds no best.yaml, the recipe of a finished run",
+                model.folder.string(), kNames);
+  }
+  read_summary(model);
+  return model;
+}
+
+}  // namespace autotuned::daemon

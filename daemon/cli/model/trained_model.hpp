@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run has left of its model, as a person names it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace autotuned::daemon {
+
+struct TrainedModel {
+  std::filesystem::path folder;  // absolute: the output folder
+  std::string run;               // by its summary; empty: that cannot be read
+  // Of classes, tags or numbers, in the order of the outputs; empty: they have only numbers.
+  std::vector<std::string> names;
+  std::vector<std::int64_t> sample_shape;  // of the model's input; empty: not known
+  std::string stored_as;                   // what the samples of the training were; empty: not known
+};
+
+// `name`: a run of the history, the beginning of one or "last"; or an output folder. ErrorKind::not_found or invalid: nothing
+// answers to that name, the run has no model, or another run has written into its folder since.
+[[nodiscard]] Result<TrainedModel> find_trained_model(const std::string& name,
+                                                      const std::filesystem::path& history);
+
+}  // namespace autotuned::daemon

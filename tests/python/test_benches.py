@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""bench/scripts says whether public scripts train the same, and faster: here of small ones."""
+
+import argparse
+import contextlib
+import io
+import json
+import os
+import pathlib
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+from stand_in import ROOT, SCRIPTS, alone
+
+sys.path.insert(0, str(ROOT / "bench" / "scripts"))
+
+import arms  # noqa: E402
+import data  # noqa: E402
+import jobs  # noqa: E402
+import overhead  # noqa: E402
+import refuse  # noqa: E402
+import run  # noqa: E402
+import soak  # noqa: E402
+
+# The copy of the folder of scripts holds common.py, too.
+CLASSIFIER = jobs.Job(
+    "classifier",
+    "python",
+    "scripts",
+    ("classifier.py", "--zeros", "--epochs", "{length}"),
+    lambda place, length: None,
+    short=12,
+    tuned=12,
+)
+PROGRAM = pathlib.Path(os.environ.get("AUTOTUNED_PROGRAM", "autotuned"))
+
+
+class FunctionsTest(unittest.TestCase):
+    def test_verdicts(self):
+        self.assertEqual(
+            [run.verdict_of(*ends) for ends in ((1.01, 1.2), (0.9, 1.1), (0.8, 0.9))],
+            ["faster", "not shown", "SLOWER"],
+        )
+        self.assertEqual(
+            [run.same("a", "a"), run.same("a", "b"), run.same("", "b")],
+            ["yes", "NO", "not repeatable"],
+        )
+
+    def test_figures_are_of_pairs(self):
+        drifts = (1, 5, 2, 1, 3, 4)
+        rounds = [{"untouched": 10.0 * drift, "kept": 15.0 * drift} for drift in drifts]
+        self.assertEqual(arms.ratio_of(rounds, "kept"), (1.5, 1.5, 1.5))
+        cost = overhead.cost_of([{"untouched": 10.0, "watched": 8.0}] * 6, "watched")
+        self.assertEqual(cost, (0.25, 0.25, 0.25))
+
+    def test_what_is_refused(self):
+        def knob(name, default, **fields):
+            return {
+                "name": name,
+                "type": "choice",
+                "default": default,
+                "available": True,
+                "switch": "live",
+                "risk": "numerics",
+                **fields,
+            }
+
+        found = refuse.candidates(
+            [
+                knob("a", True, type="boolean", risk="exact"),
+                knob("b", 0, type="integer", minimum=0, maximum=4),
+                knob("c", "off", choices=["off", "x", "y"], unavailable_choices={"y": "no"}),
+                knob("d", False, type="boolean", available=False),
+                knob("e", False, type="boolean", switch="restart"),
+                knob("model.compile", "off", choices=["off", "default"]),
+            ]
+        )
+        self.assertEqual(
+            found, [({"a": False}, True), ({"b": 1}, False), ({"c": "x"}, False)]
+        )
+
+    def test_data_is_the_same_each_time(self):
+        def made(folder):
+            place = pathlib.Path(folder)
+            data.mnist(place / "data", 50, 20)
+            data.corpus(place / "text")
+            data.characters(place / "letters")
+            data.word_tokenizer(place / "tokenizer")
+            files = sorted(path for path in place.rglob("*") if path.is_file())
+            return {str(path.relative_to(place)): path.read_bytes() for path in files}
+
+        with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
+            first = made(one)
+            self.assertEqual(first, made(other))
+        images = first["data/MNIST/raw/train-images-idx3-ubyte"]
+        self.assertEqual(images[:16], bytes.fromhex("00000803 00000032 0000001c 0000001c"))
+        self.assertEqual(len(images), 16 + 50 * 28 * 28)
+        self.assertEqual(len(first["data/MNIST/raw/t10k-labels-idx1-ubyte"]), 8 + 20)
+        known = json.loads(first["tokenizer/tokenizer.json"])["model"]["vocab"]
+        self.assertLessEqual(set(first["text/train.txt"].decode().split()), set(known))
+
+    def test_what_is_missing_is_said(self):
+        job = jobs.Job("x", "examples", "x", ("main.py",), jobs._nothing, 1, 1)
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertIn("there is no", job.missing(pathlib.Path(folder)))
+            other = jobs.dataclasses.replace(job, modules=("no_such_package",))
+            self.assertIn("no_such_package", other.missing(pathlib.Path(folder)))
+            said = io.StringIO()
+            with contextlib.redirect_stdout(said), mock.patch.object(run, "JOBS", [other]):
+                with mock.patch.object(sys, "argv", ["run.py", folder]):
+                    self.assertEqual(run.main(), 0)
+        self.assertIn("| x | | | | | | | | not run: needs the Python package", said.getvalue())
+
+
+class InstrumentTest(unittest.TestCase):
+    def result_of(self, *command, **variables):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "result.json"
+            variables |= {"BENCH_RESULT": str(file), "PYTHONWARNINGS": "ignore"}
+            given = arms.environment([arms.INSTRUMENT], variables)
+            code, out, error = alone(*command, environment=given)
+            self.assertEqual((code, error), (0, ""))
+            return json.loads(file.read_text()), out
+
+    def test_it_tells_trainings_apart(self):
+        command = ("classifier.py", "--epochs")
+        (one, out), (same, _) = (self.result_of(*command, "2") for _ in range(2))
+        other, _ = self.result_of(*command, "3")
+        self.assertEqual(one, same)
+        self.assertIn("digest", out)
+        # 24 steps, and the backward pass before the first one.
+        self.assertEqual(one["steps"], 25)
+        self.assertNotEqual(one["parameters"], other["parameters"])
+
+    def test_a_script_without_optimizer(self):
+        one, same = (self.result_of("by_hand.py")[0] for _ in range(2))
+        self.assertEqual((one, one["steps"]), (same, 40))
+        shorter, _ = self.result_of("by_hand.py", BENCH_STOP="30")
+        self.assertEqual(shorter["steps"], 30)
+        self.assertNotEqual(one["parameters"], shorter["parameters"])
+
+    def test_what_only_looks_for_pytorch_uses_nothing_up(self):
+        text = "import importlib.util; importlib.util.find_spec('torch'); import by_hand"
+        result, _ = self.result_of("-c", text)
+        self.assertEqual(result["steps"], 40)
+
+
+class TrainingTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.options = argparse.Namespace(
+            checkouts=SCRIPTS.parent.parent, bin=PROGRAM.parent, exact_budget="2s"
+        )
+
+    def test_refused_and_exact_changes_train_the_same(self):
+        bench = run.Bench(CLASSIFIER, self.options, self.folder)
+        digest = bench.untouched()
+        self.assertNotEqual(digest, "")
+        refused, checked, tried = bench.refused()
+        self.assertEqual(refused, digest)
+        self.assertGreaterEqual(checked, 3)
+        self.assertGreaterEqual(tried, 2)
+        self.assertEqual(bench.exact(), digest)
+
+    def test_a_script_that_fails_says_how(self):
+        job = jobs.dataclasses.replace(CLASSIFIER, command=("classifier.py", "--no-such"))
+        with self.assertRaisesRegex(arms.Failed, "ended with 2: .*--no-such"):
+            run.Bench(job, self.options, self.folder).untouched()
+
+    def test_processes_take_turns(self):
+        command = [sys.executable, str(SCRIPTS / "classifier.py"), "--zeros", "--epochs", "100000"]
+        change = {"optimizer.set_to_none": True}
+        ways = [
+            arms.Arm(way, command, self.folder, {"PYTHONWARNINGS": "ignore"}, change)
+            for way in ("untouched", "watched", "kept")
+        ]
+        rounds = arms.take_turns(ways, 0.5, 0.05, seed=1)
+        self.assertGreaterEqual(len(rounds), 1)
+        for one in rounds:
+            self.assertEqual(set(one), {"untouched", "watched", "kept"})
+            self.assertGreater(min(one.values()), 0.0)
+        self.assertEqual([arm.process.poll() for arm in ways], [-9, -9, -9])
+
+    def test_an_arm_that_ends_is_an_error(self):
+        command = [sys.executable, str(SCRIPTS / "classifier.py"), "--epochs", "2"]
+        ways = [arms.Arm("kept", command, self.folder, {}, {})]
+        with self.assertRaises(arms.Failed):
+            arms.take_turns(ways, 60.0, 0.01)
+
+    def test_kills_leave_the_training_as_it_is(self):
+        options = argparse.Namespace(
+            bin=PROGRAM.parent,
+            job="",
+            script=[str(SCRIPTS / "classifier.py"), "--zeros", "--epochs", "150"],
+            seed=3,
+            every=2.0,
+        )
+        made = soak.Soak(options, self.folder)
+        wanted = made.alone()
+        self.assertEqual(wanted[0], 0)
+        with mock.patch.object(soak, "_KINDS", ("session", "plugin")):
+            found, _ = made.train()
+        self.assertEqual(found, wanted)
+        self.assertEqual(made.killed["session"] + made.killed["plugin"], 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

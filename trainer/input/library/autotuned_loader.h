@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The input pipeline of recipes for any training loop: batches of samples, filled by threads, in memory that the
+ * caller takes over. Plain C, in libautotuned_loader.so; python/autotuned/public/library.py calls it by ctypes.
+ *
+ * Failures: a function that takes `error` sets it to a text on failure and leaves it alone otherwise. The caller
+ * frees the text with autotuned_loader_free_text(). It is null if there was no memory for it. Text is UTF-8, but for
+ * names of files, which are what they are.
+ * Threads: calls for one loader must not overlap. Tensors are given back by any thread, at any time, also after their
+ * loader was closed.
+ * Processes: a loader belongs to the process that opened it. In a child that was forked from it, start and next fail,
+ * and closing and giving back do nothing. */
+#ifndef AUTOTUNED_LOADER_H
+#define AUTOTUNED_LOADER_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define AUTOTUNED_LOADER_API __attribute__((visibility("default")))
+
+/* Of this header. Another number has other functions. */
+#define AUTOTUNED_LOADER_INTERFACE 1
+AUTOTUNED_LOADER_API int32_t autotuned_loader_interface(void);
+
+/* A data set, its transforms, and the threads that work on them. */
+typedef struct autotuned_loader autotuned_loader;
+
+/* Laid out as DLPack's DLManagedTensor, and consumed as such. The memory stays valid until `deleter` was called with
+ * the tensor, which is done once. */
+typedef struct autotuned_loader_tensor {
+  void* data;
+  int32_t device_type; /* 1: memory of the host */
+  int32_t device_id;
+  int32_t dimensions;
+  uint8_t type_code; /* 0: integers, 1: unsigned integers, 2: floats */
+  uint8_t type_bits;
+  uint16_t type_lanes;
+  int64_t* shape;
+  int64_t* strides; /* null: the last dimension is innermost, without gaps */
+  uint64_t byte_offset;
+  void* owner;
+  void (*deleter)(struct autotuned_loader_tensor* tensor);
+} autotuned_loader_tensor;
+
+/* `images`: (samples, channels, rows, columns), float32, or uint8 if no transform makes floats. `targets`: class
+ * numbers int64 (samples); numbers and tags float32 (samples, values); class masks uint8 (samples, rows, columns).
+ * Fewer samples than batch_size only in the last batch of an epoch. The caller owns both, each by itself. */
+typedef struct autotuned_loader_batch {
+  autotuned_loader_tensor* images;
+  autotuned_loader_tensor* targets;
+} autotuned_loader_batch;
+
+/* `settings` is a map in JSON or YAML. Relative paths are below the current folder.
+ *
+ *   data             as in a recipe, with its `shuffle` (docs/recipe.md). No tokens, no plugins
+ *   input            transforms, as in a recipe ([]); pictures are decoded first, whether it says so or not
+ *   batch_size       (1)
+ *   drop_last        leave out the last batch of an epoch if it is not full (false)
+ *   workers          threads; 0: autotuned_loader_next() does the work (0)
+ *   prefetch_factor  batches that are ready for each worker (2)
+ *   seed             of the order and of all random transforms (1)
+ *   rank, ranks      the part of the samples, as of DistributedSampler (0 of 1)
+ *   cache_bytes      memory for pictures as they are before the first random transform (0)
+ *   index_bytes      memory for the index of JPEG files, by which a crop is decoded without the rest (1 GiB)
+ *
+ * The order and all draws are those of a trainer with the same data, seed, batch size, drop_last and ranks.
+ * `description` is set to a map in JSON, freed as an error is: `samples` and `batches` of an epoch of this rank, and
+ * `classes`, the names of classes or values, which is empty if the data have only numbers.
+ * Null on failure: settings, files that cannot be used, no memory. */
+AUTOTUNED_LOADER_API autotuned_loader* autotuned_loader_open(const char* settings,
+                                                             char** description, char** error);
+
+/* The next batch is the one that begins at this position of this epoch's order; from now on workers run. Batches that
+ * are ready and come next anyway are kept. 1, or 0 on failure: a negative number, or a sample beyond the epoch. */
+AUTOTUNED_LOADER_API int32_t autotuned_loader_start(autotuned_loader* loader, int64_t epoch,
+                                                    int64_t sample, char** error);
+
+/* Waits for the next batch. After the last batch of an epoch the next epoch begins. 1, or 0 on failure: a file that
+ * cannot be read or decoded, which the text names, after all batches before it; no memory. The same failure comes again
+ * until autotuned_loader_start(). */
+AUTOTUNED_LOADER_API int32_t autotuned_loader_next(autotuned_loader* loader,
+                                                   autotuned_loader_batch* batch, char** error);
+
+/* Ends the threads. Tensors that are not given back yet stay valid. */
+AUTOTUNED_LOADER_API void autotuned_loader_close(autotuned_loader* loader);
+
+/* Calls the deleter of a tensor that nobody consumed. */
+AUTOTUNED_LOADER_API void autotuned_loader_give_back(autotuned_loader_tensor* tensor);
+
+AUTOTUNED_LOADER_API void autotuned_loader_free_text(char* text);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
