@@ -423,11 +423,10 @@ Result<Json> Server::train(const Json& request) {
     if (place_ && !is_of_any_rank(progress)) return;  // the leader tells how far all are
     send({{"id", id}, {"progress", progress}});
   };
-  auto trained = trainer::train(*job_, train, on_progress, [this] {
-                   return is_cancelled();
-                 }).map([this](const TrainingSummary& summary) {
-    return to_json(summary, job_->facts());
-  });
+  auto trained =
+      trainer::train(*job_, train, on_progress, [this] {
+        return is_cancelled();
+      }).map([this](const TrainingSummary& summary) { return to_json(summary, job_->facts()); });
   if (!trained || job_->ranks() == nullptr) return trained;
   if (auto told = tell_parameters(*trained); !told) return tl::unexpected(told.error());
   (*trained)["ranks"] = job_->recipe().train.ranks;

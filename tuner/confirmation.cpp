@@ -84,8 +84,8 @@ std::vector<TrialRecord> marginal_trials(const std::vector<TrialRecord>& trials)
 // The final configuration against the same without a change that it keeps, in whose place `before` has others.
 TrialRecord new_ablation(const TrialSeries& series, const Configuration& whole,
                          const KeptChange& kept, const Configuration& before) {
-  TrialRecord trial = series.new_trial(TrialKind::ablation,
-                                       without_change(whole, kept.change, before), whole);
+  TrialRecord trial =
+      series.new_trial(TrialKind::ablation, without_change(whole, kept.change, before), whole);
   if (!kept.plugin.empty()) trial.plugin = kept.plugin;
   trial.proposal_reason = "the final configuration against the same without this change";
   return trial;

@@ -132,14 +132,13 @@ std::vector<Candidate> undecided_changes(const Configuration& incumbent,
              other.change == trial.change && other.verdict != Verdict::interrupted;
     });
     if (looks > 1) continue;
-    changes.push_back(
-        {.plugin = trial.plugin,
-         .change = trial.change,
-         .expected_gain_ratio = trial.estimate.ratio,
-         .reason = fmt::format("trial {} ended undecided: {:.3f} times the rate over {}",
-                               trial.number, trial.estimate.ratio,
-                               format_counted(trial.estimate.pairs, "pair")),
-         .source = CandidateSource::undecided});
+    changes.push_back({.plugin = trial.plugin,
+                       .change = trial.change,
+                       .expected_gain_ratio = trial.estimate.ratio,
+                       .reason = fmt::format(
+                           "trial {} ended undecided: {:.3f} times the rate over {}", trial.number,
+                           trial.estimate.ratio, format_counted(trial.estimate.pairs, "pair")),
+                       .source = CandidateSource::undecided});
   }
   std::ranges::stable_sort(changes, std::greater{}, &Candidate::expected_gain_ratio);
   return changes;

@@ -87,17 +87,16 @@ struct BudgetReach {
 };
 
 BudgetReach reach_of(nanoseconds budget, bool is_script, const TrialTimes& times) {
-  const std::string said =
-      fmt::format("{} {} is too small for ", is_script ? "--budget" : "tune.budget",
-                  format_duration(budget));
+  const std::string said = fmt::format(
+      "{} {} is too small for ", is_script ? "--budget" : "tune.budget", format_duration(budget));
   const nanoseconds of_trial = times.before + (kLeastTrialPairs + kConfirmationPairs) * times.pair;
   if (budget < of_trial) {
     const std::string needed = format_duration(of_trial);
-    return {.has_trial = false,
-            .shortage = said + (times.is_measured
-                                    ? "one trial here: about " + needed + " are needed"
-                                    : "one trial here: at least " + needed +
-                                          " are needed, more where steps are slow")};
+    return {
+        .has_trial = false,
+        .shortage = said + (times.is_measured ? "one trial here: about " + needed + " are needed"
+                                              : "one trial here: at least " + needed +
+                                                    " are needed, more where steps are slow")};
   }
   // Nothing starts a script again.
   const nanoseconds of_processes = least_budget_of_processes(times.start);

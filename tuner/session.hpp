@@ -30,7 +30,8 @@ struct SessionOutcome {
   Ceiling ceiling;
   std::vector<TrialRecord> trials;  // of the whole run, those of earlier processes included
   std::chrono::nanoseconds tuning_time{0};
-  bool is_searched = true;  // false: nothing was measured, since the budget was known to be too small
+  bool is_searched =
+      true;  // false: nothing was measured, since the budget was known to be too small
   // What the budget was too small for, and what budget would do, where no trial of a proposal fitted
   // into it; else, and with a budget of 0, empty.
   std::string shortage;

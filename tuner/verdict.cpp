@@ -61,17 +61,15 @@ void decide_trial(TrialRecord& trial, const Measurement& measurement, bool is_wa
   } else if (decision == Decision::accept) {
     reject_trial(
         trial, RejectionReason::undecided_in_time,
-        fmt::format(
-            "undecided in its time: {}; a gain this small needs {} pairs, since fewer can "
-            "miss rare stalls",
-            interval, least_pairs_for(measurement.comparison().estimate().ratio)));
+        fmt::format("undecided in its time: {}; a gain this small needs {} pairs, since fewer can "
+                    "miss rare stalls",
+                    interval, least_pairs_for(measurement.comparison().estimate().ratio)));
   } else if (measurement.estimate().high < 1.0) {
     reject_trial(trial, RejectionReason::slower, "slower: " + interval);
   } else if (decision == Decision::reject || is_hopeless) {
     reject_trial(trial, RejectionReason::no_gain, "no gain worth having: " + interval);
   } else {
-    reject_trial(trial, RejectionReason::undecided_in_time,
-                 "undecided in its time: " + interval);
+    reject_trial(trial, RejectionReason::undecided_in_time, "undecided in its time: " + interval);
   }
 }
 

@@ -67,8 +67,7 @@ void add_predict(CLI::App& app, PredictOptions& options) {
       ->type_name("N")
       ->capture_default_str();
   command
-      .add_option("--masks", options.masks,
-                  "Write the masks here, as PNG files of class numbers")
+      .add_option("--masks", options.masks, "Write the masks here, as PNG files of class numbers")
       ->check(not_empty())
       ->type_name("DIR");
   command

@@ -39,8 +39,9 @@ Error file_where_folder_is_expected(const std::filesystem::path& file) {
     return told("a table", "name the folder that holds it and its pictures: " + of_folder);
   }
   if (is_one_of(kPictures, ending)) {
-    return told("a picture", "put the pictures of each class into a folder of its own, and name "
-                             "the folder above these");
+    return told("a picture",
+                "put the pictures of each class into a folder of its own, and name "
+                "the folder above these");
   }
   if (file.filename().string().find("-idx") != std::string::npos) {
     return told("an IDX file", "name the folder that holds images and labels: " + of_folder);
@@ -55,9 +56,8 @@ Error file_where_folder_is_expected(const std::filesystem::path& file) {
                 "folder");
   }
   if (ending == ".tar") {
-    return told("a tar file",
-                "of shards with KEY.jpg and KEY.cls name the folder: " + of_folder +
-                    "; unpack any other");
+    return told("a tar file", "of shards with KEY.jpg and KEY.cls name the folder: " + of_folder +
+                                  "; unpack any other");
   }
   if (is_one_of(kArchives, ending)) {
     return told("a packed file", "unpack it, and name the folder with the data");

@@ -82,11 +82,10 @@ std::string training_text(const storage::RunRow& run) {
                       100 * *rate / run.best_samples_per_second);
   const Json& causes = member(run.training, "disturbances");
   if (!causes.is_array() || causes.empty()) {
-    return text +
-           (busier_text(run).empty()
-                ? ", and no load of other work was seen: measure again in longer blocks "
-                  "(--retune)\n"
-                : "\n");
+    return text + (busier_text(run).empty()
+                       ? ", and no load of other work was seen: measure again in longer blocks "
+                         "(--retune)\n"
+                       : "\n");
   }
   for (const Json& cause : causes)
     text += "\n         " + (cause.is_string() ? cause.get<std::string>() : cause.dump());
@@ -111,9 +110,8 @@ std::string outcome_text(const storage::RunRow& run, const std::vector<TrialReco
   const std::string lineage =
       extended.empty() ? "" : "extends  run " + extended + " and uses its configuration\n";
   if (is_unsearched(run)) {
-    const std::string why =
-        get_string(run.training, kShortage)
-            .value_or("its budget is 0: the starting configuration stays");
+    const std::string why = get_string(run.training, kShortage)
+                                .value_or("its budget is 0: the starting configuration stays");
     const std::string tuning =
         extended.empty() ? "tuning   none, since " + why + "\n" : "tuning   none\n";
     return lineage + tuning + training_text(run) + classes_text(run.training);
@@ -139,8 +137,8 @@ std::string outcome_text(const storage::RunRow& run, const std::vector<TrialReco
                         rate_text(run.ceiling_samples_per_second), run.ceiling_bound_by);
     if (run.best_samples_per_second > 0.0) {
       text += fmt::format("; {} of that is reached",
-                          format_share(std::min(1.0, run.best_samples_per_second /
-                                                         run.ceiling_samples_per_second)));
+                          format_share(std::min(
+                              1.0, run.best_samples_per_second / run.ceiling_samples_per_second)));
     }
     text += "\n";
     if (const std::string bounds = ladder_text(run.ceiling_ladder); !bounds.empty()) {

@@ -83,8 +83,8 @@ class PairJudge {
     TrialRecord trial;
     tuner::decide_trial(trial, measurement_, is_watched, /*is_hopeless=*/false);
     const Estimate estimate = measurement_.estimate();
-    const bool is_decided = trial.verdict == Verdict::accepted ||
-                            measurement_.decision() == tuner::Decision::reject;
+    const bool is_decided =
+        trial.verdict == Verdict::accepted || measurement_.decision() == tuner::Decision::reject;
     return {{"pairs", estimate.pairs},
             {"ratio", estimate.ratio},
             {"low", estimate.low > 0.0 ? Json(estimate.low) : Json()},

@@ -133,11 +133,11 @@ Lines finding_lines(const Json& event, const Look& look) {
     const std::string rest =
         is_last ? fmt::format("; {} more: `autotuned explain`", findings.size() - shown) : "";
     const std::string severity = text_in(findings[i], "severity");
-    append(lines, labelled(label(name),
-                           text_in(findings[i], "id") +
-                               (severity.empty() ? "" : " (" + severity + ")") + ": " +
-                               text_in(findings[i], "evidence") + rest,
-                           look));
+    append(lines,
+           labelled(label(name),
+                    text_in(findings[i], "id") + (severity.empty() ? "" : " (" + severity + ")") +
+                        ": " + text_in(findings[i], "evidence") + rest,
+                    look));
   }
   return lines;
 }

@@ -270,9 +270,9 @@ int main(int argc, char** argv) {
           seen = meet({.fault = fault, .rank = rank, .is_training = is_training});
           seconds.push_back(seen.seconds);
         }
-        std::printf("| %s | %s | %d | %.1f s | %.1f s | %s |\n",
-                    is_training ? "training" : "block", name, rank, median(seconds),
-                    seconds.empty() ? 0.0 : std::ranges::max(seconds), seen.error.c_str());
+        std::printf("| %s | %s | %d | %.1f s | %.1f s | %s |\n", is_training ? "training" : "block",
+                    name, rank, median(seconds), seconds.empty() ? 0.0 : std::ranges::max(seconds),
+                    seen.error.c_str());
         std::fflush(stdout);
       }
     }

@@ -164,7 +164,8 @@ TEST(Profile, OfALauncherOfTooManyProcessesIsRefused) {
   scene.set("RANK=0");
   const Outcome outcome = scene.command({"profile", scene.recipe().string()});
   EXPECT_EQ(outcome.code, 2);
-  EXPECT_THAT(outcome.err, HasSubstr("torchrun has started 65 processes, and a recipe has 64 ranks"));
+  EXPECT_THAT(outcome.err,
+              HasSubstr("torchrun has started 65 processes, and a recipe has 64 ranks"));
   EXPECT_TRUE(scene.fake().requests().empty());
 }
 

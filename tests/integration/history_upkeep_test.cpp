@@ -91,8 +91,7 @@ TEST(HistoryUpkeep, PruneSaysWhatItRemovedBesideAReader) {
   ASSERT_EQ(scene.run({"--retune"}).code, 0);
   const std::string oldest = scene.runs()[1].at("run");
   {
-    const auto reader =
-        storage::History::open(scene.history(), storage::Access::read_only).value();
+    const auto reader = storage::History::open(scene.history(), storage::Access::read_only).value();
     ASSERT_EQ(reader.runs({}).value().size(), 2U);
     const Outcome pruned = scene.command({"history", "prune", "--keep-last", "0", "--vacuum"});
     EXPECT_EQ(pruned.code, 1);

@@ -121,9 +121,10 @@ TEST(Shortage, ABudgetForNoTrialIsNotSpentAndLosesNothing) {
     EXPECT_TRUE(scene.fake().requests(request).empty()) << request;
   EXPECT_THAT(scene.command({"show", "last"}).out,
               HasSubstr(std::string("tuning   none, since ") + told));
-  EXPECT_THAT(scene.command({"explain", "last"}).out,
-              AllOf(HasSubstr(std::string("nothing new was tried: ") + told),
-                    HasSubstr("its budget was too small for a trial"), Not(HasSubstr("knows that"))));
+  EXPECT_THAT(
+      scene.command({"explain", "last"}).out,
+      AllOf(HasSubstr(std::string("nothing new was tried: ") + told),
+            HasSubstr("its budget was too small for a trial"), Not(HasSubstr("knows that"))));
 
   const Outcome tuned = scene.run({"--budget", "1min"});
   ASSERT_EQ(tuned.code, 0) << tuned.err;

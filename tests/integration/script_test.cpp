@@ -144,10 +144,8 @@ TEST_F(Script, WhatThereWasNoTimeForIsTold) {
       "--budget 1.0 ms is too small for one trial here: at least 4.4 s are needed, more where "
       "steps are slow";
   EXPECT_THAT(outcome.err, HasSubstr("nothing new was tried: " + told));
-  EXPECT_THAT(scene_.command({"explain", "last"}).out,
-              HasSubstr("nothing new was tried: " + told));
-  EXPECT_THAT(scene_.command({"show", "last"}).out,
-              HasSubstr("tuning   none, since " + told));
+  EXPECT_THAT(scene_.command({"explain", "last"}).out, HasSubstr("nothing new was tried: " + told));
+  EXPECT_THAT(scene_.command({"show", "last"}).out, HasSubstr("tuning   none, since " + told));
 }
 
 TEST_F(Script, IsTheUsersOwnProcess) {

@@ -58,8 +58,10 @@ def write_png(file: pathlib.Path, pixels: torch.Tensor) -> None:
 
 
 def write_photos(folder: pathlib.Path) -> tuple[list[str], torch.Tensor]:
-    """Pictures that are lighter in the channel of their class: paths, and bytes (samples, channels,
-    rows, columns)."""
+    """Pictures that are lighter in the channel of their class: paths, and their bytes.
+
+    The bytes have the shape (samples, channels, rows, columns).
+    """
     random = torch.Generator().manual_seed(5)
     paths, samples = [], []
     for number, name in enumerate(NAMES):

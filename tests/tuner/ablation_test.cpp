@@ -252,8 +252,8 @@ void add_two_of_one_plugin(Simulation& simulation, const Json& first, const Json
 
 double second_gain(const Simulation& simulation) {
   const auto second = simulation.ledger.trials.find(2);
-  const bool is_tried = second != simulation.ledger.trials.end() &&
-                        second->second.verdict != Verdict::running;
+  const bool is_tried =
+      second != simulation.ledger.trials.end() && second->second.verdict != Verdict::running;
   return is_tried ? 0.995 : 1.03;
 }
 
@@ -261,9 +261,8 @@ TEST(MarginalChange, OfTwoChangesOfOnePluginTheMarginalOneIsLookedAtAgain) {
   Simulation simulation;
   add_two_of_one_plugin(simulation, {{"precision.autocast", "bf16"}}, {{"loader.workers", 2}});
   simulation.job.rate = [&](const Configuration& configuration) {
-    return rate_with_bf16(configuration, 1.5) * faster_with(configuration, "loader.workers",
-                                                            std::int64_t{2},
-                                                            second_gain(simulation));
+    return rate_with_bf16(configuration, 1.5) *
+           faster_with(configuration, "loader.workers", std::int64_t{2}, second_gain(simulation));
   };
   const auto outcome = simulation.run();
   ASSERT_TRUE(outcome);

@@ -35,8 +35,8 @@ constexpr const char* kInPyTorch =
 // How the outputs of a model are read.
 struct Reading {
   Target target = Target::classes;
-  bool are_shares = false;  // softmax: the outputs of a picture make 1 together
-  bool are_apart = false;   // sigmoid: each output by itself
+  bool are_shares = false;                 // softmax: the outputs of a picture make 1 together
+  bool are_apart = false;                  // sigmoid: each output by itself
   std::vector<std::uint8_t> numbers = {};  // of masks, that the pixels of each class have
 };
 
@@ -72,10 +72,10 @@ Result<std::int64_t> channels_of(const recipes::Recipe& recipe, const PredictReq
   if (request.sample_shape.size() == 3) {
     const std::int64_t channels = request.sample_shape.front();
     if (channels == 1 || channels == input::kRgb) return channels;
-    return fail(ErrorKind::unsupported,
-                "the model takes " + std::to_string(channels) +
-                    " channels, and picture files have 1 or 3",
-                recipe.data.type, kInPyTorch);
+    return fail(
+        ErrorKind::unsupported,
+        "the model takes " + std::to_string(channels) + " channels, and picture files have 1 or 3",
+        recipe.data.type, kInPyTorch);
   }
   return recipe.data.type == "idx" ? 1 : input::kRgb;
 }
@@ -138,8 +138,7 @@ Result<void> check_pictures(const recipes::Recipe& recipe, const PredictRequest&
   };
   return fail(ErrorKind::invalid,
               "the transforms make " + text_of(made) +
-                  " of the pictures, and the model was trained on " +
-                  text_of(request.sample_shape),
+                  " of the pictures, and the model was trained on " + text_of(request.sample_shape),
               (*data)->name(0), "resize the pictures to the size of the training data");
 }
 
@@ -246,8 +245,7 @@ Result<void> Job::State::predict(const AnswerSink& on_answer, const CancelCheck&
     }
     feed_->done();
     is_done = batch->ends_epoch;
-    if (cancel(profiler::now_ns()))
-      return fail(ErrorKind::cancelled, "stopped by request", {}, {});
+    if (cancel(profiler::now_ns())) return fail(ErrorKind::cancelled, "stopped by request", {}, {});
   }
   return {};
 }

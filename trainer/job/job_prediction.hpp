@@ -21,10 +21,11 @@
 namespace autotuned::trainer {
 
 struct PredictRequest {
-  std::filesystem::path weights;       // a state dictionary, such as model.pt
-  std::vector<std::string> pictures;   // JPEG and PNG files
-  std::vector<std::string> masks;      // of masks, where to write that of each picture; empty: nowhere
-  std::size_t most_outputs = 5;        // of a picture, the highest first; of numbers and tags all are told
+  std::filesystem::path weights;      // a state dictionary, such as model.pt
+  std::vector<std::string> pictures;  // JPEG and PNG files
+  std::vector<std::string> masks;  // of masks, where to write that of each picture; empty: nowhere
+  std::size_t most_outputs =
+      5;  // of a picture, the highest first; of numbers and tags all are told
   // As the training had them (JobFacts); empty: not known.
   std::vector<std::int64_t> sample_shape;
   std::string stored_as;

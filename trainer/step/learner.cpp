@@ -322,8 +322,7 @@ at::Tensor Learner::logits(const DeviceBatch& batch) {
   const AutocastGuard autocast(device_.type(), settings_.autocast);
   const EvaluationMode evaluation_mode(*model_);
   const WeightAverage::Scope averaged(average_.get());
-  return forward(batch.images)
-      .to(at::kCPU, at::kFloat, /*non_blocking=*/false, /*copy=*/true);
+  return forward(batch.images).to(at::kCPU, at::kFloat, /*non_blocking=*/false, /*copy=*/true);
 }
 
 at::Tensor Learner::outputs(const DeviceBatch& batch) {

@@ -41,8 +41,8 @@ Result<fs::path> folder_of_run(const std::string& name, const fs::path& history_
   }
   const RunFiles files = files_of(*run);
   if (files.other_run.empty()) return fs::path(run->output_dir);
-  return fail(ErrorKind::not_found,
-              "its model has been replaced by that of run " + files.other_run, run->output_dir,
+  return fail(ErrorKind::not_found, "its model has been replaced by that of run " + files.other_run,
+              run->output_dir,
               "name that run, or train this recipe again into a folder of its own (--output)");
 }
 

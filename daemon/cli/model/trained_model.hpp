@@ -17,7 +17,7 @@ struct TrainedModel {
   // Of classes, tags or numbers, in the order of the outputs; empty: they have only numbers.
   std::vector<std::string> names;
   std::vector<std::int64_t> sample_shape;  // of the model's input; empty: not known
-  std::string stored_as;                   // what the samples of the training were; empty: not known
+  std::string stored_as;  // what the samples of the training were; empty: not known
 };
 
 // `name`: a run of the history, the beginning of one or "last"; or an output folder. ErrorKind::not_found or invalid: nothing

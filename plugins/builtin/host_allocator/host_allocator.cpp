@@ -100,9 +100,9 @@ Answer propose(const Situation& situation) {
   if (*share < kLeastShare) {
     return sdk::none("the kernel takes only " + sdk::percent(*share) + " of the CPU time");
   }
-  const Signal signal{
-      *share, "the kernel takes " + sdk::percent(*share) + " of the CPU time, with " +
-                  sdk::count_text(*faults) + " page faults in a step"};
+  const Signal signal{*share, "the kernel takes " + sdk::percent(*share) +
+                                  " of the CPU time, with " + sdk::count_text(*faults) +
+                                  " page faults in a step"};
   Answer answer;
   const Json huge = {{kTunables, kHugePages}};
   add(answer, situation, signal, huge, against_huge_pages(situation, huge),

@@ -20,13 +20,13 @@ TEST(PredictionText, NamesClassesWithTheirProbabilities) {
                                            {{"output", 0}, {"probability", 0.05}},
                                            {{"output", 2}, {"probability", 0.01875}}});
   EXPECT_EQ(prediction_text(told, kNames), "dog 93.1 %, cat 5.0 %, class 2 1.9 %");
-  EXPECT_EQ(prediction_text(prediction("classes", Json::array({{{"output", 0}, {"value", 1.25}}})),
-                            {}),
-            "class 0 1.25");
-  EXPECT_EQ(prediction_text(prediction("classes",
-                                       Json::array({{{"output", 0}, {"probability", nullptr}}})),
-                            {}),
-            "class 0 ?");
+  EXPECT_EQ(
+      prediction_text(prediction("classes", Json::array({{{"output", 0}, {"value", 1.25}}})), {}),
+      "class 0 1.25");
+  EXPECT_EQ(
+      prediction_text(
+          prediction("classes", Json::array({{{"output", 0}, {"probability", nullptr}}})), {}),
+      "class 0 ?");
 }
 
 TEST(PredictionText, NamesLikelyTags) {
@@ -37,13 +37,12 @@ TEST(PredictionText, NamesLikelyTags) {
 }
 
 TEST(PredictionText, TellsNumbersAndMasks) {
-  EXPECT_EQ(prediction_text(
-                prediction("numbers", {{{"output", 0}, {"value", 34.21}},
-                                       {{"output", 2}, {"value", -0.0000012}}}),
-                kNames),
+  EXPECT_EQ(prediction_text(prediction("numbers", {{{"output", 0}, {"value", 34.21}},
+                                                   {{"output", 2}, {"value", -0.0000012}}}),
+                            kNames),
             "cat 34.21, number 2 -1.2e-06");
-  Json mask = prediction(
-      "masks", {{{"output", 1}, {"share", 0.75}}, {{"output", 0}, {"share", 0.25}}});
+  Json mask =
+      prediction("masks", {{{"output", 1}, {"share", 0.75}}, {{"output", 0}, {"share", 0.25}}});
   mask["height"] = 128;
   mask["width"] = 96;
   EXPECT_EQ(prediction_text(mask, kNames), "128 x 96: dog 75.0 %, cat 25.0 %");
@@ -52,12 +51,13 @@ TEST(PredictionText, TellsNumbersAndMasks) {
 }
 
 TEST(PredictionText, AsJsonHasNumberAndNameOfEachOutput) {
-  const Json told = prediction("classes", {{{"output", 1}, {"probability", 0.75}},
-                                           {{"output", 2}, {"probability", 0.25}}});
+  const Json told = prediction(
+      "classes", {{{"output", 1}, {"probability", 0.75}}, {{"output", 2}, {"probability", 0.25}}});
   const Json json = prediction_json(told, "a.png", kNames);
   EXPECT_EQ(json.at("file"), "a.png");
   EXPECT_EQ(json.at("target"), "classes");
-  EXPECT_EQ(json.at("outputs").at(0), (Json{{"number", 1}, {"name", "dog"}, {"probability", 0.75}}));
+  EXPECT_EQ(json.at("outputs").at(0),
+            (Json{{"number", 1}, {"name", "dog"}, {"probability", 0.75}}));
   EXPECT_EQ(json.at("outputs").at(1),
             (Json{{"number", 2}, {"name", nullptr}, {"probability", 0.25}}));
 }

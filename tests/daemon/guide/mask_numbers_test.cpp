@@ -26,8 +26,7 @@ TEST(MaskNumbers, AreThoseOfThePixels) {
       folder.write("a.png", png_file(1, 3, {0, 7, 7})),
       folder.write("b.png", png_file(1, 3, {2, 2, 255}, input::kPalettePng)),
       folder.write("c.png", png_file(1, 2, {1, 2, 3, 4, 5, 6}, input::kColourPng)),
-      folder.write("d.png", "no picture"),
-      folder / "gone.png"};
+      folder.write("d.png", "no picture"), folder / "gone.png"};
   const MaskNumbers found = numbers_in_masks(files, 100);
   EXPECT_EQ(found.masks, 2);
   EXPECT_THAT(found.numbers, ElementsAre(0, 2, 7, 255));

@@ -163,8 +163,8 @@ TEST_F(TrainingLogTest, FollowsNoLink) {
       } else {
         std::filesystem::create_symlink(precious, file_);
       }
-      auto log = TrainingLog::open(file_, "r-2", goes_on ? std::vector<std::string>{"r-1"}
-                                                         : std::vector<std::string>());
+      auto log = TrainingLog::open(
+          file_, "r-2", goes_on ? std::vector<std::string>{"r-1"} : std::vector<std::string>());
       ASSERT_TRUE(log) << log.error().message();
       EXPECT_TRUE(log->add(step_told(1), 7, seconds(1)));
       EXPECT_EQ(folder_.read("precious"), "precious\n") << is_hard << goes_on;

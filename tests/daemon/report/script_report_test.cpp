@@ -85,8 +85,9 @@ TEST(ScriptReport, SaysThatNoTrialFittedIntoItsTime) {
   run.best = run.starting;
   run.training["is_budget_spent"] = true;
   run.training["shortage"] = "--budget 1.0 s is too small for one trial here";
-  EXPECT_THAT(tuned_text(run),
-              HasSubstr("\nnothing new was tried: --budget 1.0 s is too small for one trial here\n"));
+  EXPECT_THAT(
+      tuned_text(run),
+      HasSubstr("\nnothing new was tried: --budget 1.0 s is too small for one trial here\n"));
   EXPECT_THAT(tuned_text(run), testing::Not(HasSubstr("second look")));
 }
 

@@ -124,8 +124,7 @@ TEST(Story, TellsRejectionsApart) {
   record.checks = {{4, {{.risk = "exact", .passed = false, .steps = 8, .detail = "not equal"}}}};
   const std::string story = story_text(record);
   EXPECT_THAT(story, HasSubstr("Rejected, slower: -10.0 % (between -15.0 % and -5.0 %, 9 pairs"));
-  EXPECT_THAT(story,
-              HasSubstr("Rejected, no gain: +0.0 % (between -10.0 % and +1.0 %, 9 pairs"));
+  EXPECT_THAT(story, HasSubstr("Rejected, no gain: +0.0 % (between -10.0 % and +1.0 %, 9 pairs"));
   EXPECT_THAT(story, HasSubstr("Rejected: it uses 3.0 GiB of memory, the limit is 2.0 GiB."));
   EXPECT_THAT(story, HasSubstr("Rejected, wrong result: it does not train the same model; exact "
                                "check failed: not equal. It would have been worth +50.0 %"));

@@ -45,14 +45,15 @@ TEST(ProgressView, WithoutATerminalThereAreLinesOnly) {
 
 TEST(ProgressView, ABudgetForNoTrialIsToldInOneLine) {
   const std::string shortage = "tune.budget 1.0 s is too small for one trial here";
-  Json event = {{"event", "tuned"},           {"speedup", 1.0},     {"speedup_low", 1.0},
-                {"speedup_high", 1.0},        {"is_complete", false}, {"is_searched", false},
-                {"is_budget_spent", true},    {"change", "nothing"},  {"shortage", shortage}};
+  Json event = {{"event", "tuned"},        {"speedup", 1.0},       {"speedup_low", 1.0},
+                {"speedup_high", 1.0},     {"is_complete", false}, {"is_searched", false},
+                {"is_budget_spent", true}, {"change", "nothing"},  {"shortage", shortage}};
   EXPECT_EQ(shown({}, {event}), "tuned      nothing: " + shortage + "\n");
   event["is_searched"] = true;
   EXPECT_EQ(shown({}, {event}), "tuned      nothing: " + shortage + "\n");
   // What an earlier run has found was verified.
-  event.update({{"speedup", 1.5}, {"speedup_low", 1.4}, {"speedup_high", 1.6}, {"change", "a → b"}});
+  event.update(
+      {{"speedup", 1.5}, {"speedup_low", 1.4}, {"speedup_high", 1.6}, {"change", "a → b"}});
   EXPECT_EQ(shown({}, {event}),
             "tuned      1.50 x (1.40 to 1.60): a → b\n"
             "           nothing new was tried: " +

@@ -286,8 +286,7 @@ TEST_F(TrainerClientTest, KillOfAnotherRankIsKnownByItsCount) {
     ASSERT_TRUE(client) << client.error().message();
     const auto answer = client->request("digest", Json::object(), seconds(20));
     ASSERT_FALSE(answer);
-    EXPECT_EQ(answer.error().kind,
-              is_for_memory ? ErrorKind::out_of_memory : ErrorKind::crashed);
+    EXPECT_EQ(answer.error().kind, is_for_memory ? ErrorKind::out_of_memory : ErrorKind::crashed);
     EXPECT_THAT(answer.error().what, testing::StartsWith("rank 1 of 2 ended: signal 9"));
     EXPECT_EQ(ends_.size(), is_for_memory ? 1U : 0U);
     EXPECT_TRUE(client->is_alive());

@@ -27,31 +27,30 @@ std::string failure(std::string_view text) {
 // Conditions that hold, and why others do not.
 TEST(Condition, HoldsOrSaysWhyNot) {
   std::string told;
-  for (const char* text : {// numbers
-                           "cpu.utilization_ratio < 0.9", "cpu.utilization_ratio<90%",
-                           "environment.cpus_allowed >= 4", "environment.cpus_allowed <= 4",
-                           "environment.cpus_allowed == 4", "step.duration_ns > 1e6",
-                           "environment.cpus_allowed != 4", "environment.cpus_allowed > 4",
-                           "environment.cpus_allowed < 4", "operators.gemm_conv_ratio > 80 %",
-                           // the first fact that is known
-                           "operators.gather_ratio or operators.gemm_conv_ratio > 60%",
-                           "operators.gemm_conv_ratio or step.forward_ratio < 60%",
-                           "a.ratio or b.ratio or c.ratio > 1",
-                           // words
-                           "job.device == cpu", "job.device != cpu", "job.device > 3",
-                           "incumbent.optimizer.set_to_none == off",
-                           "incumbent.optimizer.set_to_none == false",
-                           "incumbent.optimizer.set_to_none == on",
-                           // lists
-                           "environment.cpu_features has avx512_bf16",
-                           "environment.cpu_features has avx512", "recipe.input has to_float",
-                           "environment.cpu_model has Some", "environment.cpus_allowed has 4",
-                           // facts
-                           "incumbent.threads.intra_op < environment.cpus_allowed",
-                           "incumbent.batch_size == starting.batch_size",
-                           "incumbent.batch_size == starting.no_such", "cache.miss_ratio != 3",
-                           // none
-                           "operators.gather_ratio or > 3", "a.ratio or B > 3"}) {
+  for (const char* text :
+       {// numbers
+        "cpu.utilization_ratio < 0.9", "cpu.utilization_ratio<90%", "environment.cpus_allowed >= 4",
+        "environment.cpus_allowed <= 4", "environment.cpus_allowed == 4", "step.duration_ns > 1e6",
+        "environment.cpus_allowed != 4", "environment.cpus_allowed > 4",
+        "environment.cpus_allowed < 4", "operators.gemm_conv_ratio > 80 %",
+        // the first fact that is known
+        "operators.gather_ratio or operators.gemm_conv_ratio > 60%",
+        "operators.gemm_conv_ratio or step.forward_ratio < 60%",
+        "a.ratio or b.ratio or c.ratio > 1",
+        // words
+        "job.device == cpu", "job.device != cpu", "job.device > 3",
+        "incumbent.optimizer.set_to_none == off", "incumbent.optimizer.set_to_none == false",
+        "incumbent.optimizer.set_to_none == on",
+        // lists
+        "environment.cpu_features has avx512_bf16", "environment.cpu_features has avx512",
+        "recipe.input has to_float", "environment.cpu_model has Some",
+        "environment.cpus_allowed has 4",
+        // facts
+        "incumbent.threads.intra_op < environment.cpus_allowed",
+        "incumbent.batch_size == starting.batch_size", "incumbent.batch_size == starting.no_such",
+        "cache.miss_ratio != 3",
+        // none
+        "operators.gather_ratio or > 3", "a.ratio or B > 3"}) {
     const std::string why = failure(text);
     told += std::string(text) + "\n  " + (why.empty() ? "holds" : why) + "\n";
   }

@@ -190,9 +190,8 @@ TEST(Prediction, DoesNotDependOnHowTheTrainingLoads) {
   recipes::Recipe recipe = small_recipe();
   recipe.model.parameters["classes"] = 2;
   recipe.data = {"image_files", {{"files", (folder / "*/*.jpg").string()}}};
-  recipe.input = {{"decode", Json::object()},
-                  {"resize", {{"size", 4}}},
-                  {"to_float", Json::object()}};
+  recipe.input = {
+      {"decode", Json::object()}, {"resize", {{"size", 4}}}, {"to_float", Json::object()}};
   recipe.train.batch_size = 2;
   recipe.evaluation = recipes::Evaluation{.data = recipe.data};
   const Trained model = trained(recipe, folder, paths);

@@ -128,9 +128,8 @@ Result<void> Loading::make_loader() {
     slots_.push_back(std::move(*slot));
     settings.ring.push_back(buffer_of(slots_.back()));
   }
-  const SampleOrder order{.seed = settings_.seed,
-                          .is_shuffled = settings_.is_shuffled,
-                          .share = settings_.share};
+  const SampleOrder order{
+      .seed = settings_.seed, .is_shuffled = settings_.is_shuffled, .share = settings_.share};
   const SignalsBlocked blocked;
   auto loader = Loader::create(*data_, order, pipeline_, std::move(settings));
   if (!loader) return forward_error(loader);

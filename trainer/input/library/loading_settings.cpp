@@ -86,8 +86,7 @@ Result<LoadingSettings> read_loading_settings(std::string_view text) {
   settings.workers = number("workers");
   settings.prefetch_factor = number("prefetch_factor");
   settings.seed = static_cast<std::uint64_t>(number("seed"));
-  settings.share = {
-      .rank = number("rank"), .ranks = number("ranks"), .drops = settings.drop_last};
+  settings.share = {.rank = number("rank"), .ranks = number("ranks"), .drops = settings.drop_last};
   settings.cache_bytes = number("cache_bytes");
   settings.index_bytes = number("index_bytes");
   if (settings.share.rank >= settings.share.ranks) {

@@ -344,10 +344,11 @@ TEST(Damage, AllowsOnePercentOfMany) {
   EXPECT_EQ(damage.found(21).size(), 0U);
   const auto over = damage.note(77, error);
   ASSERT_FALSE(over);
-  EXPECT_EQ(over.error().message(),
-            "first: 21 of 2,000 files cannot be read, which are too many to skip; the first one: "
-            "is odd; others: first, first, first and 17 more; repair the files, or remove them from "
-            "the recipe's data");
+  EXPECT_EQ(
+      over.error().message(),
+      "first: 21 of 2,000 files cannot be read, which are too many to skip; the first one: "
+      "is odd; others: first, first, first and 17 more; repair the files, or remove them from "
+      "the recipe's data");
 }
 
 bool is_readable(const std::string& content) {

@@ -83,9 +83,8 @@ TEST_F(ReadImageIndex, ReadsWhatOtherProgramsWrite) {
 
 TEST_F(ReadImageIndex, NamesTheLineThatIsWrong) {
   tests::Cases cases(folder_.path());
-  for (const char* const text :
-       {"a,1\nb\n", "a,1\n\nb,1,2\n", "\"a\nb\",1\nc,\n", "a,1\nb,\"1\n", "\"a\"b,1", "a\"b,1",
-        "a,-1", "a,70000", "", "file,label\n"})
+  for (const char* const text : {"a,1\nb\n", "a,1\n\nb,1,2\n", "\"a\nb\",1\nc,\n", "a,1\nb,\"1\n",
+                                 "\"a\"b,1", "a\"b,1", "a,-1", "a,70000", "", "file,label\n"})
     cases.add(to_line(text), error_of(text));
   cases.add("3 classes, the label 3", error_of("a,0\nb,3", 3));
   cases.add("3 classes, 2 names", error_of("a,cat\nb,dog", 3));

@@ -16,7 +16,8 @@ TEST(PngEncoder, WritesNumbersThatTheDecoderReadsBack) {
   for (const auto& [height, width] : {std::pair{1, 1}, std::pair{3, 256}, std::pair{37, 51}}) {
     std::vector<std::uint8_t> numbers(static_cast<std::size_t>(height) *
                                       static_cast<std::size_t>(width));
-    std::iota(numbers.begin(), numbers.end(), std::uint8_t{250});  // all of them, 255 and 0 included
+    std::iota(numbers.begin(), numbers.end(),
+              std::uint8_t{250});  // all of them, 255 and 0 included
     const auto file = encode_png(numbers, height, width);
     ASSERT_TRUE(file) << file.error().message();
     const std::vector<std::uint8_t> bytes(file->begin(), file->end());

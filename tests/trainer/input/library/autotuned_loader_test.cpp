@@ -192,12 +192,10 @@ TEST(AutotunedLoader, DescribesItsTensors) {
 }
 
 TEST(AutotunedLoader, HasFloatTargets) {
-  const Json asked = {{"data",
-                       {{"type", "synthetic_targets"},
-                        {"samples", 6},
-                        {"shape", {1, 2, 2}},
-                        {"targets", 3}}},
-                      {"batch_size", 4}};
+  const Json asked = {
+      {"data",
+       {{"type", "synthetic_targets"}, {"samples", 6}, {"shape", {1, 2, 2}}, {"targets", 3}}},
+      {"batch_size", 4}};
   const OpenLoader loader = open(asked);
   const HeldBatch batch(loader.get());
   EXPECT_EQ(batch.targets().dimensions, 2);
@@ -208,8 +206,7 @@ TEST(AutotunedLoader, HasFloatTargets) {
 
 TEST(AutotunedLoader, HasMasks) {
   const Json asked = {
-      {"data",
-       {{"type", "synthetic_masks"}, {"samples", 6}, {"shape", {3, 8, 9}}, {"classes", 2}}},
+      {"data", {{"type", "synthetic_masks"}, {"samples", 6}, {"shape", {3, 8, 9}}, {"classes", 2}}},
       {"batch_size", 2}};
   const OpenLoader loader = open(asked);
   const HeldBatch batch(loader.get());
