@@ -97,8 +97,8 @@ add_custom_target(test_programs)
 # A GoogleTest executable in build/<preset>/tests. Test names carry the folder: tests/tuner/CMakeLists.txt makes
 # tuner.Suite.Test, or with AUTOTUNED_SANITIZE one test for each suite, tuner.Suite. Tests run in the repository root, know
 # the tree by tests/places.hpp, and are killed after TIMEOUT seconds (60 by default, per test case). Those with a TIMEOUT of
-# their own start first, so that no long one is left for the end. MEASURES: tests that compare rates of real trainers; they
-# start before all others, and no two of them run at once.
+# their own start first, so that no long one is left for the end. MEASURES: tests that compare rates of real trainers; no two of
+# them run at once, and they start when the longest tests, which use a whole CPU, are done.
 function(autotuned_test name)
   if(NOT AUTOTUNED_WITH_TESTS)
     return()
@@ -107,7 +107,7 @@ function(autotuned_test name)
   _autotuned_check_arguments(autotuned_test ${name})
   set(order)
   if(arg_MEASURES)
-    set(order COST 1000 RESOURCE_LOCK measurement)
+    set(order COST 500 RESOURCE_LOCK measurement)
   elseif(arg_TIMEOUT)
     set(order COST ${arg_TIMEOUT})
   endif()
