@@ -327,15 +327,6 @@ TEST(RunOptions, OutputThatCannotBeAFolderIsNamedAsItWasGiven) {
   EXPECT_FALSE(std::filesystem::exists(scene.history()));
 }
 
-TEST(RunOptions, OutputWithAnEndOfLineInItsNameIsAFolderLikeAnyOther) {
-  const Scene scene;
-  const auto output = scene.folder() / "two\nlines";
-  const Outcome outcome = scene.run({"--output", output.string()});
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_TRUE(std::filesystem::exists(output / "model.pt"));
-  EXPECT_EQ(outcome.json().at("output"), output.string());
-}
-
 TEST(RunOptions, EmptyPathsAreUsageErrors) {
   const Scene scene;
   for (const char* option : {"--output", "--plugin-dir", "--history"}) {
