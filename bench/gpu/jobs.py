@@ -74,6 +74,8 @@ RESNET_PEER = ["--model", "resnet18", "--batch", RESNET_BATCH]
 RESNET50_PEER = ["--model", "resnet50", "--batch", RESNET50_BATCH, "--autocast", "--lr", "0.1", "--weight-decay", "0.0001"]
 PICTURE_BATCH = 64
 SCRIPT_SECONDS = 12  # of script.py by itself
+# A run spends no budget that holds no trial, 5.4 s of blocks at least, and measures nothing then.
+LEAST_BUDGET = 10
 WITHOUT_TORCH = "needs --python, one that has torch"
 MOST_WORKERS = 16  # of the DataLoader beside us
 LEAST_OF_EAGER = 0.97  # of PyTorch's rate, ours
@@ -150,6 +152,8 @@ class Jobs:
         note = kept_text(result)
         if not on_gpu(err):
             self.report.add(name, "failed", figure, "the job was not on a GPU")
+        elif result["baseline"]["samples_per_second"] <= 0:
+            self.report.add(name, "failed", figure, (result.get("training") or {}).get("shortage") or "nothing was measured")
         elif (best["speedup_low"] or 0.0) < aim:
             self.report.add(name, "below", figure, f"{note}; the aim is {aim:g} x at the lower end")
         else:
@@ -158,12 +162,15 @@ class Jobs:
 
     def rate(self, recipe):
         """Samples per second of blocks without any recording; nothing where it failed, or was on a CPU."""
-        # With a budget of 0 nothing is measured; with this one only the start is.
+        # Where no plugin is asked only the start is measured.
+        recipe = pathlib.Path(recipe)
         with tempfile.TemporaryDirectory() as folder:
+            untuned = pathlib.Path(folder) / recipe.name
+            untuned.write_text(re.sub(r"\bplugins: \[[^]]*\]", "plugins: []", recipe.read_text()))
             _, out, err = self.call(
-                ["run", recipe, "--tune-only", "--retune", "--no-daemon", "--json", "--budget", "1ms",
-                 "--history", f"{folder}/history.db", "--output",
-                 self.report.place_of_next(pathlib.Path(recipe).stem, folder)], self.left(120))
+                ["run", untuned, "--tune-only", "--retune", "--no-daemon", "--json", "--budget", f"{LEAST_BUDGET}s",
+                 "--history", f"{folder}/history.db", "--output", self.report.place_of_next(recipe.stem, folder)],
+                self.left(120))
         try:
             rate = json.loads(last_line(out))["baseline"]["samples_per_second"]
         except (ValueError, KeyError, TypeError):

@@ -50,7 +50,7 @@ if sys.argv[1] == "analyze":
 print(f"run r-20261123-000001 of job on {plan['device']}", file=sys.stderr)
 print(json.dumps({"event": "noise"}))
 print(json.dumps({
-    "baseline": {"samples_per_second": 1000.0},
+    "baseline": {"samples_per_second": plan["rate"]}, "training": {"shortage": "tune.budget is too small"},
     "best": {"samples_per_second": 4000.0, "speedup": 4.0, "speedup_low": plan["speedup_low"], "speedup_high": None},
     "trials": [{"change": {"cuda.graph": True}, "verdict": "accepted"},
                {"change": {"precision.tf32": True}, "verdict": "rejected"}]}))
@@ -132,7 +132,7 @@ class GpuRun(unittest.TestCase):
         """`plan` says what the programs play."""
         known = {"machine": machine, "trainer": FINE, "health": "ok", "fails": False, "kernels": 7, "device": "cuda:0",
                  "their_us": 5010.0, "step_us": 8100.0, "speedup_low": 3.1, "says": "tuned", "is_untuned": False,
-                 "doctor_seconds": 0}
+                 "doctor_seconds": 0, "rate": 1000.0}
         self.assertEqual(set(plan) - set(known), set())
         (self.bin / "plan.json").write_text(json.dumps(known | plan))
         (self.tests / "plan.json").write_text(json.dumps({"suite": suite, "tests": tests}))
@@ -259,10 +259,41 @@ class GpuRun(unittest.TestCase):
         for call in runs[1:]:
             self.assertTrue((SOURCE / pathlib.Path(call[1]).relative_to(self.root)).exists(), call[1])
         budgets = [int(call[call.index("--budget") + 1].removesuffix("s")) for call in runs]
-        self.assertTrue(all(5 <= budget <= 165 / 2 for budget in budgets), budgets)
+        self.assertTrue(all(10 <= budget <= 165 / 2 for budget in budgets), budgets)
         for call in runs:
             self.assertIn("--tune-only", call)
             self.assertIn("--no-daemon", call)
+
+    def test_a_rate_is_that_of_the_start(self):
+        program = pathlib.Path(os.environ.get("AUTOTUNED_BUILD_DIR", "")) / "bin/autotuned"
+        if "AUTOTUNED_BUILD_DIR" not in os.environ or not (program.parent / "autotuned-trainer").exists():
+            self.skipTest("needs the program and its trainer")
+        jobs = self.module("jobs")
+        recipe = self.root / "small.yaml"
+        recipe.write_text(textwrap.dedent("""\
+            autotuned: 1
+            name: small
+            device: cpu
+            model: {type: mlp, hidden: 12, classes: 4}
+            data: {type: synthetic, samples: 64, shape: [1, 8, 8], classes: 4}
+            input: [to_float]
+            optimizer: {type: sgd, lr: 0.001, momentum: 0.9}
+            train: {steps: 20, batch_size: 8}
+            tune: {plugins: [set_to_none], allow: [numerics]}
+            output: {dir: out}
+            """))
+        report = self.module("report").Report(self.root, self.root / "kept")
+        measured = jobs.Jobs(report, program, time.monotonic() + 120)
+        self.assertIsNone(measured.rate(recipe), "it is on a CPU")
+        with unittest.mock.patch.object(jobs, "on_gpu", lambda _: True):
+            self.assertGreater(measured.rate(recipe) or 0, 0)
+        said = (self.root / "kept/001-autotuned.txt").read_text()
+        self.assertIn('"trials":[]', said)
+
+    def test_a_run_that_measured_nothing_is_a_failure(self):
+        code, table, _ = self.run_stage("tune", WITH, {}, "--recipe", "mine.yaml", rate=0.0)
+        self.assertEqual(code, 1)
+        self.assertRegex(table, r"\| mine \| failed \| 0 to 4000 samples/s, .* \| tune.budget is too small \|")
 
     def test_a_tuning_below_its_aim_does_not_pass(self):
         code, table, _ = self.run_stage("tune", WITH, {}, speedup_low=2.5)
