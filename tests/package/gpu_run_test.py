@@ -61,7 +61,7 @@ print(f"(8, 196, 768) keep 98: {' '.join(sys.argv[1:])}")
 """
 # As GoogleTest lists its tests and writes its results.
 TESTS = """
-import json, pathlib, sys
+import json, pathlib, sys, time
 here = pathlib.Path(__file__).parent
 plan = json.loads((here / "plan.json").read_text())
 suite, tests = plan["suite"], plan["tests"]
@@ -76,9 +76,13 @@ kind = tests[wanted.removeprefix(f"{suite}.")]
 if kind == "crashes":
     print("Segmentation fault", file=sys.stderr)
     sys.exit(139)
+if kind == "hangs":
+    time.sleep(600)
 test = {"name": wanted, "classname": suite, "result": "COMPLETED", "time": "0.5s"}
 if kind == "skipped":
-    test |= {"result": "SKIPPED", "skipped": [{"message": "no driver"}]}
+    test |= {"result": "SKIPPED"}
+    print(f"[----------] 1 test from {suite}\\n[ RUN      ] {wanted}\\nlooks for a GPU\\nfile.cpp:20: Skipped\\nno driver\\n\\n"
+          f"[  SKIPPED ] {wanted} (0 ms)\\n[  SKIPPED ] 1 test, listed below:\\n[  SKIPPED ] {wanted}")
 if kind == "failed":
     test["failures"] = [{"failure": "file.cpp:1\\nit differs"}]
 pathlib.Path(output).write_text(json.dumps({"testsuites": [{"testsuite": [test]}]}))
@@ -186,6 +190,23 @@ class GpuRun(unittest.TestCase):
         self.assertIn("| Gpu.Two | failed |  | Segmentation fault |", table)
         self.assertIn("| Gpu.Three | passed | 0.5s |  |", table)
         self.assertEqual(self.calls(self.tests), ["Gpu.One", "Gpu.Two", "Gpu.Three"])
+
+    def test_what_else_depends_on_comes_first(self):
+        tests = {"CopiesMuch": "passed", "AAnother": "passed", "TellsItsMemory": "passed"}
+        for stage in ("tests", "env,tests"):
+            (self.tests / "calls.jsonl").unlink(missing_ok=True)
+            self.run_stage(stage, WITH, tests, suite="GpuJob")
+            self.assertEqual(self.calls(self.tests), ["GpuJob.TellsItsMemory", "GpuJob.CopiesMuch", "GpuJob.AAnother"], stage)
+
+    def test_a_test_that_hangs_leaves_the_others_their_time(self):
+        gpu_tests = self.module("gpu_tests")
+        self.assertLessEqual(gpu_tests.TEST_SECONDS, 60)
+        self.play(WITH, {"One": "hangs", "Two": "passed"})
+        report = self.module("report").Report(self.root)
+        with unittest.mock.patch.object(gpu_tests, "TEST_SECONDS", 1):
+            gpu_tests.run_tests(report, self.root / "build", True, time.monotonic() + 60)
+        self.assertEqual([(row["what"], row["result"], row["note"]) for row in report.rows],
+                         [("Gpu.One", "failed", "took longer than 1 s"), ("Gpu.Two", "passed", "")])
 
     def test_a_test_that_skips_itself_beside_a_gpu_has_failed(self):
         code, table, _ = self.run_stage("tests", WITH, {"One": "skipped"})
