@@ -153,6 +153,12 @@ def gather_facts(report):
             report.facts[file] = "\n".join(pathlib.Path(file).read_text().splitlines()[:8])
 
 
+def hidden_text(why):
+    """What hides GPUs, where none is visible and the program does not name it itself."""
+    name = "CUDA_VISIBLE_DEVICES"
+    return f'; {name} is "{os.environ[name]}"' if name in os.environ and name not in why else ""
+
+
 def gpu_of(report, autotuned, seconds):
     """(the name of the GPU that the program sees and its trainer can use, or None; why there is none; whether that is a
     failure: there is one all the same, or the trainer does not even start)"""

@@ -256,6 +256,16 @@ class GpuRun(unittest.TestCase):
         self.assertIn("| GPU | found |", table)
         self.assertIn("| Gpu.One | failed |  | skipped although there is a GPU: no driver |", table)
 
+    def test_the_variable_that_hides_gpus_is_named(self):
+        with unittest.mock.patch.dict(os.environ, {"CUDA_VISIBLE_DEVICES": ""}):
+            _, table, _ = self.run_stage("env", WITHOUT, {"TellsItsMemory": "skipped"}, suite="GpuJob")
+            self.assertIn('| GPU | missing |  | no NVIDIA driver; CUDA_VISIBLE_DEVICES is "" |', table)
+            _, table, _ = self.run_stage("env", WITH, {"TellsItsMemory": "passed"}, suite="GpuJob")
+            self.assertIn("| GPU | found | NVIDIA Imaginary |  |", table)
+            told = 'LibTorch 2.11.0, CPU only: no device; CUDA_VISIBLE_DEVICES is "" here'
+            _, table, _ = self.run_stage("env", WITH, {"TellsItsMemory": "passed"}, suite="GpuJob", trainer=told)
+            self.assertIn(f"| GPU | failed |  | {told} |", table)
+
     def test_every_stage_notes_what_the_machine_is(self):
         self.program("nvidia-smi", """
             import sys
