@@ -477,6 +477,44 @@ class GpuRun(unittest.TestCase):
         self.assertIn("| Gpu.One | passed |", texts["result.md"])
         self.assertIn("in stage_env", texts["stage_env.txt"])
 
+    def test_a_folder_that_cannot_keep_anything_is_refused_at_the_start(self):
+        (self.root / "file").write_text("")
+        for folder, why in (("", "the folder has no name"), (self.root / "file/below", "Not a directory")):
+            done = subprocess.run([sys.executable, "-B", self.root / "bench/gpu/run", "--keep", folder],
+                                  capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(why, done.stderr)
+
+    def test_what_was_found_until_it_was_killed_is_there(self):
+        self.play(WITHOUT, {"One": "passed", "Two": "hangs"})
+        folder = self.root.parent / "kept"
+        running = subprocess.Popen(
+            [sys.executable, "-B", self.root / "bench/gpu/run", "--stage", "rates,tests", "--keep", folder],
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env={**os.environ, "PATH": str(self.root)})
+        self.addCleanup(running.stderr.close)
+        while not (self.tests / "calls.jsonl").exists() or len(self.calls(self.tests)) < 2:
+            self.assertIsNone(running.poll(), "it ended before the second test")
+            time.sleep(0.01)
+        running.kill()
+        running.wait(timeout=60)
+        (rows,) = folder.glob("*-rows.jsonl")
+        told = [json.loads(line) for line in rows.read_text().splitlines()]
+        self.assertEqual(told[-1]["what"], "Gpu.One")
+        rows.unlink()
+        # That of the stage before.
+        self.assertIn("| rates | left out |", self.kept(folder)["result.md"])
+
+    def test_a_long_stage_is_packed_while_it_goes_on(self):
+        module = self.module("report")
+        folder = self.root.parent / "kept"
+        folder.mkdir()
+        report = module.Report(self.root, self.root.parent / "files", folder / "one.tar.gz")
+        report.run(["true"], 10)
+        self.assertEqual(list(folder.iterdir()), [])
+        with unittest.mock.patch.object(module, "PACK_SECONDS", 0):
+            report.run(["true"], 10)
+        self.assertIn("002-true.txt", self.kept(folder))
+
     def test_what_was_said_until_it_was_ended_is_kept(self):
         self.play(WITHOUT, {"One": "passed"}, doctor_seconds=600)
         folder = self.root.parent / "kept"
@@ -596,9 +634,36 @@ class GpuRun(unittest.TestCase):
         self.assertEqual((self.root / ".deps/python").resolve(), libtorch.resolve())
         self.assertIn("| torch | found | 2.11.0+cu130 |", table)
         self.assertEqual(result["facts"]["libraries"], {"torch": "2.11.0+cu130"})
-        # What is there already is left alone.
-        self.run_stage("env", WITHOUT, {}, "--libtorch", str(self.root))
+        # Without the option the link stays, and with another folder it is replaced.
+        self.run_stage("env", WITHOUT, {})
         self.assertEqual((self.root / ".deps/python").resolve(), libtorch.resolve())
+        other = self.root.parent / "other"
+        shutil.copytree(libtorch, other)
+        self.run_stage("env", WITHOUT, {}, "--libtorch", str(other))
+        self.assertEqual((self.root / ".deps/python").resolve(), other.resolve())
+
+    def test_a_wrong_folder_of_libtorch_is_told(self):
+        machine = self.module("machine")
+        place = self.root / ".deps/python"
+        nowhere = self.root / "nowhere"
+        self.assertEqual(machine.link_libtorch(self.root, nowhere, None), f"--libtorch {nowhere}: there is no such folder")
+        self.assertEqual(machine.link_libtorch(self.root, self.bin, None), f"--libtorch {self.bin}: it holds no torch/")
+        self.assertFalse(place.is_symlink())
+        libtorch = self.root.parent / "libtorch"
+        (libtorch / "torch").mkdir(parents=True)
+        (place / "torch").mkdir(parents=True)
+        self.assertIn("is no link that could be replaced", machine.link_libtorch(self.root, libtorch, None))
+        self.assertFalse(place.is_symlink())
+
+    def test_a_package_where_nothing_can_be_written_is_told(self):
+        libtorch = self.root.parent / "libtorch"
+        (libtorch / "torch").mkdir(parents=True)
+        (self.root / ".deps").write_text("a file: root may write into any folder")
+        done = subprocess.run([sys.executable, "-B", self.root / "bench/gpu/run", "--libtorch", libtorch],
+                              capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(".deps/python: cannot be made: ", done.stderr)
+        self.assertIn("unpack the package where files can be written", done.stderr)
 
     def test_the_torch_of_python3_is_taken_where_none_is_given(self):
         site = self.root.parent / "site-packages"
