@@ -123,6 +123,18 @@ def last_line(text):
     return lines[-1].strip() if lines else ""
 
 
+def reason(code, out, err):
+    """Why a command failed: the error or the first diagnostic of its JSON, for which nothing may be on standard error."""
+    if code != -1:
+        with contextlib.suppress(ValueError, KeyError, TypeError, IndexError, AttributeError):
+            told = json.loads(last_line(out))
+            if told.get("error"):
+                return str(told["error"])
+            first = told["diagnostics"][0]
+            return f"{first['file']}:{first['line']}:{first['column']}: {first['message']}"
+    return last_line(err) or f"exit code {code}"
+
+
 def pack(folder, archive):
     """All files of the folder in one archive of at most 16 MiB: the largest are left out until it is. Their names."""
     files = sorted(file for file in folder.rglob("*") if file.is_file())

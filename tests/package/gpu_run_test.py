@@ -30,6 +30,9 @@ if sys.argv[1] == "doctor":
     print(json.dumps({"findings": [{"subject": "trainer", "health": plan["health"], "text": plan["trainer"]}],
                       "machine": plan["machine"]}))
     sys.exit(0)
+if plan["refusal"]:
+    print(json.dumps(plan["refusal"]))
+    sys.exit(2)
 if plan["fails"]:
     print("autotuned: error: the trainer ended", file=sys.stderr)
     sys.exit(1)
@@ -136,7 +139,7 @@ class GpuRun(unittest.TestCase):
         """`plan` says what the programs play."""
         known = {"machine": machine, "trainer": FINE, "health": "ok", "fails": False, "kernels": 7, "device": "cuda:0",
                  "their_us": 5010.0, "step_us": 8100.0, "speedup_low": 3.1, "says": "tuned", "is_untuned": False,
-                 "doctor_seconds": 0, "rate": 1000.0}
+                 "doctor_seconds": 0, "rate": 1000.0, "refusal": None}
         self.assertEqual(set(plan) - set(known), set())
         (self.bin / "plan.json").write_text(json.dumps(known | plan))
         (self.tests / "plan.json").write_text(json.dumps({"suite": suite, "tests": tests}))
@@ -315,11 +318,19 @@ class GpuRun(unittest.TestCase):
             """))
         report = self.module("report").Report(self.root, self.root / "kept")
         measured = jobs.Jobs(report, program, time.monotonic() + 120)
-        self.assertIsNone(measured.rate(recipe), "it is on a CPU")
+        self.assertIsNone(measured.rate(recipe))
+        self.assertEqual(measured.why_no_rate, "the job was not on a GPU")
         with unittest.mock.patch.object(jobs, "on_gpu", lambda _: True):
             self.assertGreater(measured.rate(recipe) or 0, 0)
         said = (self.root / "kept/001-autotuned.txt").read_text()
         self.assertIn('"trials":[]', said)
+
+    def test_a_rate_that_there_is_not_says_why(self):
+        for why, plan in (("device: no CUDA", {"refusal": {"run": None, "error": "device: no CUDA"}}),
+                          ("the job was not on a GPU", {"device": "cpu"}), ("nothing was measured", {"rate": 0.0})):
+            code, table, _ = self.run_stage("rates", WITH, {}, **plan)
+            self.assertEqual(code, 1)
+            self.assertIn(f"| rate of resnet18 | failed |  | there is none: {why} |", table)
 
     def test_a_run_that_measured_nothing_is_a_failure(self):
         code, table, _ = self.run_stage("tune", WITH, {}, "--recipe", "mine.yaml", rate=0.0)
@@ -433,6 +444,16 @@ class GpuRun(unittest.TestCase):
         self.assertEqual(code, 1)
         self.assertIn("| launch_bound | failed |  | autotuned: error: the trainer ended |", table)
         self.assertEqual(result["runs"]["launch_bound"], None)
+
+    def test_a_recipe_that_is_refused_says_why(self):
+        diagnostic = {"file": "mine.yaml", "line": 3, "column": 1, "message": "unknown key \"devize\""}
+        code, table, _ = self.run_stage("tune", WITH, {}, "--recipe", "mine.yaml",
+                                        refusal={"ok": False, "diagnostics": [diagnostic]})
+        self.assertEqual(code, 1)
+        self.assertIn('| mine | failed |  | mine.yaml:3:1: unknown key "devize" |', table)
+        _, table, _ = self.run_stage("tune", WITH, {}, "--recipe", "mine.yaml",
+                                     refusal={"run": None, "error": "device: no CUDA"})
+        self.assertIn("| mine | failed |  | device: no CUDA |", table)
 
     def test_all_that_was_said_is_kept_in_one_archive(self):
         folder = self.root.parent / "kept"
