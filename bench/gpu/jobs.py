@@ -9,7 +9,7 @@ import tempfile
 import time
 
 from machine import environment, torch_of
-from report import last_line
+from report import last_line, reason
 
 # The model of vit_patch_dropout.yaml: a step of many small kernels, which the host starts one by one: what cuda.graph is for.
 # With loading and copies beside the step, so that nothing but the launches is waited for.
@@ -74,6 +74,8 @@ RESNET_PEER = ["--model", "resnet18", "--batch", RESNET_BATCH]
 RESNET50_PEER = ["--model", "resnet50", "--batch", RESNET50_BATCH, "--autocast", "--lr", "0.1", "--weight-decay", "0.0001"]
 PICTURE_BATCH = 64
 SCRIPT_SECONDS = 12  # of script.py by itself
+# A run spends no budget that holds no trial, 5.4 s of blocks at least, and measures nothing then.
+LEAST_BUDGET = 10
 WITHOUT_TORCH = "needs --python, one that has torch"
 MOST_WORKERS = 16  # of the DataLoader beside us
 LEAST_OF_EAGER = 0.97  # of PyTorch's rate, ours
@@ -116,6 +118,7 @@ class Jobs:
         self.autotuned = autotuned
         self.deadline = deadline
         self.python = python
+        self.why_no_rate = ""  # of the last one
 
     def left(self, most):
         return min(most, self.deadline - time.monotonic())
@@ -142,7 +145,7 @@ class Jobs:
             result = json.loads(last_line(out))
             best = result["best"]
         except (ValueError, KeyError, TypeError):
-            self.report.add(name, "failed", note=last_line(err) or f"exit code {code}")
+            self.report.add(name, "failed", note=reason(code, out, err))
             return None
         figure = (f"{result['baseline']['samples_per_second']:.0f} to {best['samples_per_second']:.0f} samples/s, "
                   f"{best['speedup']:.2f} x ({bound(best['speedup_low'])} to {bound(best['speedup_high'])})")
@@ -150,6 +153,8 @@ class Jobs:
         note = kept_text(result)
         if not on_gpu(err):
             self.report.add(name, "failed", figure, "the job was not on a GPU")
+        elif result["baseline"]["samples_per_second"] <= 0:
+            self.report.add(name, "failed", figure, (result.get("training") or {}).get("shortage") or "nothing was measured")
         elif (best["speedup_low"] or 0.0) < aim:
             self.report.add(name, "below", figure, f"{note}; the aim is {aim:g} x at the lower end")
         else:
@@ -157,18 +162,23 @@ class Jobs:
         return result
 
     def rate(self, recipe):
-        """Samples per second of blocks without any recording; nothing where it failed, or was on a CPU."""
-        # With a budget of 0 nothing is measured; with this one only the start is.
+        """Samples per second of blocks without any recording; nothing where it failed, or was on a CPU: why_no_rate."""
+        # Where no plugin is asked only the start is measured.
+        recipe = pathlib.Path(recipe)
         with tempfile.TemporaryDirectory() as folder:
-            _, out, err = self.call(
-                ["run", recipe, "--tune-only", "--retune", "--no-daemon", "--json", "--budget", "1ms",
-                 "--history", f"{folder}/history.db", "--output",
-                 self.report.place_of_next(pathlib.Path(recipe).stem, folder)], self.left(120))
+            untuned = pathlib.Path(folder) / recipe.name
+            untuned.write_text(re.sub(r"\bplugins: \[[^]]*\]", "plugins: []", recipe.read_text()))
+            code, out, err = self.call(
+                ["run", untuned, "--tune-only", "--retune", "--no-daemon", "--json", "--budget", f"{LEAST_BUDGET}s",
+                 "--history", f"{folder}/history.db", "--output", self.report.place_of_next(recipe.stem, folder)],
+                self.left(120))
         try:
             rate = json.loads(last_line(out))["baseline"]["samples_per_second"]
         except (ValueError, KeyError, TypeError):
+            self.why_no_rate = reason(code, out, err)
             return None
-        return rate if on_gpu(err) and rate > 0 else None
+        self.why_no_rate = "the job was not on a GPU" if not on_gpu(err) else "nothing was measured" if rate <= 0 else ""
+        return None if self.why_no_rate else rate
 
     def record(self, recipe, batch, trace, oracle, oracle_script):
         """What it costs to record the GPU, and whether anything of it stays. Each is a trainer of its own."""
@@ -181,11 +191,11 @@ class Jobs:
             notes = list(recorded["notes"]) + list(recorded["damage"])
             kernels = sum(row["calls"] for row in recorded["kernels"])
         except (ValueError, KeyError, TypeError):
-            self.report.add(name, "failed", note=last_line(err) or f"exit code {code}")
+            self.report.add(name, "failed", note=reason(code, out, err))
             return
         after = self.rate(recipe)
         if before is None or after is None:
-            self.report.add(name, "failed", note="no rate of a GPU without recording")
+            self.report.add(name, "failed", note=f"no rate without recording: {self.why_no_rate}")
         else:
             without = [1000 * batch / before, 1000 * batch / after]
             share = with_it / (sum(without) / 2)
@@ -212,7 +222,7 @@ class Jobs:
                                              environment())
             name = " ".join(["gather", *mode])
             if code != 0:
-                self.report.add(name, "failed", note=last_line(err) or f"exit code {code}")
+                self.report.add(name, "failed", note=reason(code, out, err))
             for line in out.splitlines() if code == 0 else []:
                 shape, _, figure = line.partition(": ")
                 self.report.add(f"{name} {shape}", "done", figure)
@@ -240,7 +250,7 @@ class Jobs:
             tuned = told_by_script(out)
             _, shown, show_err = self.call(["show", "last", "--json", "--history", history], self.left(30))
         if tuned is None:
-            self.report.add(name, "failed", note=last_line(err) or f"exit code {code}")
+            self.report.add(name, "failed", note=reason(code, out, err))
             return None
         try:
             result = json.loads(last_line(shown))
@@ -273,7 +283,7 @@ class Jobs:
         try:
             return json.loads(last_line(out)), ""
         except ValueError:
-            return None, last_line(err) or f"exit code {code}"
+            return None, reason(code, out, err)
 
     def kernel_ms(self, trace):
         code, out, err = self.call(["analyze", trace, "--json"], self.left(60))
@@ -281,7 +291,7 @@ class Jobs:
             told = json.loads(last_line(out))
             return sum(row["total_us"] for row in told["kernels"]) / max(1, told["steps"]) / 1000, ""
         except (ValueError, KeyError, TypeError):
-            return None, last_line(err) or f"exit code {code}"
+            return None, reason(code, out, err)
 
     def compare_kernels(self, recipe):
         """The kernels of a step of ResNet-18: ours, and torch.profiler's."""
@@ -308,7 +318,7 @@ class Jobs:
         name = f"rate of {recipe.stem}"
         ours = [self.rate(recipe)]
         if ours[0] is None:
-            self.report.add(name, "failed", note="there is none of a GPU")
+            self.report.add(name, "failed", note=f"there is none: {self.why_no_rate}")
             return
         theirs = {}
         for mode, (more, share) in {"PyTorch eager": ([], 0.25), "torch.compile": (["--compile"], 0.5)}.items():
