@@ -411,8 +411,9 @@ std::string cost(const storage::RunRow& run) {
     return is_unconfirmed(run) ? "What the tuning cost is not known: it did not come to its end.\n"
                                : "The cost of tuning is not known yet.\n";
   } else {
-    text = "Tuning took " + format_duration(nanoseconds(run.tuning_duration_ns)) + ".\n" +
-           script_cost(run);
+    const bool is_stopped = run.best.empty() && !is_script(run.recipe);
+    text = "Tuning took " + format_duration(nanoseconds(run.tuning_duration_ns)) +
+           (is_stopped ? " before it was stopped.\n" : ".\n") + script_cost(run);
   }
   if (const auto pays = break_even(run)) {
     const std::string range = pays->samples_high ? "between " + count_text(pays->samples_low) +
