@@ -170,10 +170,12 @@ Lines tuned_lines(const Json& event, const Look& look) {
   if (!shortage.empty()) {
     left = "nothing new was tried: " + shortage;
   } else if (flag_in(event, "is_budget_spent")) {
-    left = flag_in(event, "is_complete") ? "the budget did not suffice for a second look at what "
-                                           "was close; --budget gives more"
-                                         : "the budget did not suffice for every proposal: the "
-                                           "next run goes on, and --budget gives it more";
+    // A gain may be left undecided, though every proposal was tried.
+    const bool is_tried = event.contains("untried") ? integer_in(event, "untried") == 0
+                                                    : flag_in(event, "is_complete");
+    left = is_tried ? kNoSecondLook
+                    : "the budget did not suffice for every proposal: the "
+                      "next run goes on, and --budget gives it more";
   }
   if (!left.empty()) append(lines, labelled(label(""), left, look));
   return lines;

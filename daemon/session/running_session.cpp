@@ -399,6 +399,7 @@ Result<void> RunningSession::tune() {
           {kShortage, outcome->shortage},
           {"is_budget_spent", outcome->is_budget_spent},
           {"is_complete", outcome->is_complete},
+          {"untried", outcome->untried.size()},
           {"configuration", run_.best.to_json()},
           {"change", change_text(run_.starting, run_.starting.change_to(run_.best))}});
   return {};

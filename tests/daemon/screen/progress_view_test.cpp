@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "daemon/report/script_report.hpp"
+
 namespace autotuned::daemon {
 namespace {
 
@@ -58,6 +60,20 @@ TEST(ProgressView, ABudgetForNoTrialIsToldInOneLine) {
             "tuned      1.50 x (1.40 to 1.60): a → b\n"
             "           nothing new was tried: " +
                 shortage + "\n");
+}
+
+// As the card says it, which counts the proposals.
+TEST(ProgressView, ABudgetForNoSecondLookLeavesNoProposalUntried) {
+  Json event = {{"event", "tuned"},    {"speedup", 1.5},       {"speedup_low", 1.4},
+                {"speedup_high", 1.6}, {"is_complete", false}, {"is_budget_spent", true},
+                {"change", "a → b"},   {"untried", 0}};
+  const std::string tuned = "tuned      1.50 x (1.40 to 1.60): a → b\n           ";
+  EXPECT_EQ(shown({}, {event}), tuned + kNoSecondLook + "\n");
+  event["untried"] = 2;
+  EXPECT_EQ(shown({}, {event}),
+            tuned +
+                "the budget did not suffice for every proposal: the next run goes on, and "
+                "--budget gives it more\n");
 }
 
 TEST(ProgressView, TheFirstPanelIsThereBeforeTheFirstEvent) {
