@@ -365,6 +365,10 @@ std::string seconds_text(double seconds) {
 std::string repaid(const storage::RunRow& run) {
   const auto savings = savings_of(run);
   if (!savings) return {};
+  if (std::string busier = busier_text(run); !busier.empty()) {
+    busier.front() = 'O';
+    return busier + ": whether it has repaid the tuning cannot be told under such a load.\n";
+  }
   std::string text = fmt::format(
       "This training had {} samples at {}. At the {} of the start they would have taken ",
       count_text(savings->samples), rate_text(savings->samples_per_second),
@@ -379,10 +383,6 @@ std::string repaid(const storage::RunRow& run) {
   if (savings->samples_per_second < kAsConfirmed * run.best_samples_per_second) {
     text += fmt::format("It trained slower than in the confirmation, which measured {}.\n",
                         rate_text(run.best_samples_per_second, unit_of(run)));
-  }
-  if (std::string busier = busier_text(run); !busier.empty()) {
-    busier.front() = 'O';
-    text += busier + ".\n";
   }
   return text;
 }

@@ -359,6 +359,18 @@ TEST(Story, SlowTrainingHasNotRepaidItself) {
   story = story_text(record);
   EXPECT_THAT(story, HasSubstr("less: it has not repaid the tuning yet"));
 
+  // Rates of the two do not compare then.
+  record.run.training["other_work_ratio"] = 0.72;
+  record.run.training["tuning_other_work_ratio"] = 0.39;
+  story = story_text(record);
+  EXPECT_THAT(story,
+              AllOf(HasSubstr("Other work took 72 % of the CPU time while it trained, and 39 % "
+                              "while it was tuned: whether it has repaid the tuning cannot be told "
+                              "under such a load."),
+                    Not(HasSubstr("This training had")), Not(HasSubstr("it has not repaid"))));
+  EXPECT_TRUE(story_json(record).at("break_even").at("is_reached").is_null());
+  EXPECT_TRUE(story_json(record).at("break_even").at("saved_seconds").is_null());
+
   record.run.training = Json::object();
   EXPECT_FALSE(savings_of(record.run));
   EXPECT_TRUE(story_json(record).at("break_even").at("is_reached").is_null());
