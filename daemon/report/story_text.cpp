@@ -267,6 +267,9 @@ std::string kept(const RunRecord& record) {
                ? "The starting configuration: its budget was too small for a trial.\n"
                : "The starting configuration: with a budget of 0 nothing was searched.\n";
   }
+  if (change.empty() && record.trials.empty() && run.training.contains(kShortage)) {
+    return "The starting configuration: its budget was too small for a trial.\n";
+  }
   if (change.empty()) {
     return has_untried(run.training)
                ? "The starting configuration: nothing faster was found in the budget.\n"
@@ -424,7 +427,10 @@ std::string cost(const storage::RunRow& run) {
         count_text(pays->samples), unit_of(run), range, seconds_text(pays->seconds));
     text += repaid(run);
   } else if (!run.best.empty() && !is_unsearched(run)) {
-    text += has_untried(run.training)
+    text += run.training.contains(kShortage)
+                ? "Its budget was too small for a trial; the next run of this job "
+                  "here goes on with what was not tried.\n"
+            : has_untried(run.training)
                 ? "Nothing faster was found in the budget; the next run of this job "
                   "here goes on with what was not tried.\n"
                 : "Nothing faster was found, so it does not repay itself; the next run "

@@ -293,6 +293,14 @@ TEST(Story, NothingFasterDoesNotRepayItself) {
   EXPECT_THAT(story, HasSubstr("No change was tried."));
   EXPECT_THAT(story, HasSubstr("The starting configuration: nothing faster was found."));
   EXPECT_THAT(story, HasSubstr("does not repay itself"));
+
+  // That was known only once the start was measured.
+  record.run.training["shortage"] = "tune.budget 20.0 s is too small for one trial here";
+  const std::string unsearched = story_text(record);
+  EXPECT_THAT(unsearched,
+              AllOf(HasSubstr("The starting configuration: its budget was too small for a trial."),
+                    HasSubstr("Its budget was too small for a trial; the next run"),
+                    Not(HasSubstr("othing faster was found"))));
 }
 
 TEST(Story, TellsWhatEachPartOfTheInputCosts) {
