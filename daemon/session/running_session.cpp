@@ -334,6 +334,7 @@ Result<void> RunningSession::tune() {
   input.start_time = start_time_;
   input.coin_seed = std::random_device{}();
   input.is_ablated = request_.is_ablated;
+  input.is_budget_option = request_.recipe_budget.has_value();
   // One that cannot be read keeps its number.
   const auto last_number = history_->last_trial_number(run_.id);
   if (!last_number) return tl::unexpected(last_number.error());
