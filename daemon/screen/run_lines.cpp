@@ -318,6 +318,8 @@ std::string stage_text(const RunProgress& progress) {
       if (!progress.training || progress.training->epochs_total == 0) return "training";
       return fmt::format("training, epoch {} of {}", progress.training->epoch,
                          progress.training->epochs_total);
+    case Stage::checking:
+      return progress.doing;
     case Stage::ended:
       return {};
   }
@@ -447,7 +449,7 @@ Lines panel_lines(const RunProgress& progress, std::chrono::nanoseconds now, con
     add_trial(lines, *progress.trial, look);
   } else if (progress.training) {
     add_training(lines, *progress.training, now, look);
-  } else if (!progress.doing.empty()) {
+  } else if (!progress.doing.empty() && progress.stage != Stage::checking) {
     lines.push_back(Line{label("now"), {progress.doing, Tone::plain}});
   }
   add_budget(lines, progress, now, look);

@@ -81,6 +81,14 @@ TEST(ProgressView, TheFirstPanelIsThereBeforeTheFirstEvent) {
   EXPECT_EQ(shown({}, {}), "");
 }
 
+TEST(ProgressView, ThePanelSaysThatTheTrainedModelIsChecked) {
+  const Json check = {{"event", "phase"}, {"phase", "checking the trained model"}};
+  const Json drawn_with = {{"event", "warning"}, {"text", "none"}};
+  const std::string panel = shown({.is_live = true}, {check, drawn_with});
+  EXPECT_THAT(panel, HasSubstr(" checking the trained model"));
+  EXPECT_THAT(panel.substr(panel.find("checking the trained model")), Not(HasSubstr("starting")));
+}
+
 TEST(ProgressView, SaysWhatCtrlCDoes) {
   EXPECT_THAT(shown({.is_live = true}, {}), HasSubstr("Ctrl-C stops; the same command goes on"));
   EXPECT_THAT(shown({.is_live = true, .is_only_watched = true}, {}),
