@@ -138,6 +138,10 @@ std::int64_t Job::damaged_files() const {
   return state_->damaged_files();
 }
 
+std::vector<std::string> Job::damaged_names() const {
+  return state_->damaged_names();
+}
+
 std::vector<Error> Job::take_warnings() {
   return state_->take_warnings();
 }

@@ -315,6 +315,7 @@ class Job {
   // taken, each once, and how many there are so far. Names and reasons are `where` and `what`.
   [[nodiscard]] std::vector<Error> take_damaged_files();
   [[nodiscard]] std::int64_t damaged_files() const;
+  [[nodiscard]] std::vector<std::string> damaged_names() const;  // all so far
 
   // What went wrong without harm to the training, and damaged files that were found when it was cancelled; not yet
   // taken, each once.

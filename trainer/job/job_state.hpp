@@ -69,6 +69,7 @@ class Job::State {
   Error error_of_batch(Error error, const input::Dataset& data, const CancelCheck& is_cancelled);
   std::vector<Error> take_damaged_files();
   [[nodiscard]] std::int64_t damaged_files() const;
+  [[nodiscard]] std::vector<std::string> damaged_names() const;
   std::vector<Error> take_warnings() { return std::exchange(warnings_, {}); }
 
   // job_blocks.cpp

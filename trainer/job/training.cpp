@@ -5,6 +5,8 @@
 #include <array>
 #include <cmath>
 #include <filesystem>
+#include <iterator>
+#include <set>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -64,7 +66,7 @@ class Training {
     summary_.steps = job_.steps();
     summary_.samples = ranks_ * job_.samples();
     summary_.epochs = job_.steps() / plan_.steps_per_epoch;
-    summary_.damaged_files = job_.damaged_files();
+    summary_.damaged_files = job_.damaged_files() + damaged_elsewhere();
     return summary_;
   }
 
@@ -107,6 +109,8 @@ class Training {
     is_over_ = best_.is_over();
     plateau_.read(member(*read, "plateau"));
     evaluated_step_ = get_integer(*read, "evaluated_step").value_or(job_.steps());
+    for (const Json& name : member(*read, "damaged"))
+      if (name.is_string()) damaged_before_.insert(name.get<std::string>());
     if (auto moved = count_in_own_steps(*read); !moved) return moved;
     return job_.drop(kCheckpoint);
   }
@@ -352,6 +356,14 @@ class Training {
                                 {}}));
   }
 
+  // Damaged files that only an earlier process of this training met.
+  std::int64_t damaged_elsewhere() const {
+    std::set<std::string> others = damaged_before_;
+    for (const std::string& name : job_.damaged_names())
+      others.erase(name);
+    return std::ssize(others);
+  }
+
   std::string note() const {
     Json note = identity();
     note["run"] = id_of_run();
@@ -361,6 +373,10 @@ class Training {
     note["best"] = best_.to_json();
     note["plateau"] = plateau_.to_json();
     note["evaluated_step"] = evaluated_step_;
+    std::set<std::string> damaged = damaged_before_;
+    for (std::string& name : job_.damaged_names())
+      damaged.insert(std::move(name));
+    note["damaged"] = damaged;
     return to_line(note);
   }
 
@@ -433,6 +449,7 @@ class Training {
   BestEvaluation best_;
   bool is_figure_missed_ = false;  // by an evaluation, and said
   Plateau plateau_;
+  std::set<std::string> damaged_before_;  // files, by the checkpoint that it goes on from
   TrainingSummary summary_;
   std::int64_t next_checkpoint_ns_ = 0;
   std::int64_t exported_step_ = 0;   // whose state is being written

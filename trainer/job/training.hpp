@@ -62,7 +62,7 @@ struct TrainingSummary {
   std::optional<TestResult> test;
   bool was_cancelled = false;
   std::int64_t resumed_from_step = 0;
-  std::int64_t damaged_files = 0;  // that others stood in for, in this trainer
+  std::int64_t damaged_files = 0;  // that others stood in for, in any process of the training
 };
 
 // The `progress` member for a file of samples for which another stood in; with it there are so many.
