@@ -245,6 +245,10 @@ double Job::last_learning_rate() const {
   return state_->last_learning_rate();
 }
 
+Result<Json> Job::data_identity() const {
+  return guarded("data", [&]() -> Result<Json> { return state_->data_identity(); });
+}
+
 Result<std::string> Job::digest() {
   return guarded("digest", [&]() -> Result<std::string> { return digest_of(state_->capture()); });
 }

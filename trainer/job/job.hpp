@@ -349,6 +349,10 @@ class Job {
                                            const std::string& candidate,
                                            const std::string& candidate_base = {}) const;
 
+  // What tells the recipe's data from others (data_identity.hpp): `train`, and `test` where there are such data. The same
+  // whatever configuration, ranks and order of the samples are. Reads some samples of each.
+  [[nodiscard]] Result<Json> data_identity() const;
+
   [[nodiscard]] Result<std::string> digest();
   // Of the parameters alone.
   [[nodiscard]] Result<std::string> parameter_digest();

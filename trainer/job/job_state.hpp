@@ -94,6 +94,7 @@ class Job::State {
   Result<CheckedSteps> check_steps(const CheckRequest& request, const CancelCheck& is_cancelled);
 
   // job_checkpoint.cpp
+  [[nodiscard]] Json data_identity() const;
   Result<void> time_checkpoint(const std::filesystem::path& file);
 
   // job_trace.cpp
