@@ -105,6 +105,7 @@ class Job::State {
   void abandon_step();
 
   [[nodiscard]] Feed& feed() { return *feed_; }
+  [[nodiscard]] Learner& learner() { return *learner_; }
   [[nodiscard]] CheckpointWriter& writer() { return writer_; }
   [[nodiscard]] const JobFacts& facts() const { return facts_; }
   [[nodiscard]] const recipes::Recipe& recipe() const { return recipe_; }
