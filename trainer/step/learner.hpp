@@ -140,6 +140,10 @@ class Learner {
   // ErrorKind::invalid when the checkpoint is of another model; then nothing has changed.
   [[nodiscard]] Result<void> restore(const Checkpoint& checkpoint);
 
+  // What fp16 multiplies the loss by; nothing in other arithmetic. Waits for the device.
+  [[nodiscard]] std::optional<double> loss_scale();
+  void set_loss_scale(double scale);
+
   void drop_gradients();
   // And what was recorded.
   void drop_step();
