@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """bench/gpu/run in an unpacked package, with a program that plays one with a GPU, or without."""
+import argparse
+import contextlib
 import fnmatch
 import importlib
 import json
@@ -562,6 +564,58 @@ class GpuRun(unittest.TestCase):
         self.assertEqual(place.resolve(), site.resolve())
         self.assertNotIn("| LibTorch |", table)
         self.assertEqual(result["facts"]["libraries"], {"torch": "2.11.0+cu130"})
+
+
+class PeerCopies(unittest.TestCase):
+    """The order of copies and steps of torch_peer.py, with a torch that notes what it is asked for."""
+
+    def test_the_next_batch_is_copied_beside_the_step_on_a_stream_of_its_own(self):
+        said = []
+        streams = ["step"]
+
+        class Part:
+            def __init__(self, name):
+                self.name = name
+
+            def to(self, device, non_blocking):
+                said.append(f"copy {self.name} to {device} on {streams[-1]}, {non_blocking}")
+                return self
+
+            def record_stream(self, stream):
+                said.append(f"{self.name} is used on {stream.name}")
+
+        @contextlib.contextmanager
+        def on(stream):
+            streams.append(stream.name)
+            yield
+            streams.pop()
+
+        def named(name):
+            stream = unittest.mock.Mock()
+            stream.name = name
+            stream.wait_stream.side_effect = lambda other: said.append(f"{name} waits for {other.name}")
+            return stream
+
+        torch = unittest.mock.MagicMock()
+        torch.cuda.Stream.return_value = named("copies")
+        torch.cuda.current_stream.return_value = named("step")
+        torch.cuda.stream.side_effect = on
+        loss = torch.amp.GradScaler.return_value.scale.return_value
+        loss.backward.side_effect = lambda: said.append("backward")
+        torch.amp.GradScaler.return_value.step.side_effect = lambda optimizer: said.append("optimizer")
+        given = argparse.Namespace(device="cuda", lr=0.1, weight_decay=0.0, autocast=False, compile=False)
+        with unittest.mock.patch.object(sys, "path", [str(SOURCE / "bench/gpu"), *sys.path]):
+            peer = importlib.import_module("torch_peer")
+        job = peer.Job(torch, unittest.mock.MagicMock(), iter([[Part("first")], [Part("second")], [Part("third")]]), given)
+        job.loss = unittest.mock.Mock()
+        job.take = unittest.mock.Mock(side_effect=lambda take=job.take: [*take(), "labels"])
+        job.step()
+        job.step()
+        self.assertEqual(said, [
+            "copy first to cuda on copies, True", "step waits for copies", "first is used on step",
+            "backward", "copy second to cuda on copies, True", "optimizer",
+            "step waits for copies", "second is used on step",
+            "backward", "copy third to cuda on copies, True", "optimizer"])
 
 
 class TorchPeer(unittest.TestCase):
