@@ -208,8 +208,10 @@ def main():
     with profile(activities=[ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if is_gpu else [])],
                  schedule=schedule(wait=0, warmup=WARMUP, active=STEPS),
                  on_trace_ready=lambda done: done.export_chrome_trace(given.file)) as recording:
-        for _ in range(WARMUP + STEPS):
+        for number in range(1, WARMUP + STEPS + 1):
             job.step()
+            if number in (WARMUP, WARMUP + STEPS):
+                synchronize()  # else kernels of the warm-up, which still run, are in the trace, or the last ones are not
             recording.step()
     print(json.dumps({"steps": STEPS, "torch": torch.__version__}))
 
