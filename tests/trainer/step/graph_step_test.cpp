@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps that are recorded and replayed, with a recorder that calls the work anew at every replay.
 #include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
 #include <gmock/gmock.h>
 
 #include <stdexcept>
