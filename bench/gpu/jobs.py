@@ -79,11 +79,16 @@ LEAST_BUDGET = 10
 WITHOUT_TORCH = "needs --python, one that has torch"
 MOST_WORKERS = 16  # of the DataLoader beside us
 LEAST_OF_EAGER = 0.97  # of PyTorch's rate, ours
-MOST_RECORDING = 1.03  # of a step without it, one with it
+# Of a step without it, one with it. Of a step whose kernels keep the GPU busy: where the host starts small kernels one by
+# one, what CUPTI does in each launch is a large share of it, whoever records.
+MOST_RECORDING = 1.03
 RECIPES = ["resnet18_cifar.yaml", "simple_cnn_cifar.yaml", "vit_patch_dropout_gpu.yaml", "resnet50_amp.yaml"]
 PHOTOS = "photo_masking_gpu.yaml"
-# Ours beside those of torch.profiler, of all kernels of a step.
-MOST_DIFFERENCE = 0.01
+# Ours beside that of torch.profiler, the time of all kernels of a step. The clock of a GPU alone moves it by more than the
+# aim between two processes, so the aim is told, and the rest fails.
+AIM_OF_DIFFERENCE = 0.01
+MOST_DIFFERENCE = 0.05
+MOST_NAMED_KERNELS = 3
 # What tuning gives at least, as the lower end of the interval.
 LEAST_SPEEDUP = {"launch_bound": 2.0, "resnet18_cifar": 3.0}
 
@@ -110,6 +115,14 @@ def told_by_script(out):
 def on_gpu(err):
     """Whether the program said that the job is on a GPU."""
     return re.search(r"^(run|continuing) .* on cuda:\d+", err, re.M) is not None
+
+
+def other_calls(ours, theirs):
+    """Kernels that are not called as often in a step of ours as in one of theirs, one clause each."""
+    names = sorted(name for name in ours.keys() | theirs.keys() if ours.get(name, 0) != theirs.get(name, 0))
+    told = [f"{name[:80]}: {ours.get(name, 0):g} calls a step, {theirs.get(name, 0):g} by torch.profiler"
+            for name in names[:MOST_NAMED_KERNELS]]
+    return told + ([f"{len(names) - len(told)} more kernels differ"] if len(names) > len(told) else [])
 
 
 class Jobs:
@@ -180,8 +193,9 @@ class Jobs:
         self.why_no_rate = "the job was not on a GPU" if not on_gpu(err) else "nothing was measured" if rate <= 0 else ""
         return None if self.why_no_rate else rate
 
-    def record(self, recipe, batch, trace, oracle, oracle_script):
-        """What it costs to record the GPU, and whether anything of it stays. Each is a trainer of its own."""
+    def record(self, recipe, batch, trace, most=None):
+        """What it costs to record the GPU, and whether anything of it stays. Each is a trainer of its own. With `most` it has
+        an aim. Whether there is a trace."""
         name = f"recording of {recipe.stem}"
         before = self.rate(recipe)
         code, out, err = self.call(["profile", recipe, "--steps", "20", "--json", "--output", trace], self.left(120))
@@ -192,21 +206,24 @@ class Jobs:
             kernels = sum(row["calls"] for row in recorded["kernels"])
         except (ValueError, KeyError, TypeError):
             self.report.add(name, "failed", note=reason(code, out, err))
-            return
+            return False
         after = self.rate(recipe)
         if before is None or after is None:
             self.report.add(name, "failed", note=f"no rate without recording: {self.why_no_rate}")
         else:
             without = [1000 * batch / before, 1000 * batch / after]
             share = with_it / (sum(without) / 2)
-            is_cheap = share <= MOST_RECORDING
+            is_cheap = most is None or share <= most
             if not is_cheap:
-                notes.append(f"over the aim of {MOST_RECORDING}")
+                notes.append(f"over the aim of {most}")
             self.report.add(name, "done" if is_cheap else "below", f"step {without[0]:.3f} ms without, {with_it:.3f} ms with, "
                             f"{without[1]:.3f} ms after it: {share:.3f} of one without",
                             "; ".join([f"{recorded['events']} events, {kernels} kernels", *notes]))
         if kernels == 0:
             self.report.add(f"{name}: kernels", "failed", note="the trace has none")
+        return True
+
+    def ask_removed_plugin(self, trace, oracle, oracle_script):
         if oracle is None or not oracle_script.exists():
             self.report.add("removed plugin on this trace", "left out", note="needs --oracle and bench/peers")
             return
@@ -285,33 +302,39 @@ class Jobs:
         except ValueError:
             return None, reason(code, out, err)
 
-    def kernel_ms(self, trace):
+    def kernels(self, trace):
+        """(calls in a step by the names of kernels, their time in ms, ""), or why there are none as the last."""
         code, out, err = self.call(["analyze", trace, "--json"], self.left(60))
         try:
             told = json.loads(last_line(out))
-            return sum(row["total_us"] for row in told["kernels"]) / max(1, told["steps"]) / 1000, ""
+            steps = max(1, told["steps"])
+            calls = {row["name"]: row["calls"] / steps for row in told["kernels"]}
+            return calls, sum(row["total_us"] for row in told["kernels"]) / steps / 1000, ""
         except (ValueError, KeyError, TypeError):
-            return None, reason(code, out, err)
+            return {}, 0.0, reason(code, out, err)
 
-    def compare_kernels(self, recipe):
-        """The kernels of a step of ResNet-18: ours, and torch.profiler's."""
+    def compare_kernels(self, ours):
+        """The kernels of a step of ResNet-18: those of our trace, and torch.profiler's."""
         name = "kernels of resnet18 beside torch.profiler"
         with tempfile.TemporaryDirectory() as folder:
-            ours = self.report.place("resnet18_ours.pt.trace.json.gz", folder)
             theirs = self.report.place("resnet18_torch.pt.trace.json", folder)
             told, why = self.peer(["trace", theirs, *RESNET_PEER], 180)
             if told is None:
                 self.leave_out(name, why)
                 return
-            self.call(["profile", recipe, "--steps", "10", "--json", "--output", ours], self.left(120))
-            our_ms, why = self.kernel_ms(ours)
-            their_ms, their_why = self.kernel_ms(theirs)
+            our_calls, our_ms, why = self.kernels(ours)
+            their_calls, their_ms, their_why = self.kernels(theirs)
         if not our_ms or not their_ms:
             self.report.add(name, "failed", note=why or their_why or "there are none")
             return
-        is_close = abs(our_ms / their_ms - 1) <= MOST_DIFFERENCE
-        self.report.add(name, "done" if is_close else "failed",
-                        f"{our_ms:.3f} ms a step, {their_ms:.3f} ms by torch.profiler, ratio {our_ms / their_ms:.4f}")
+        difference = abs(our_ms / their_ms - 1)
+        notes = other_calls(our_calls, their_calls)
+        has_failed = bool(notes) or difference > MOST_DIFFERENCE
+        if difference > AIM_OF_DIFFERENCE:
+            notes.append(f"the aim is a difference of {AIM_OF_DIFFERENCE}, and {MOST_DIFFERENCE} fails")
+        self.report.add(name, "failed" if has_failed else "done",
+                        f"{our_ms:.3f} ms a step, {their_ms:.3f} ms by torch.profiler, ratio {our_ms / their_ms:.4f}",
+                        "; ".join(notes))
 
     def compare_rates(self, recipe, arguments):
         """The rate of a network without tuning: ours before PyTorch's and after it; eager, and compiled."""

@@ -75,6 +75,8 @@ Result<LearnerSettings> learner_settings_of(const Configuration& configuration,
       .is_fused = configuration.flag("optimizer.fused"),
       .is_channels_last = configuration.text("layout.memory_format") == "channels_last",
       .is_graph = configuration.flag("cuda.graph"),
+      .is_tf32 = configuration.flag("precision.tf32"),
+      .is_indexing = configuration.text("rewrite.gather") == "indexing",
       .reducer = reducer_settings_of(configuration)};
 }
 
