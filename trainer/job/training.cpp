@@ -107,8 +107,11 @@ class Training {
 
   Result<void> start_from(const std::filesystem::path& file, const Json& expected,
                           const Remedies& remedies) {
-    const auto note = job_.import_from(file, kCheckpoint);
-    if (!note) return tl::unexpected(note.error());
+    auto note = job_.import_from(file, kCheckpoint);
+    if (!note) {
+      if (note.error().kind == ErrorKind::corrupt) note.error().remedy = remedies.of_job;
+      return tl::unexpected(std::move(note.error()));
+    }
     const auto read = parse_json(*note, file.string());
     if (!read) return tl::unexpected(read.error());
     for (const auto& [field, value] : expected.items()) {

@@ -7,12 +7,15 @@
 #include <torch/csrc/jit/serialization/import.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <exception>
 #include <optional>
 #include <set>
 #include <utility>
 #include <vector>
 
+#include "base/file.hpp"
+#include "trainer/common/archive_check.hpp"
 #include "trainer/common/generator_kept.hpp"
 #include "trainer/models/families.hpp"
 #include "trainer/models/model_file.hpp"
@@ -22,6 +25,7 @@
 namespace autotuned::trainer {
 namespace {
 
+constexpr std::size_t kMostScriptBytes = std::size_t{1} << 40U;
 constexpr const char* kHowToSave = "save it in Python with torch.jit.script(model).save(FILE)";
 constexpr const char* kHowToSaveOtherwise =
     "build the model in Python, load its state_dict, and save it with "
@@ -232,6 +236,11 @@ MadeModel make_torchscript(const recipes::Typed& spec, input::SampleShape sample
   torch::jit::getExecutorMode() = true;
   torch::jit::getProfilingMode() = false;
 
+  // What cannot be read, LibTorch refuses below.
+  if (const auto bytes = read_file(file, kMostScriptBytes)) {
+    if (auto whole = check_archive(*bytes, file, "copy the file from its origin again"); !whole)
+      return forward_error(whole);
+  }
   auto script = explained("this is no TorchScript model", file, kHowToSave,
                           [&] { return torch::jit::load(file, at::kCPU); });
   if (!script) {

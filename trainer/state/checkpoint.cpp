@@ -22,6 +22,7 @@
 #include "base/digest.hpp"
 #include "base/file.hpp"
 #include "base/text.hpp"
+#include "trainer/common/archive_check.hpp"
 
 namespace autotuned::trainer {
 namespace {
@@ -33,6 +34,7 @@ constexpr std::string_view kOptimizer = "optimizer/";
 constexpr std::string_view kAverages = "averages/";
 constexpr std::string_view kOthers = "others/";
 constexpr std::string_view kOutputs = "outputs/";
+constexpr const char* kDelete = "delete the file";
 constexpr const char* kNote = "note";
 constexpr const char* kNumbers = "numbers";  // epoch, sample, steps, samples
 constexpr std::size_t kMaxCheckpointBytes = std::size_t{1} << 40U;
@@ -90,7 +92,7 @@ Result<std::int64_t> write_dictionary(const std::filesystem::path& file,
 }
 
 tl::unexpected<Error> corrupt(const std::filesystem::path& file, const std::string& what) {
-  return fail(ErrorKind::corrupt, what, file.string(), "delete the file");
+  return fail(ErrorKind::corrupt, what, file.string(), kDelete);
 }
 
 bool are_alike(const NamedTensors& some, const NamedTensors& others) {
@@ -164,6 +166,7 @@ Result<std::int64_t> write_checkpoint(const std::filesystem::path& file,
 Result<CheckpointFile> read_checkpoint(const std::filesystem::path& file) {
   const auto bytes = read_file(file, kMaxCheckpointBytes);
   if (!bytes) return tl::unexpected(bytes.error());
+  if (auto whole = check_archive(*bytes, file, kDelete); !whole) return forward_error(whole);
   CheckpointFile result;
   bool has_numbers = false;
   try {
@@ -229,6 +232,8 @@ Result<NamedTensors> read_model(const std::filesystem::path& file) {
   };
   const auto bytes = read_file(file, kMaxCheckpointBytes);
   if (!bytes) return tl::unexpected(bytes.error());
+  if (auto whole = check_archive(*bytes, file, "copy the file from its origin again"); !whole)
+    return forward_error(whole);
   NamedTensors tensors;
   try {
     const c10::IValue value = torch::jit::pickle_load({bytes->begin(), bytes->end()});

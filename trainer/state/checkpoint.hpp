@@ -47,7 +47,7 @@ struct CheckpointFile {
   Checkpoint checkpoint;
   std::string note;
 };
-// ErrorKind::corrupt when it is not such a file, ErrorKind::not_found when it is not there.
+// ErrorKind::corrupt when it is not such a file, or a checksum in it is wrong; ErrorKind::not_found when it is not there.
 [[nodiscard]] Result<CheckpointFile> read_checkpoint(const std::filesystem::path& file);
 
 // Parameters and buffers alone: a state dictionary for `torch.load` and `load_state_dict`.
@@ -58,7 +58,7 @@ struct CheckpointFile {
 [[nodiscard]] Result<std::int64_t> write_averaged_model(const std::filesystem::path& file,
                                                         const Checkpoint& checkpoint);
 // What write_model() wrote, or PyTorch's torch.save(dict(model.state_dict()), file). ErrorKind::corrupt when it is no dictionary
-// of tensors, ErrorKind::not_found when it is not there.
+// of tensors, or a checksum in it is wrong; ErrorKind::not_found when it is not there.
 [[nodiscard]] Result<NamedTensors> read_model(const std::filesystem::path& file);
 
 // SHA-256 over names, shapes and values of parameters, buffers and averages; -0 counts as +0.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A training that goes on from the end of another one.
+#include <caffe2/serialize/inline_container.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/file.hpp"
 #include "recipes/schedule.hpp"
 #include "tests/trainer/small_job.hpp"
 #include "trainer/job/training.hpp"
@@ -77,6 +79,30 @@ class Extended : public testing::Test {
 
   Folder folder_;
 };
+
+// A bit of the last checkpoint changes on the disk.
+TEST_F(Extended, RefusesADamagedStateAndSaysWhatToDo) {
+  const recipes::Recipe recipe = longer(short_recipe(), 4);
+  train_short(short_recipe());
+  const std::string whole = value_of(read_file(state(), std::size_t{1} << 20U));
+  caffe2::serialize::PyTorchStreamReader reader(state().string());
+  const auto damage = [&](const std::filesystem::path& file) {
+    std::string bytes = whole;
+    bytes[reader.getRecordOffset("data/0")] ^= 1;
+    ASSERT_TRUE(write_file_atomically(file, bytes));
+  };
+  damage(state());
+  EXPECT_EQ(refusal(recipe, request()),
+            state().string() +
+                ": the file is damaged: record data/0 has another checksum; train "
+                "anew, without --extend");
+  const std::filesystem::path own = folder_ / "checkpoint-r-2.pt";
+  damage(own);
+  EXPECT_EQ(refusal(recipe, request()),
+            own.string() +
+                ": the file is damaged: record data/0 has another checksum; delete it "
+                "to train from the start");
+}
 
 class ExtendedBySchedule : public Extended, public testing::WithParamInterface<recipes::Typed> {};
 

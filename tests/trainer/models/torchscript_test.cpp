@@ -7,6 +7,7 @@
 
 #include <fstream>
 
+#include "base/file.hpp"
 #include "tests/trainer/models/formula.hpp"
 #include "tests/trainer/small_job.hpp"
 #include "trainer/common/precision.hpp"
@@ -192,6 +193,22 @@ TEST_F(TorchScript, SaysWhatAnotherFileOfPythonIs) {
   EXPECT_THAT(error_of(spec()), HasSubstr("it is a pickle that torch.save() wrote"));
   std::ofstream(file, std::ios::trunc).flush();
   EXPECT_THAT(error_of(spec()), HasSubstr("the file is empty"));
+}
+
+TEST_F(TorchScript, RefusesDamagedWeights) {
+  network(kForward).save(folder_ / "net.pt");
+  const std::string file = (folder_ / "net.pt").string();
+  const std::uint64_t at = caffe2::serialize::PyTorchStreamReader(file).getRecordOffset("data/0");
+  std::string bytes = value_of(read_file(file, std::size_t{1} << 24U));
+  bytes[at] ^= 1;
+  ASSERT_TRUE(write_file_atomically(file, bytes));
+  const auto made = make_model(spec(), kSample);
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().kind, ErrorKind::corrupt);
+  EXPECT_EQ(made.error().message(),
+            file +
+                ": the file is damaged: record data/0 has another checksum; copy the file from "
+                "its origin again");
 }
 
 TEST_F(TorchScript, NamesWhatCannotBeTrained) {
