@@ -11,6 +11,9 @@
 
 namespace autotuned::daemon {
 
+// In `training` of a run: SHA-256 of its model.pt and model_ema.pt, by their names. Runs of older versions have none.
+inline constexpr const char* kModelDigests = "model_sha256";
+
 struct RunFile {
   std::filesystem::path path;
   std::int64_t size_bytes = 0;

@@ -63,6 +63,7 @@ class RunningSession {
   Result<void> keep_what_fits();
   // The model, and the best one of a training that goes on with another.
   Result<void> save_model();
+  void note_digests();  // of the model that was saved
   Result<void> write_best();
   // Of the model that was saved: what goes wrong in it changes nothing about that.
   Result<void> check_trained_model();

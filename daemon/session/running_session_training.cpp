@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/digest.hpp"
 #include "base/file.hpp"
 #include "base/machine/machine_state.hpp"
 #include "daemon/common/exit_codes.hpp"
@@ -16,6 +17,7 @@
 #include "daemon/report/lineage.hpp"
 #include "daemon/report/memory_fallback.hpp"
 #include "daemon/report/report.hpp"
+#include "daemon/report/run_files.hpp"
 #include "daemon/report/script_report.hpp"
 #include "daemon/session/continued_run.hpp"
 #include "daemon/session/known_best.hpp"
@@ -127,6 +129,7 @@ Result<void> RunningSession::keep_what_fits() {
 
 Result<void> RunningSession::save_model() {
   if (auto saved = job_->save(model()); !saved) return tl::unexpected(saved.error());
+  note_digests();
   if (!sequel_) return {};
   for (const char* const ending : {".pt", "_ema.pt"}) {
     const std::filesystem::path best =
@@ -139,6 +142,21 @@ Result<void> RunningSession::save_model() {
     if (!named) return named;
   }
   return {};
+}
+
+void RunningSession::note_digests() {
+  for (const char* const name : {"model.pt", "model_ema.pt"}) {
+    std::error_code ignored;
+    const std::filesystem::path file = request_.recipe.output_dir / name;
+    // That of an earlier run stays where this one has no averages.
+    const bool is_ours = file == model() || request_.recipe.step_rules.ema_decay.has_value();
+    if (!is_ours || !std::filesystem::exists(file, ignored)) continue;
+    if (const auto digest = sha256_hex_of_file(file)) {
+      run_.training[kModelDigests][name] = *digest;
+    } else {
+      warn({"`predict` will not notice if the model is damaged: " + digest.error().message()});
+    }
+  }
 }
 
 Result<void> RunningSession::write_best() {

@@ -9,11 +9,14 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import struct
 import subprocess
 import tempfile
 import unittest
+import zipfile
 import zlib
+from collections.abc import Iterator
 
 import torch
 
@@ -170,6 +173,59 @@ class Predict(unittest.TestCase):
                 recipe.replace(f"{self.folder}/photos", "/nowhere/photos")
             )
             self.assertEqual(self.predicted(str(elsewhere)), expected)
+
+    @contextlib.contextmanager
+    def copied(self) -> Iterator[pathlib.Path]:
+        """The output folder, to change something in it."""
+        with tempfile.TemporaryDirectory() as name:
+            for file in ("best.yaml", "model.pt", "summary.json"):
+                shutil.copy(self.folder / "out/photos" / file, name)
+            yield pathlib.Path(name)
+
+    def refusal(self, model: pathlib.Path, *options: str) -> str:
+        done = run_in(self.folder, "predict", str(model), self.paths[0], *options)
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertEqual(done.stdout, "")
+        return done.stderr
+
+    def test_a_damaged_model_is_refused(self) -> None:
+        with self.copied() as folder:
+            weights = folder / "model.pt"
+            with zipfile.ZipFile(weights) as archive:
+                largest = max(archive.infolist(), key=lambda record: record.file_size)
+                content = archive.read(largest)
+            damaged = bytearray(weights.read_bytes())
+            damaged[damaged.index(content) + len(content) // 2] ^= 1
+            weights.write_bytes(damaged)
+            self.assertIn("model.pt: it is not what run r-", self.refusal(folder))
+            record = largest.filename.removeprefix("archive/")
+            self.assertIn(
+                f"the file is damaged: record {record} has another checksum",
+                self.refusal(folder, "--weights", str(weights)),
+            )
+
+    def test_the_model_of_another_run_is_refused_unless_it_is_named(self) -> None:
+        with self.copied() as folder:
+            weights = folder / "model.pt"
+            other = {name: one + 0.5 for name, one in torch.load(weights).items()}
+            torch.save(other, weights)
+            self.assertIn("model.pt: it is not what run r-", self.refusal(folder))
+            named = self.predicted(str(folder), "--weights", str(weights))
+            self.assertNotEqual(named, self.predicted("out/photos"))
+            # Older versions noted no digest.
+            file = folder / "summary.json"
+            summary = json.loads(file.read_text())
+            self.assertEqual(list(summary["training"].pop("model_sha256")), ["model.pt"])
+            file.write_text(json.dumps(summary))
+            self.assertEqual(self.predicted(str(folder)), named)
+
+    def test_a_damaged_summary_is_refused(self) -> None:
+        with self.copied() as folder:
+            file = folder / "summary.json"
+            file.write_bytes(file.read_bytes().replace(b"class_names", b"class_na\x00es"))
+            self.assertIn("summary.json: it cannot be read: ", self.refusal(folder))
+            file.write_text("[]")
+            self.assertIn("summary.json: it cannot be read: ", self.refusal(folder))
 
 
 if __name__ == "__main__":

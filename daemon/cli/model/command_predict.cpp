@@ -213,6 +213,12 @@ int predict(const PredictOptions& options) {
   } else {
     return report_error(weights.error(), kUsageError);
   }
+  // Whoever names weights may have made them otherwise.
+  if (options.weights.empty()) {
+    if (auto checked = check_weights(*model, question.weights); !checked) {
+      return report_error(checked.error(), exit_code_of(checked.error()));
+    }
+  }
   if (auto pictures = pictures_of(options, *recipe)) {
     question.pictures = *std::move(pictures);
   } else {

@@ -5,6 +5,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/digest.hpp"
 #include "base/file.hpp"
 #include "base/json.hpp"
 #include "daemon/report/history_reading.hpp"
@@ -46,11 +47,17 @@ Result<fs::path> folder_of_run(const std::string& name, const fs::path& history_
               "name that run, or train this recipe again into a folder of its own (--output)");
 }
 
-void read_summary(TrainedModel& model) {
-  const auto text = read_file(model.folder / "summary.json", kMostSummaryBytes);
-  if (!text) return;
-  const auto summary = parse_json(*text, "summary.json", kMostSummaryBytes);
-  if (!summary) return;
+Result<void> read_summary(TrainedModel& model) {
+  const fs::path file = model.folder / "summary.json";
+  const auto text = read_file(file, kMostSummaryBytes);
+  if (!text && text.error().kind == ErrorKind::not_found) return {};
+  if (!text) return forward_error(text);
+  const auto summary = parse_json(*text, file.string(), kMostSummaryBytes);
+  if (!summary || !summary->is_object()) {
+    const std::string why = summary ? "it is no object" : summary.error().what;
+    return fail(ErrorKind::corrupt, "it cannot be read: " + why, file.string(),
+                "copy it from its origin again: it says what the outputs of the model are");
+  }
   model.run = get_string(*summary, "run").value_or("");
   const Json& training = member(*summary, "training");
   model.stored_as = get_string(training, "stored_as").value_or("");
@@ -58,6 +65,9 @@ void read_summary(TrainedModel& model) {
     if (size.is_number_integer()) model.sample_shape.push_back(size.get<std::int64_t>());
   for (const Json& name : member(training, "class_names"))
     if (name.is_string()) model.names.push_back(name.get<std::string>());
+  for (const auto& [name, digest] : member(training, kModelDigests).items())
+    if (digest.is_string()) model.digests[name] = digest.get<std::string>();
+  return {};
 }
 
 }  // namespace
@@ -84,8 +94,22 @@ Result<TrainedModel> find_trained_model(const std::string& name, const fs::path&
     return fail(ErrorKind::not_found, "it holds no best.yaml, the recipe of a finished run",
                 model.folder.string(), kNames);
   }
-  read_summary(model);
+  if (auto read = read_summary(model); !read) return forward_error(read);
   return model;
+}
+
+Result<void> check_weights(const TrainedModel& model, const fs::path& weights) {
+  const auto expected = model.digests.find(weights.filename().string());
+  if (expected == model.digests.end()) return {};
+  const auto digest = sha256_hex_of_file(weights);
+  if (!digest) return forward_error(digest);
+  if (*digest == expected->second) return {};
+  return fail(
+      ErrorKind::corrupt,
+      "it is not what run " + model.run + " wrote, which summary.json beside it describes",
+      weights.string(),
+      "let a run that trains into this folder end, copy all files of one run again, or name "
+      "weights of this model with --weights FILE");
 }
 
 }  // namespace autotuned::daemon

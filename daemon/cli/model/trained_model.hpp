@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -13,16 +14,22 @@ namespace autotuned::daemon {
 
 struct TrainedModel {
   std::filesystem::path folder;  // absolute: the output folder
-  std::string run;               // by its summary; empty: that cannot be read
+  std::string run;               // by its summary; empty: there is none
   // Of classes, tags or numbers, in the order of the outputs; empty: they have only numbers.
   std::vector<std::string> names;
   std::vector<std::int64_t> sample_shape;  // of the model's input; empty: not known
   std::string stored_as;  // what the samples of the training were; empty: not known
+  std::map<std::string, std::string> digests;  // SHA-256 of weights by file name; older runs: empty
 };
 
 // `name`: a run of the history, the beginning of one or "last"; or an output folder. ErrorKind::not_found or invalid: nothing
-// answers to that name, the run has no model, or another run has written into its folder since.
+// answers to that name, the run has no model, or another run has written into its folder since. ErrorKind::corrupt: its
+// summary is damaged.
 [[nodiscard]] Result<TrainedModel> find_trained_model(const std::string& name,
                                                       const std::filesystem::path& history);
+
+// ErrorKind::corrupt if `weights`, a file in the folder of the model, is not as its run wrote it.
+[[nodiscard]] Result<void> check_weights(const TrainedModel& model,
+                                         const std::filesystem::path& weights);
 
 }  // namespace autotuned::daemon
