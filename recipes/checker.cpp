@@ -66,8 +66,9 @@ std::string found_text(const YamlNode& node) {
   return (node.is_quoted ? "the quoted text " : "") + quote_for_message(node.scalar);
 }
 
-Checker::Checker(std::string file, std::filesystem::path folder, std::vector<Diagnostic>& problems)
-    : file_(std::move(file)), folder_(std::move(folder)), problems_(problems) {}
+Checker::Checker(std::string file, std::filesystem::path folder, std::vector<Diagnostic>& problems,
+                 NamedFiles files)
+    : file_(std::move(file)), folder_(std::move(folder)), problems_(problems), files_(files) {}
 
 void Checker::report(const YamlNode& at, std::string message) {
   if (problems_.size() < kMaxProblems) {
@@ -213,6 +214,7 @@ std::optional<Json> Checker::check_scalar(const Field& field, const YamlNode& no
 
 std::optional<Json> Checker::check_file(const YamlNode& node, const std::string& where) {
   const std::filesystem::path path = (folder_ / node.scalar).lexically_normal();
+  if (files_ == NamedFiles::may_be_missing) return Json(path.string());
   const std::string shown = quote_for_message(path.string());
   std::error_code error;
   const std::filesystem::file_status status = std::filesystem::status(path, error);
@@ -241,6 +243,7 @@ std::optional<Json> Checker::check_files(const Field& field, const YamlNode& nod
                                          const std::string& where) {
   const std::filesystem::path folder = as_pattern(folder_.string());
   const std::string pattern = (folder / node.scalar).lexically_normal().string();
+  if (files_ == NamedFiles::may_be_missing) return Json(pattern);
   const std::string shown = quote_for_message(pattern);
   const Result<std::vector<std::string>> files = files_matching(pattern);
   if (!files) {

@@ -21,7 +21,8 @@ namespace autotuned::recipes {
 class Checker {
  public:
   // Paths of data are relative to `folder`, which must be absolute. `problems` outlives this.
-  Checker(std::string file, std::filesystem::path folder, std::vector<Diagnostic>& problems);
+  Checker(std::string file, std::filesystem::path folder, std::vector<Diagnostic>& problems,
+          NamedFiles files = NamedFiles::must_exist);
 
   // Nothing when the value itself is wrong; a map that lacks what was wrong inside.
   // `where` is the path of keys, such as "train.batch_size"; empty for the recipe.
@@ -62,6 +63,7 @@ class Checker {
   std::string file_;
   std::filesystem::path folder_;
   std::vector<Diagnostic>& problems_;
+  NamedFiles files_;
 };
 
 }  // namespace autotuned::recipes

@@ -255,7 +255,8 @@ std::vector<Diagnostic> in_order(std::vector<Diagnostic> problems, std::size_t r
 
 tl::expected<Recipe, std::vector<Diagnostic>> parse_recipe(std::string_view text,
                                                            const std::filesystem::path& file,
-                                                           const std::vector<Knob>& knobs) {
+                                                           const std::vector<Knob>& knobs,
+                                                           NamedFiles files) {
   std::error_code ignored;
   const std::filesystem::path absolute =
       std::filesystem::absolute(file, ignored).lexically_normal();
@@ -266,7 +267,7 @@ tl::expected<Recipe, std::vector<Diagnostic>> parse_recipe(std::string_view text
   if (!reading.root) return tl::unexpected(std::move(problems));
   const YamlNode& root = *reading.root;
 
-  Checker checker(file.string(), absolute.parent_path(), problems);
+  Checker checker(file.string(), absolute.parent_path(), problems, files);
   const std::optional<Json> values = checker.check(recipe_field(), root, "");
   Configuration start;
   if (values) {

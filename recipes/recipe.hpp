@@ -133,6 +133,7 @@ struct Recipe {
 [[nodiscard]] tl::expected<Recipe, std::vector<Diagnostic>> read_recipe(
     const std::filesystem::path& file, const std::vector<Knob>& knobs);
 [[nodiscard]] tl::expected<Recipe, std::vector<Diagnostic>> parse_recipe(
-    std::string_view text, const std::filesystem::path& file, const std::vector<Knob>& knobs);
+    std::string_view text, const std::filesystem::path& file, const std::vector<Knob>& knobs,
+    NamedFiles files = NamedFiles::must_exist);
 
 }  // namespace autotuned::recipes

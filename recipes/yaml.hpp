@@ -22,6 +22,9 @@ struct Diagnostic {
   [[nodiscard]] std::string text() const;  // "recipe.yaml:3:5: unknown key …"
 };
 
+// Of the files that a recipe names, such as its data.
+enum class NamedFiles { must_exist, may_be_missing };
+
 struct YamlEntry;
 
 struct YamlNode {

@@ -27,7 +27,8 @@ using Reading = tl::expected<recipes::Recipe, std::vector<recipes::Diagnostic>>;
 // A recipe says which files are read and where results are written, as this user: nobody else may have a
 // say in it. What is examined is what is read, whoever exchanges the file meanwhile.
 Reading read_trusted(const std::filesystem::path& file, const std::vector<recipes::Knob>& knobs,
-                     const std::optional<std::vector<std::string>>& plugins) {
+                     const std::optional<std::vector<std::string>>& plugins,
+                     recipes::NamedFiles files = recipes::NamedFiles::must_exist) {
   // O_NONBLOCK: opening a named pipe would wait for a writer.
   const Descriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   struct stat status {};
@@ -55,7 +56,7 @@ Reading read_trusted(const std::filesystem::path& file, const std::vector<recipe
   const auto text =
       read_file("/proc/self/fd/" + std::to_string(opened.get()), recipes::kMaxYamlBytes);
   if (!text) return refusal(text.error().what);
-  auto recipe = recipes::parse_recipe(*text, file, knobs);
+  auto recipe = recipes::parse_recipe(*text, file, knobs, files);
   std::vector<recipes::Diagnostic> unknown;
   if (plugins) unknown = recipes::unknown_plugins(*text, file, *plugins);
   if (unknown.empty()) return recipe;
@@ -70,7 +71,7 @@ Reading read_trusted(const std::filesystem::path& file, const std::vector<recipe
 
 std::optional<recipes::Recipe> read_recipe_or_report(
     const std::filesystem::path& file, const std::vector<recipes::Knob>& knobs, bool as_json,
-    const std::optional<std::vector<std::string>>& plugins) {
+    const std::optional<std::vector<std::string>>& plugins, recipes::NamedFiles files) {
   if (file.extension() == ".py") {
     const std::string name = file.string();
     report_problems({{name, 0, 0,
@@ -80,7 +81,7 @@ std::optional<recipes::Recipe> read_recipe_or_report(
                     as_json);
     return std::nullopt;
   }
-  auto recipe = read_trusted(file, knobs, plugins);
+  auto recipe = read_trusted(file, knobs, plugins, files);
   if (recipe) return std::move(*recipe);
   report_problems(recipe.error(), as_json);
   return std::nullopt;

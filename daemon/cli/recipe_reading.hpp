@@ -16,10 +16,11 @@ namespace autotuned::daemon {
 // The recipe, or nothing after its mistakes were printed: on standard error as file:line:column lines, or
 // on standard output as {"ok": false, "diagnostics": [...]} when `as_json`. A recipe that another user owns
 // or can write is refused (docs/security.md). With `plugins`, a name in tune.plugins that is none of them is a
-// mistake, too.
+// mistake, too. `files`: whether data and weights that it names must be there.
 [[nodiscard]] std::optional<recipes::Recipe> read_recipe_or_report(
     const std::filesystem::path& file, const std::vector<recipes::Knob>& knobs, bool as_json,
-    const std::optional<std::vector<std::string>>& plugins = std::nullopt);
+    const std::optional<std::vector<std::string>>& plugins = std::nullopt,
+    recipes::NamedFiles files = recipes::NamedFiles::must_exist);
 
 // Tells of a recipe whether `check` would find no mistake, apart from those in data and model, which it does not look at. The
 // knobs and plugins that are here are looked for at its first call. Prints nothing.

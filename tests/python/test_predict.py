@@ -35,7 +35,7 @@ input:
   - random_flip
   - to_float
 optimizer: {type: adamw, lr: 0.01}
-train: {epochs: 4, batch_size: 8}
+train: {epochs: 12, batch_size: 8}
 evaluate: {data: {type: image_files, files: photos/*/*.png}}
 tune: {budget: 0s}
 output: {dir: out/photos}
@@ -71,7 +71,7 @@ def write_photos(folder: pathlib.Path) -> tuple[list[str], torch.Tensor]:
         (folder / "photos" / name).mkdir(parents=True)
         for i in range(EACH):
             pixels = torch.randint(0, 160, (ROWS, COLUMNS, 3), generator=random)
-            pixels[:, :, number] += 20
+            pixels[:, :, number] += 90
             path = f"photos/{name}/{i:02}.png"
             write_png(folder / path, pixels)
             paths.append(path)

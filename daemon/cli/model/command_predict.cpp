@@ -202,7 +202,8 @@ int predict(const PredictOptions& options) {
   here.trainer_plugins = trainer_plugins_here(options.plugin_folders);
   here.knobs = knobs_with(recipes::knobs_of(here.machine), here.trainer_plugins);
   const auto recipe =
-      read_recipe_or_report(model->folder / "best.yaml", here.knobs, options.as_json);
+      read_recipe_or_report(model->folder / "best.yaml", here.knobs, options.as_json, std::nullopt,
+                            recipes::NamedFiles::may_be_missing);
   if (!recipe) return kUsageError;
   if (report_problems(workload_problems(*recipe, here.trainer_plugins), options.as_json)) {
     return kUsageError;
