@@ -116,11 +116,28 @@ Result<void> check_output_folder(const fs::path& folder) {
   return check_place_of_model(folder / "model.pt");
 }
 
+std::array<fs::path, 2> best_models_of(const fs::path& folder, const std::string& run) {
+  return {folder / ("model_best-" + run + ".pt"), folder / ("model_best-" + run + "_ema.pt")};
+}
+
+Result<void> publish_best_model(const fs::path& folder, const std::string& run) {
+  const auto [weights, averages] = best_models_of(folder, run);
+  for (const auto& [saved, name] :
+       {std::pair(weights, "model_best.pt"), std::pair(averages, "model_best_ema.pt")}) {
+    std::error_code ignored;
+    if (!fs::exists(saved, ignored)) continue;
+    if (auto published = publish_file(saved, folder / name); !published) return published;
+  }
+  return {};
+}
+
 void settle_checkpoint(const fs::path& folder, const std::string& run, bool keeps_state) {
   const fs::path checkpoint = folder / ("checkpoint-" + run + ".pt");
   const fs::path state = folder / kTrainingState;
   std::error_code ignored;
   if (!fs::exists(checkpoint, ignored)) return;
+  for (const fs::path& best : best_models_of(folder, run))
+    fs::remove(best, ignored);
   // Of a training that has ended since. What is not there is as old as can be.
   if (fs::last_write_time(state, ignored) > fs::last_write_time(checkpoint, ignored)) {
     fs::remove(checkpoint, ignored);

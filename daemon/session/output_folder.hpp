@@ -2,6 +2,7 @@
 // The output folder of a run: nobody else can write there, and one run at a time does.
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <string>
 
@@ -37,9 +38,19 @@ void clear_output_folder(const std::filesystem::path& folder);
 // In the output folder: the state at the end of the training whose model lies there.
 inline constexpr const char* kTrainingState = "training_state.pt";
 
+// The best model of a run while it trains, model_best-RUN.pt, and the averages beside it, with `_ema`.
+[[nodiscard]] std::array<std::filesystem::path, 2> best_models_of(
+    const std::filesystem::path& folder, const std::string& run);
+
+// Makes them model_best.pt and model_best_ema.pt, in place of those of an earlier training. What is not there has been
+// renamed already, or no evaluation was better than those of the run that was extended.
+[[nodiscard]] Result<void> publish_best_model(const std::filesystem::path& folder,
+                                              const std::string& run);
+
 // What becomes of the last checkpoint of a run once its model is in the folder: the state from which another run goes on, or
 // nothing. The state of an earlier model goes in both cases; one that is newer
-// than the checkpoint stays, and the checkpoint goes. Does nothing if the checkpoint has gone; what cannot be done
+// than the checkpoint stays, and the checkpoint goes. A best model that was not published goes before it. Does nothing if the
+// checkpoint has gone; what cannot be done
 // is left for the next run. REQUIRES: the folder is locked.
 void settle_checkpoint(const std::filesystem::path& folder, const std::string& run,
                        bool keeps_state);
