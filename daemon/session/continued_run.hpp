@@ -29,7 +29,8 @@ struct ClaimedRun {
 // That a run of the job is unfinished which this request does not go on with, and what does; one line.
 [[nodiscard]] std::string other_run_text(const storage::RunRow& run);
 
-// That the model in the output folder is one of another training, which `run` will replace; one line. Empty where there is none,
+// That the model in the output folder is one of another training, or that it or the summary is of no run of the history, and that
+// `run` will replace it; one line. Empty where there is none,
 // where `run` goes on with a training, where the same is trained again, or where nobody can tell.
 [[nodiscard]] std::string replaced_model_text(const storage::History& history,
                                               const storage::RunRow& run);

@@ -11,6 +11,7 @@
 
 #include "base/file.hpp"
 #include "plugins/host/trust.hpp"
+#include "recipes/yaml.hpp"
 
 namespace autotuned::daemon {
 namespace {
@@ -104,6 +105,17 @@ Result<void> check_place_of_model(const fs::path& model) {
   if (!fs::is_directory(fs::symlink_status(model, ignored))) return {};
   return fail(ErrorKind::invalid, "a folder stands where the trained model is to be written",
               model.string(), "move it away, or name another folder with --output");
+}
+
+Result<void> check_place_of_best(const fs::path& folder, const fs::path& recipe) {
+  const fs::path best = folder / "best.yaml";
+  std::error_code ignored;
+  if (recipe.empty() || !fs::equivalent(best, recipe, ignored)) return {};
+  // What a run wrote there may be run again: the next one says the same and more.
+  const auto text = read_file(best, recipes::kMaxYamlBytes);
+  if (text && text->starts_with("# " + std::string(kBestComment))) return {};
+  return fail(ErrorKind::invalid, "this is the recipe itself, and the run would replace it",
+              best.string(), "rename it, or name another folder with --output");
 }
 
 Result<void> check_output_folder(const fs::path& folder) {

@@ -5,6 +5,7 @@
 #include <array>
 #include <filesystem>
 #include <string>
+#include <string_view>
 
 #include "base/descriptor.hpp"
 #include "base/result.hpp"
@@ -31,6 +32,14 @@ void clear_output_folder(const std::filesystem::path& folder);
 
 // ErrorKind::invalid: a folder stands where the model is to be written, which would be found out after the training only.
 [[nodiscard]] Result<void> check_place_of_model(const std::filesystem::path& model);
+
+// How the recipe begins that a run leaves in its output folder, after the mark of a comment.
+inline constexpr std::string_view kBestComment = "The best configuration of run ";
+
+// ErrorKind::invalid: the recipe is the best.yaml of the output folder, and no run wrote it: the run would write its own
+// in its place.
+[[nodiscard]] Result<void> check_place_of_best(const std::filesystem::path& folder,
+                                               const std::filesystem::path& recipe);
 
 // What open_output_folder() and check_place_of_model() would refuse of what is there now; nothing is made or locked.
 [[nodiscard]] Result<void> check_output_folder(const std::filesystem::path& folder);

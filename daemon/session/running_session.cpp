@@ -59,6 +59,8 @@ Result<int> RunningSession::run() {
   if (request_.extends) {
     if (auto there = check_place_of_sequel(request_.recipe); !there) return end_with(there.error());
   }
+  const auto recipe_stays = check_place_of_best(request_.recipe.output_dir, request_.recipe.file);
+  if (!recipe_stays) return end_with(recipe_stays.error());
   auto output = open_output_folder(request_.recipe.output_dir, holder_text());
   if (!output) return end_with(output.error());
   output_ = *std::move(output);
