@@ -215,6 +215,21 @@ void remove_spent_checkpoints(const History& history, const std::filesystem::pat
   }
 }
 
+Result<void> fail_lost_trials(History& history, const RunId& run, const std::vector<int>& numbers) {
+  if (numbers.empty()) return {};
+  auto trials = history.trials(run);
+  if (!trials) return tl::unexpected(trials.error());
+  for (TrialRecord& trial : *trials) {
+    const bool is_lost = std::ranges::find(numbers, trial.number) != numbers.end();
+    if (!is_lost || trial.verdict != Verdict::interrupted) continue;
+    trial.verdict = Verdict::failed;
+    trial.failure = ErrorKind::crashed;
+    trial.reason = "the session ended twice in this trial";
+    if (auto stored = history.put_trial(run, trial); !stored) return stored;
+  }
+  return {};
+}
+
 Result<void> put_faults(History& history, const RunId& run, const std::vector<PluginFault>& faults,
                         std::int64_t asked_unix_ns) {
   for (const PluginFault& fault : faults) {

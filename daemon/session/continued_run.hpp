@@ -60,6 +60,10 @@ struct ClaimedRun {
 // after it saved the model. REQUIRES: the folder is locked.
 void remove_spent_checkpoints(const storage::History& history, const std::filesystem::path& folder);
 
+// Stores as failed those of these trials of the run that were interrupted, so that they are not tried again.
+[[nodiscard]] Result<void> fail_lost_trials(storage::History& history, const RunId& run,
+                                            const std::vector<int>& numbers);
+
 // Stores the faults that the run has not recorded yet: the same fault may be reported more than once.
 [[nodiscard]] Result<void> put_faults(storage::History& history, const RunId& run,
                                       const std::vector<PluginFault>& faults,

@@ -234,6 +234,11 @@ Result<void> RunningSession::continue_run(storage::RunRow row) {
   if (auto count = history_->interrupt_running_trials(run_.id); !count) {
     return tl::unexpected(count.error());
   }
+  // Numbers are those of the run in which it happened.
+  if (run_.id.text == request_.continue_run) {
+    stored = fail_lost_trials(*history_, run_.id, request_.lost_trials);
+    if (!stored) return stored;
+  }
   auto trials = trials_of(*history_, run_.id);
   if (!trials) return tl::unexpected(trials.error());
   earlier_ = std::move(*trials);
