@@ -86,9 +86,14 @@ struct BudgetReach {
   std::string shortage{};  // what the budget is too small for, and what would do
 };
 
-BudgetReach reach_of(nanoseconds budget, bool is_script, const TrialTimes& times) {
-  const std::string said = fmt::format(
-      "{} {} is too small for ", is_script ? "--budget" : "tune.budget", format_duration(budget));
+// By the words that set it.
+const char* budget_name(bool is_option) {
+  return is_option ? "--budget" : "tune.budget";
+}
+
+BudgetReach reach_of(nanoseconds budget, const char* name, bool is_script,
+                     const TrialTimes& times) {
+  const std::string said = fmt::format("{} {} is too small for ", name, format_duration(budget));
   const nanoseconds of_trial = times.before + (kLeastTrialPairs + kConfirmationPairs) * times.pair;
   if (budget < of_trial) {
     const std::string needed = format_duration(of_trial);
@@ -256,7 +261,8 @@ Result<void> Session::verify_known_best() {
 BudgetReach Session::reach() const {
   const nanoseconds pair = series_.least_time(1);
   return reach_of(
-      budget_->whole(), input_->is_script,
+      budget_->whole(), budget_name(input_->is_script || input_->is_budget_option),
+      input_->is_script,
       {.before = budget_->elapsed() + pairs_before_trials(input_->is_script, *baseline_) * pair,
        .pair = pair,
        .start = input_->start_time});
@@ -331,15 +337,17 @@ SessionOutcome unsearched(const SessionInput& input) {
 
 std::string budget_warning(nanoseconds budget, bool is_script, nanoseconds start_time) {
   if (budget <= nanoseconds{0}) return {};
-  return reach_of(budget, is_script, least_times(is_script, start_time)).shortage;
+  return reach_of(budget, budget_name(is_script), is_script, least_times(is_script, start_time))
+      .shortage;
 }
 
 Result<SessionOutcome> run_session(const SessionInput& input, TrainingBackend& backend,
                                    Advisors& advisors, Ledger& ledger, const Clock& clock) {
   if (input.recipe.tune.budget <= nanoseconds{0}) return unsearched(input);
   if (begins_with_search(input)) {
-    const BudgetReach reached = reach_of(input.recipe.tune.budget, input.is_script,
-                                         least_times(input.is_script, input.start_time));
+    const BudgetReach reached =
+        reach_of(input.recipe.tune.budget, budget_name(input.is_script || input.is_budget_option),
+                 input.is_script, least_times(input.is_script, input.start_time));
     if (!reached.has_trial) {
       SessionOutcome outcome = unsearched(input);
       outcome.is_budget_spent = true;

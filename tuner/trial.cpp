@@ -255,9 +255,11 @@ Result<void> TrialRunner::measure_processes(Course& course) {
         fewest * (course.starting + time_for_blocks(plan.most_time, course.starting, fewest));
     if (needed > plan.most_time) {
       decide_trial(*course.trial, course.measurement, plan.is_watched_for_stalls, false);
+      // The rest of it is kept for the confirmation.
       course.trial->reason += fmt::format(
-          "; a verdict takes {} in fresh processes, the budget has no more than {} for it",
-          format_duration(needed), format_duration(std::max(nanoseconds{0}, plan.most_time)));
+          "; a verdict takes {} in fresh processes, and what is left of the budget beside the "
+          "confirmation is too short",
+          format_duration(needed));
       return {};
     }
   }

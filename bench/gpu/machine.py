@@ -69,11 +69,15 @@ def wanted_version(root):
 
 
 def link_libtorch(root, folder, python):
-    """Makes .deps/python where there is none: a link to the folder, or to where this Python has its torch. Why the programs
-    will not find LibTorch; empty if they will."""
+    """Makes .deps/python where there is none: a link to the folder, or to where this Python has its torch. A folder that is
+    given takes the place of an earlier link. Why the programs will not find LibTorch; empty if they will."""
     place = root / ".deps/python"
     wanted = wanted_version(root)
-    if not place.exists():
+    if folder is not None and not (folder / "torch").is_dir():
+        return f"--libtorch {folder}: " + ("it holds no torch/" if folder.is_dir() else "there is no such folder")
+    if folder is not None and not place.is_symlink() and place.exists() and place.resolve() != folder.resolve():
+        return f"--libtorch {folder} was not used: {place} is no link that could be replaced; move it away"
+    if not place.exists() or folder is not None and place.is_symlink():
         torch = torch_of(python) if folder is None and python is not None else None
         if torch is not None and wanted in (None, version_of(torch).partition("+")[0]):
             folder = torch.parent
@@ -151,6 +155,12 @@ def gather_facts(report):
     for file in ("/etc/os-release", "/proc/driver/nvidia/version", "/proc/meminfo"):
         if pathlib.Path(file).exists():
             report.facts[file] = "\n".join(pathlib.Path(file).read_text().splitlines()[:8])
+
+
+def hidden_text(why):
+    """What hides GPUs, where none is visible and the program does not name it itself."""
+    name = "CUDA_VISIBLE_DEVICES"
+    return f'; {name} is "{os.environ[name]}"' if name in os.environ and name not in why else ""
 
 
 def gpu_of(report, autotuned, seconds):

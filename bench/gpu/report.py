@@ -14,22 +14,42 @@ import time
 MOST_KEPT_BYTES = 16 << 20
 MOST_FILE_BYTES = 4 * MOST_KEPT_BYTES  # before it is packed
 PIPE_SECONDS = 10
+PACK_SECONDS = 60  # from one archive to the next, which takes its place
 
 
 class Report:
-    """`keep`: a folder for files to be kept, or None."""
+    """`keep`: a folder for files to be kept, or None. `archive`: what they are packed into as they come, or None: who is
+    killed (SIGKILL) packs nothing any more. Rows are beside it, one a line, until the last archive has them."""
 
-    def __init__(self, root, keep=None):
+    def __init__(self, root, keep=None, archive=None):
         self.rows = []
         self.facts = {}
         self.runs = {}
         self.root = root
         self.keep = keep
         self.commands = 0
+        self.archive = archive
+        self.packed = time.monotonic()
 
     def add(self, what, result, figure="", note=""):
         self.rows.append({"what": what, "result": result, "figure": figure, "note": note})
+        if self.archive:
+            with contextlib.suppress(OSError), open(self.rows_file(), "a") as file:
+                file.write(json.dumps(self.rows[-1]) + "\n")
         print(f"{result:<8} {what}: {figure or note}", file=sys.stderr, flush=True)
+
+    def rows_file(self):
+        return self.archive.with_name(self.archive.name.split(".")[0] + "-rows.jsonl")
+
+    def pack(self):
+        """Files that are too large for the archive."""
+        self.place("result.json", None).write_text(self.to_json())
+        self.place("result.md", None).write_text(self.table() + "\n")
+        part = self.archive.with_name(self.archive.name + ".part")
+        left_out = pack(self.keep, part)
+        part.replace(self.archive)
+        self.packed = time.monotonic()
+        return left_out
 
     def table(self):
         lines = ["| what | result | figure | note |", "|---|---|---|---|"]
@@ -65,6 +85,10 @@ class Report:
             took = time.monotonic() - begin
             self.place(name, None).write_text(f"$ {' '.join(command)}\nexit code {result[0]}, {took:.1f} s\n"
                                               f"--- output\n{result[1]}\n--- errors\n{result[2]}\n")
+        # Between commands nothing is measured.
+        if self.archive and time.monotonic() - self.packed >= PACK_SECONDS:
+            with contextlib.suppress(OSError):
+                self.pack()
         return result
 
 
@@ -97,6 +121,18 @@ def end_group(process):
 def last_line(text):
     lines = [line for line in text.splitlines() if line.strip()]
     return lines[-1].strip() if lines else ""
+
+
+def reason(code, out, err):
+    """Why a command failed: the error or the first diagnostic of its JSON, for which nothing may be on standard error."""
+    if code != -1:
+        with contextlib.suppress(ValueError, KeyError, TypeError, IndexError, AttributeError):
+            told = json.loads(last_line(out))
+            if told.get("error"):
+                return str(told["error"])
+            first = told["diagnostics"][0]
+            return f"{first['file']}:{first['line']}:{first['column']}: {first['message']}"
+    return last_line(err) or f"exit code {code}"
 
 
 def pack(folder, archive):

@@ -10,6 +10,7 @@ usage: torch_peer.py rate [--model resnet18] [--batch 64] [--autocast] [--lr 0.0
 """
 
 import argparse
+import contextlib
 import itertools
 import json
 import time
@@ -129,6 +130,8 @@ class Job:
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=given.lr, momentum=0.9,
                                          weight_decay=given.weight_decay)
         self.batches = batches
+        self.copies = torch.cuda.Stream() if self.device == "cuda" else None
+        self.ahead = None
         self.has_autocast = given.autocast
         self.scaler = torch.amp.GradScaler(self.device, enabled=given.autocast)  # which else does nothing
         self.loss = torch.compile(self.loss_of) if given.compile else self.loss_of
@@ -137,11 +140,27 @@ class Job:
         with self.torch.autocast(self.device, self.torch.float16, enabled=self.has_autocast):
             return self.torch.nn.functional.cross_entropy(self.model(pictures), labels)
 
+    def fetch(self):
+        """Begins to copy the next batch, on a stream of its own: on that of the step it would wait for the step's kernels."""
+        with self.torch.cuda.stream(self.copies) if self.copies else contextlib.nullcontext():
+            self.ahead = [part.to(self.device, non_blocking=True) for part in next(self.batches)]
+
+    def take(self):
+        """The batch that was fetched, for the step that begins."""
+        if self.ahead is None:
+            self.fetch()
+        if self.copies:
+            of_step = self.torch.cuda.current_stream()
+            of_step.wait_stream(self.copies)
+            for part in self.ahead:
+                part.record_stream(of_step)
+        return self.ahead
+
     def step(self):
-        # Copied beside the step before.
-        pictures, labels = (part.to(self.device, non_blocking=True) for part in next(self.batches))
+        pictures, labels = self.take()
         self.optimizer.zero_grad(set_to_none=True)
         self.scaler.scale(self.loss(pictures, labels)).backward()
+        self.fetch()  # before the scaler waits for the gradients
         self.scaler.step(self.optimizer)
         self.scaler.update()
 
@@ -189,8 +208,10 @@ def main():
     with profile(activities=[ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if is_gpu else [])],
                  schedule=schedule(wait=0, warmup=WARMUP, active=STEPS),
                  on_trace_ready=lambda done: done.export_chrome_trace(given.file)) as recording:
-        for _ in range(WARMUP + STEPS):
+        for number in range(1, WARMUP + STEPS + 1):
             job.step()
+            if number in (WARMUP, WARMUP + STEPS):
+                synchronize()  # else kernels of the warm-up, which still run, are in the trace, or the last ones are not
             recording.step()
     print(json.dumps({"steps": STEPS, "torch": torch.__version__}))
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdlib>
 #include <iostream>
 #include <iterator>
 #include <sstream>
@@ -99,6 +100,16 @@ std::string devices_text(const Json& hello, const Machine& machine) {
   return text;
 }
 
+// The usual reason why CUDA has no device where there is a driver.
+std::string hidden_text() {
+  const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  return visible == nullptr ? std::string()
+                            : fmt::format(
+                                  "; CUDA_VISIBLE_DEVICES is \"{}\" here, which hides every "
+                                  "GPU that it does not name",
+                                  visible);
+}
+
 Finding examine_trainer(const Places& places, const Machine& machine) {
   NeverCancelled cancel;
   TrainerSpec spec;
@@ -122,7 +133,7 @@ Finding examine_trainer(const Places& places, const Machine& machine) {
   trainer->stop();
   if (!cuda.empty()) {
     return {is_gpu_there(machine) ? Health::warning : Health::ok, "trainer",
-            text + ", CPU only: " + cuda};
+            text + ", CPU only: " + cuda + hidden_text()};
   }
   if (cupti.empty()) {
     return {Health::ok, "trainer", text + devices + ", profiles of the GPU with CUPTI"};

@@ -386,6 +386,18 @@ int show(const std::filesystem::path& file, const std::string& id, bool is_whole
   std::string text = printable_lines(run_text(named->run, named->trials));
   std::vector<std::vector<std::string>> rows = {{"plugin", "version", "said"}};
   std::vector<std::vector<std::string>> quiet;  // those that had nothing to try
+  // As `explain` counts them: what a plugin said that was tried after all is contradicted by its trials.
+  const std::vector<Silence> silences = silent_plugins({.run = named->run,
+                                                        .environment = {},
+                                                        .trials = named->trials,
+                                                        .checks = {},
+                                                        .answers = *answers,
+                                                        .profiles = {}});
+  const auto is_silence = [&silences](const storage::PluginAnswerRow& answer) {
+    return std::ranges::any_of(silences, [&answer](const Silence& silence) {
+      return silence.plugin == answer.plugin && silence.because == answer.outcome;
+    });
+  };
   // They are asked again after each change that is kept. What one said last stands.
   for (auto answer = answers->begin(); answer != answers->end(); ++answer) {
     const bool is_said_again =
@@ -394,7 +406,10 @@ int show(const std::filesystem::path& file, const std::string& id, bool is_whole
                  (answer->plugin != kMachineName || later.outcome == answer->outcome);
         });
     if (answer->outcome.empty() || is_said_again) continue;
-    const bool is_quiet = answer->plugin != kMachineName && !answer->is_failure;
+    const bool is_machine = answer->plugin == kMachineName;
+    if (!is_machine && !is_silence(*answer)) continue;
+    const bool is_quiet =
+        !is_machine && !answer->is_failure && !answer->outcome.starts_with(kUnsupportedWords);
     (is_quiet ? quiet : rows).push_back({answer->plugin, answer->version, answer->outcome});
   }
   const bool is_folded = !is_whole && quiet.size() > kMostQuietShown;

@@ -34,6 +34,21 @@ constexpr std::array kOfClasses = {"class_names", "test_classes", "test_confusio
 // Shorter trainings are mostly their first steps.
 constexpr double kTellingTrainingNs = 10e9;
 
+// What disturbed the last process that trained, as far as it may be why the whole training is slower than what was measured. Not
+// the load, where that of the tuning, or of the processes before, is not known or was no other.
+std::vector<std::string> causes_of_slowness(const storage::RunRow& run) {
+  const bool is_part = get_integer(run.training, "resumed_from_step").value_or(0) > 0;
+  const bool is_known =
+      run.training.contains("other_work_ratio") && run.training.contains("tuning_other_work_ratio");
+  const bool is_load_told = !busier_text(run).empty() || (!is_part && !is_known);
+  std::vector<std::string> causes;
+  for (const Json& cause : member(run.training, "disturbances")) {
+    std::string text = cause.is_string() ? cause.get<std::string>() : cause.dump();
+    if (is_load_told || !text.starts_with("load: ")) causes.push_back(std::move(text));
+  }
+  return causes;
+}
+
 std::string training_text(const storage::RunRow& run) {
   const auto steps = get_integer(run.training, "steps");
   if (!steps) return {};
@@ -80,15 +95,15 @@ std::string training_text(const storage::RunRow& run) {
   if (*rate >= kSlowTrainingRatio * run.best_samples_per_second) return text;
   text += fmt::format("slow     {:.0f} % of what tuning measured",
                       100 * *rate / run.best_samples_per_second);
-  const Json& causes = member(run.training, "disturbances");
-  if (!causes.is_array() || causes.empty()) {
+  const Json& seen = member(run.training, "disturbances");
+  if (!seen.is_array() || seen.empty()) {
     return text + (busier_text(run).empty()
                        ? ", and no load of other work was seen: measure again in longer blocks "
                          "(--retune)\n"
                        : "\n");
   }
-  for (const Json& cause : causes)
-    text += "\n         " + (cause.is_string() ? cause.get<std::string>() : cause.dump());
+  for (const std::string& cause : causes_of_slowness(run))
+    text += "\n         " + cause;
   return text + "\n";
 }
 

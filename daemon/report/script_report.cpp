@@ -81,8 +81,7 @@ std::string untried_text(const storage::RunRow& run, bool is_whole) {
     return text + "the next run goes on with them; --budget gives more time\n";
   }
   if (!get_bool(training, "is_budget_spent").value_or(false)) return {};
-  return "the budget did not suffice for a second look at what was close; --budget gives more "
-         "time\n";
+  return std::string(kNoSecondLook) + "\n";
 }
 
 std::string end_text(const Json& training) {

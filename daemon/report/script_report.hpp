@@ -22,6 +22,9 @@
 namespace autotuned::daemon {
 
 inline constexpr const char* kShortage = "shortage";
+// Every proposal was tried, and not all as long as it would have taken.
+inline constexpr const char* kNoSecondLook =
+    "the budget did not suffice for a second look at what was close; --budget gives more time";
 
 // Whether that column of a run is a script's.
 [[nodiscard]] bool is_script(const Json& recipe);

@@ -152,12 +152,13 @@ Json break_even_json(const storage::RunRow& run) {
   const auto pays = break_even(run);
   if (!pays) return nullptr;
   const auto savings = savings_of(run);
+  const bool is_told = savings && busier_text(run).empty();
   return {{"seconds", pays->seconds},
           {"samples", pays->samples},
           {"samples_low", pays->samples_low},
           {"samples_high", pays->samples_high ? Json(*pays->samples_high) : Json()},
-          {"saved_seconds", savings ? Json(savings->saved_s) : Json()},
-          {"is_reached", savings ? Json(savings->is_repaid) : Json()}};
+          {"saved_seconds", is_told ? Json(savings->saved_s) : Json()},
+          {"is_reached", is_told ? Json(savings->is_repaid) : Json()}};
 }
 
 }  // namespace

@@ -267,6 +267,9 @@ std::string kept(const RunRecord& record) {
                ? "The starting configuration: its budget was too small for a trial.\n"
                : "The starting configuration: with a budget of 0 nothing was searched.\n";
   }
+  if (change.empty() && record.trials.empty() && run.training.contains(kShortage)) {
+    return "The starting configuration: its budget was too small for a trial.\n";
+  }
   if (change.empty()) {
     return has_untried(run.training)
                ? "The starting configuration: nothing faster was found in the budget.\n"
@@ -365,6 +368,10 @@ std::string seconds_text(double seconds) {
 std::string repaid(const storage::RunRow& run) {
   const auto savings = savings_of(run);
   if (!savings) return {};
+  if (std::string busier = busier_text(run); !busier.empty()) {
+    busier.front() = 'O';
+    return busier + ": whether it has repaid the tuning cannot be told under such a load.\n";
+  }
   std::string text = fmt::format(
       "This training had {} samples at {}. At the {} of the start they would have taken ",
       count_text(savings->samples), rate_text(savings->samples_per_second),
@@ -379,10 +386,6 @@ std::string repaid(const storage::RunRow& run) {
   if (savings->samples_per_second < kAsConfirmed * run.best_samples_per_second) {
     text += fmt::format("It trained slower than in the confirmation, which measured {}.\n",
                         rate_text(run.best_samples_per_second, unit_of(run)));
-  }
-  if (std::string busier = busier_text(run); !busier.empty()) {
-    busier.front() = 'O';
-    text += busier + ".\n";
   }
   return text;
 }
@@ -411,8 +414,9 @@ std::string cost(const storage::RunRow& run) {
     return is_unconfirmed(run) ? "What the tuning cost is not known: it did not come to its end.\n"
                                : "The cost of tuning is not known yet.\n";
   } else {
-    text = "Tuning took " + format_duration(nanoseconds(run.tuning_duration_ns)) + ".\n" +
-           script_cost(run);
+    const bool is_stopped = run.best.empty() && !is_script(run.recipe);
+    text = "Tuning took " + format_duration(nanoseconds(run.tuning_duration_ns)) +
+           (is_stopped ? " before it was stopped.\n" : ".\n") + script_cost(run);
   }
   if (const auto pays = break_even(run)) {
     const std::string range = pays->samples_high ? "between " + count_text(pays->samples_low) +
@@ -423,7 +427,10 @@ std::string cost(const storage::RunRow& run) {
         count_text(pays->samples), unit_of(run), range, seconds_text(pays->seconds));
     text += repaid(run);
   } else if (!run.best.empty() && !is_unsearched(run)) {
-    text += has_untried(run.training)
+    text += run.training.contains(kShortage)
+                ? "Its budget was too small for a trial; the next run of this job "
+                  "here goes on with what was not tried.\n"
+            : has_untried(run.training)
                 ? "Nothing faster was found in the budget; the next run of this job "
                   "here goes on with what was not tried.\n"
                 : "Nothing faster was found, so it does not repay itself; the next run "

@@ -170,10 +170,12 @@ Lines tuned_lines(const Json& event, const Look& look) {
   if (!shortage.empty()) {
     left = "nothing new was tried: " + shortage;
   } else if (flag_in(event, "is_budget_spent")) {
-    left = flag_in(event, "is_complete") ? "the budget did not suffice for a second look at what "
-                                           "was close; --budget gives more"
-                                         : "the budget did not suffice for every proposal: the "
-                                           "next run goes on, and --budget gives it more";
+    // A gain may be left undecided, though every proposal was tried.
+    const bool is_tried = event.contains("untried") ? integer_in(event, "untried") == 0
+                                                    : flag_in(event, "is_complete");
+    left = is_tried ? kNoSecondLook
+                    : "the budget did not suffice for every proposal: the "
+                      "next run goes on, and --budget gives it more";
   }
   if (!left.empty()) append(lines, labelled(label(""), left, look));
   return lines;
@@ -316,6 +318,8 @@ std::string stage_text(const RunProgress& progress) {
       if (!progress.training || progress.training->epochs_total == 0) return "training";
       return fmt::format("training, epoch {} of {}", progress.training->epoch,
                          progress.training->epochs_total);
+    case Stage::checking:
+      return progress.doing;
     case Stage::ended:
       return {};
   }
@@ -445,7 +449,7 @@ Lines panel_lines(const RunProgress& progress, std::chrono::nanoseconds now, con
     add_trial(lines, *progress.trial, look);
   } else if (progress.training) {
     add_training(lines, *progress.training, now, look);
-  } else if (!progress.doing.empty()) {
+  } else if (!progress.doing.empty() && progress.stage != Stage::checking) {
     lines.push_back(Line{label("now"), {progress.doing, Tone::plain}});
   }
   add_budget(lines, progress, now, look);

@@ -36,6 +36,14 @@ void take_run(RunProgress& progress, const Json& event) {
   progress.confirmed.reset();
 }
 
+// Only the first one names the recipe; the other is the check of what was trained.
+void take_phase(RunProgress& progress, const Json& event) {
+  const std::string recipe = text_in(event, "recipe");
+  progress.stage = recipe.empty() ? Stage::checking : Stage::starting;
+  progress.doing = text_in(event, "phase");
+  if (!recipe.empty()) progress.recipe = recipe;
+}
+
 void take_tuning(RunProgress& progress, const Json& event, nanoseconds now) {
   progress.trials_done = static_cast<int>(integer_in(event, "trials_done"));
   const int expected = static_cast<int>(integer_in(event, "trials_expected"));
@@ -183,9 +191,7 @@ void take(RunProgress& progress, const Json& event, nanoseconds now) {
   if (name == "run") {
     take_run(progress, event);
   } else if (name == "phase") {
-    progress.stage = Stage::starting;
-    progress.doing = text_in(event, "phase");
-    progress.recipe = text_in(event, "recipe");
+    take_phase(progress, event);
   } else if (name == "baseline") {
     progress.start_samples_per_second = number_in(event, "samples_per_second");
     progress.doing = "measuring the upper bound";

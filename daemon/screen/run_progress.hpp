@@ -17,7 +17,7 @@
 
 namespace autotuned::daemon {
 
-enum class Stage { starting, tuning, training, ended };
+enum class Stage { starting, tuning, training, checking, ended };
 
 // A change that was accepted and not withdrawn since.
 struct KeptChange {

@@ -170,6 +170,14 @@ Result<std::vector<TrialRecord>> trials_of(const History& history, const RunId& 
   return trials;
 }
 
+std::chrono::nanoseconds earlier_tuning_time(const RunRow& run,
+                                             const std::vector<TrialRecord>& trials) {
+  std::int64_t of_trials_ns = 0;
+  for (const TrialRecord& trial : trials)
+    if (trial.kind != TrialKind::ablation) of_trials_ns += trial.duration_ns;
+  return std::chrono::nanoseconds(std::max(run.tuning_duration_ns, of_trials_ns));
+}
+
 storage::LockPatience patience_of(SessionControl& control, const std::filesystem::path& history) {
   return [&control, history, is_told = false](std::chrono::milliseconds waited) mutable {
     if (waited >= storage::kLockTimeout / 2 && !is_told) {

@@ -2,6 +2,7 @@
 // What a session sees to before it goes on with a run that another process began.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -44,6 +45,11 @@ struct ClaimedRun {
 // What the run has measured so far, with the check that a rejected trial failed.
 [[nodiscard]] Result<std::vector<TrialRecord>> trials_of(const storage::History& history,
                                                          const RunId& run);
+
+// The time that earlier processes spent on the tuning of the run: what RunRow has of one that was stopped, with all that lies
+// between trials, or what the trials took, for one that was killed could store no more. Ablations are no part of it.
+[[nodiscard]] std::chrono::nanoseconds earlier_tuning_time(const storage::RunRow& run,
+                                                           const std::vector<TrialRecord>& trials);
 
 // Waits for minutes rather than for what a command does: a copy or a stopped program must not cost a search. Says once
 // that it waits; a cancel ends it. `control` must outlive it.

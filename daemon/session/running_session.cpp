@@ -341,14 +341,13 @@ Result<void> RunningSession::tune() {
   input.start_time = start_time_;
   input.coin_seed = std::random_device{}();
   input.is_ablated = request_.is_ablated;
+  input.is_budget_option = request_.recipe_budget.has_value();
   // One that cannot be read keeps its number.
   const auto last_number = history_->last_trial_number(run_.id);
   if (!last_number) return tl::unexpected(last_number.error());
   input.next_trial_number = *last_number + 1;
+  input.earlier_tuning_time = earlier_tuning_time(run_, earlier_);
   for (const TrialRecord& trial : earlier_) {
-    if (trial.kind != TrialKind::ablation) {
-      input.earlier_tuning_time += nanoseconds(trial.duration_ns);
-    }
     if (trial.verdict == Verdict::running || trial.verdict == Verdict::interrupted) continue;
     if (auto known = known_trial(knobs_, run_.starting, trial)) {
       report({{"event", "earlier_trial"},
@@ -373,7 +372,13 @@ Result<void> RunningSession::tune() {
   std::vector<MachineFinding> findings = findings_at(state_at_start_, device_.gpu());
   std::ranges::move(found_device_, std::back_inserter(findings));
   if (auto told = record_findings(findings); !told) return told;
+  const nanoseconds began = clock_.now();
   auto outcome = tuner::run_session(input, *job_, advisors, ledger, clock_);
+  if (!outcome) {
+    // The same command goes on with what is left of the budget.
+    const nanoseconds spent = input.earlier_tuning_time + (clock_.now() - began);
+    run_.tuning_duration_ns = spent.count();
+  }
   const MachineState state_at_end = read_machine_state();
   auto told = record_findings(findings_between(state_at_start_, state_at_end, device_.gpu()));
   if (!outcome) return tl::unexpected(outcome.error());
@@ -402,6 +407,7 @@ Result<void> RunningSession::tune() {
           {kShortage, outcome->shortage},
           {"is_budget_spent", outcome->is_budget_spent},
           {"is_complete", outcome->is_complete},
+          {"untried", outcome->untried.size()},
           {"configuration", run_.best.to_json()},
           {"change", change_text(run_.starting, run_.starting.change_to(run_.best))}});
   return {};

@@ -389,6 +389,7 @@ Result<void> ScriptSession::tune() {
           {"is_from_history", outcome->is_from_history},
           {"is_budget_spent", outcome->is_budget_spent},
           {"is_complete", outcome->is_complete},
+          {"untried", outcome->untried.size()},
           {"configuration", run_.best.to_json()},
           {"change", change},
           {"text", tuned_text(run_) + permission_note()}});

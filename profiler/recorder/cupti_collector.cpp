@@ -293,10 +293,10 @@ Result<std::unique_ptr<CuptiCollector>> CuptiCollector::open(CuptiApi& api,
 CuptiCollector::CuptiCollector(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 CuptiCollector::~CuptiCollector() {
-  if (state_->is_enabled) {
-    disable();
-    state_->flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
-  }
+  disable();
+  // Also where it was disabled before: what was recorded after the last take() lies in a buffer that CUPTI would else go on
+  // with, and hand to whoever comes next.
+  state_->flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
   if (!state_->is_stuck) {
     state_->stop();
     return;

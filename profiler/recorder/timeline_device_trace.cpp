@@ -68,7 +68,11 @@ class DeviceTimelineWriter {
   void write() {
     for (const HostCall& call : timeline_.calls) {
       write_call(call);
-      if (call.correlation != 0) call_of_.try_emplace(call.correlation, &call);
+      if (call.correlation == 0) continue;
+      // Of a call of the runtime and that of the driver within it, which have one correlation and come in any order, the
+      // outer one, as Kineto has it.
+      const auto [known, is_first] = call_of_.try_emplace(call.correlation, &call);
+      if (!is_first && known->second->is_driver && !call.is_driver) known->second = &call;
     }
     for (const DeviceKernel& kernel : timeline_.kernels)
       write_kernel(kernel);

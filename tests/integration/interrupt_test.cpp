@@ -26,6 +26,12 @@ TEST(Interrupt, WhileTuningKeepsWhatIsFinished) {
   const auto interrupted = trials_with(stopped, "interrupted");
   ASSERT_EQ(interrupted.size(), 1);
   EXPECT_EQ(interrupted[0].at("plugin"), "memory_malloc");
+  // With the time before and between the trials.
+  double trials_s = 0.0;
+  for (const Json& trial : stopped.at("trials"))
+    trials_s += trial.at("duration_ns").get<double>() / 1e9;
+  EXPECT_GT(trials_s, 0.0);
+  EXPECT_GT(stopped.at("tuning_seconds").get<double>(), trials_s);
   EXPECT_TRUE(scene.all_ended());
 
   const Outcome again = scene.run();
@@ -38,6 +44,7 @@ TEST(Interrupt, WhileTuningKeepsWhatIsFinished) {
     EXPECT_EQ(again.json().at("trials").at(i), stopped.at("trials").at(i));
   }
   EXPECT_NEAR(again.json().at("best").at("speedup").get<double>(), 1.56, 0.03);
+  EXPECT_GT(again.json().at("tuning_seconds"), stopped.at("tuning_seconds"));
 }
 
 TEST(Interrupt, WhileTrainingResumesFromTheCheckpoint) {

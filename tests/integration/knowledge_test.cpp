@@ -146,7 +146,7 @@ TEST(Shortage, IsStillKnownWhereAnotherProcessTrains) {
   ASSERT_EQ(again.code, 0) << again.err;
   EXPECT_EQ(scene.runs().size(), 1);
   EXPECT_THAT(scene.command({"show", "last"}).out,
-              HasSubstr("tuning   none, since tune.budget 1.0 s is too small for one trial"));
+              HasSubstr("tuning   none, since --budget 1.0 s is too small for one trial"));
 }
 
 }  // namespace

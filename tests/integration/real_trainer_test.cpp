@@ -146,6 +146,31 @@ TEST_F(RealTrainer, OtherCommandsLeaveAnInterruptedTrainingAlone) {
   EXPECT_FALSE(std::filesystem::exists(checkpoint));
 }
 
+// The files have the same names and sizes, so that it is the same job.
+TEST_F(RealTrainer, OtherDataDoNotContinueAnInterruptedTraining) {
+  constexpr int kImages = 4096;
+  write_images(kImages, kImages * 64, 1);
+  write_recipe(idx(), kLongEpochs);
+  Running running = scene_.start_run({"--budget", "0s"});
+  ASSERT_TRUE(running.wait_for("\ntraining "));
+  running.signal(SIGINT);
+  ASSERT_EQ(running.finish().code, 130);
+  const std::string interrupted = scene_.last_run().at("run");
+
+  write_images(kImages, kImages * 64, 2);
+  const Outcome refused = scene_.run({"--budget", "0s"});
+  EXPECT_NE(refused.code, 0);
+  EXPECT_THAT(refused.err, HasSubstr("the checkpoint is of other data: the training data have"));
+  EXPECT_THAT(refused.err, HasSubstr("--output"));
+  EXPECT_FALSE(std::filesystem::exists(scene_.folder() / "out/model.pt"));
+
+  write_images(kImages, kImages * 64, 1);
+  const Outcome outcome = scene_.run({"--budget", "0s"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.json().at("run"), interrupted);
+  EXPECT_GT(outcome.json().at("training").at("resumed_from_step"), 0);
+}
+
 // Checkpoints are due all the time, so that one is being written whenever the trainer dies.
 TEST_F(RealTrainer, KilledWhileWritingACheckpointBesideTheTrainingEndsAllTheSame) {
   const auto write_recipe = [&](const std::string& more) {

@@ -277,7 +277,7 @@ TEST(Run, WhatTheBudgetDidNotSufficeForIsToldAfterwards) {
   const Scene scene;
   ASSERT_EQ(scene.run({"--budget", "1ms"}).code, 0);
   EXPECT_THAT(scene.command({"explain", "last"}).out,
-              HasSubstr("nothing new was tried: tune.budget 1.0 ms is too small for one trial"));
+              HasSubstr("nothing new was tried: --budget 1.0 ms is too small for one trial"));
   EXPECT_THAT(scene.folder().read("out/best.yaml"), HasSubstr("before the budget ended"));
   // The option was for that run: the recipe's own budget stays.
   const auto budget_in = [&scene](const std::string& file) {

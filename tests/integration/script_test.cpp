@@ -83,7 +83,10 @@ TEST_F(Script, IsTunedWhileItTrains) {
 TEST_F(Script, WhatPluginsSaidIsToldOnce) {
   ASSERT_EQ(run(slow_gradients()).code, 0);
   const std::string folded = scene_.command({"show", "last"}).out;
-  EXPECT_THAT(folded, HasSubstr(" plugins had nothing to try; --verbose says why"));
+  const Json counts = scene_.command({"explain", "last", "--json"}).json().at("plugins");
+  ASSERT_GT(counts.at("tried"), 0);
+  EXPECT_THAT(folded, HasSubstr("\n" + counts.at("inapplicable").dump() +
+                                " plugins had nothing to try; --verbose says why"));
   const std::string show = scene_.command({"show", "last", "--verbose"}).out;
   EXPECT_THAT(show, Not(HasSubstr("had nothing to try")));
   std::istringstream table(show.substr(show.find("\nplugin ") + 1));
@@ -91,6 +94,8 @@ TEST_F(Script, WhatPluginsSaidIsToldOnce) {
   for (std::string line; std::getline(table, line) && !line.empty();)
     EXPECT_TRUE(plugins.insert(line.substr(0, line.find(' '))).second) << line;
   EXPECT_GT(plugins.size(), 2U);
+  for (const Json& trial : scene_.last_run().at("trials"))
+    EXPECT_FALSE(plugins.contains(trial.at("plugin").get<std::string>())) << trial;
 }
 
 TEST_F(Script, ItsLoggersAreToldWhatWasKept) {

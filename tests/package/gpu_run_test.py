@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """bench/gpu/run in an unpacked package, with a program that plays one with a GPU, or without."""
+import argparse
+import contextlib
 import fnmatch
 import importlib
 import json
@@ -30,6 +32,9 @@ if sys.argv[1] == "doctor":
     print(json.dumps({"findings": [{"subject": "trainer", "health": plan["health"], "text": plan["trainer"]}],
                       "machine": plan["machine"]}))
     sys.exit(0)
+if plan["refusal"]:
+    print(json.dumps(plan["refusal"]))
+    sys.exit(2)
 if plan["fails"]:
     print("autotuned: error: the trainer ended", file=sys.stderr)
     sys.exit(1)
@@ -44,13 +49,14 @@ if sys.argv[1] == "profile":
                       "kernels": [{"name": "sgemm", "calls": plan["kernels"]}]}))
     sys.exit(0)
 if sys.argv[1] == "analyze":
-    total_us = plan["their_us"] if "torch" in sys.argv[2] else 5000.0
-    print(json.dumps({"steps": 10, "kernels": [{"name": "sgemm", "total_us": total_us}]}))
+    is_torchs = "_torch." in sys.argv[2]
+    print(json.dumps({"steps": 10, "kernels": [{"name": "sgemm", "calls": plan["their_calls"] if is_torchs else 70,
+                                                "total_us": plan["their_us"] if is_torchs else 5000.0}]}))
     sys.exit(0)
 print(f"run r-20261123-000001 of job on {plan['device']}", file=sys.stderr)
 print(json.dumps({"event": "noise"}))
 print(json.dumps({
-    "baseline": {"samples_per_second": 1000.0},
+    "baseline": {"samples_per_second": plan["rate"]}, "training": {"shortage": "tune.budget is too small"},
     "best": {"samples_per_second": 4000.0, "speedup": 4.0, "speedup_low": plan["speedup_low"], "speedup_high": None},
     "trials": [{"change": {"cuda.graph": True}, "verdict": "accepted"},
                {"change": {"precision.tf32": True}, "verdict": "rejected"}]}))
@@ -61,7 +67,7 @@ print(f"(8, 196, 768) keep 98: {' '.join(sys.argv[1:])}")
 """
 # As GoogleTest lists its tests and writes its results.
 TESTS = """
-import json, pathlib, sys
+import json, pathlib, sys, time
 here = pathlib.Path(__file__).parent
 plan = json.loads((here / "plan.json").read_text())
 suite, tests = plan["suite"], plan["tests"]
@@ -76,9 +82,13 @@ kind = tests[wanted.removeprefix(f"{suite}.")]
 if kind == "crashes":
     print("Segmentation fault", file=sys.stderr)
     sys.exit(139)
+if kind == "hangs":
+    time.sleep(600)
 test = {"name": wanted, "classname": suite, "result": "COMPLETED", "time": "0.5s"}
 if kind == "skipped":
-    test |= {"result": "SKIPPED", "skipped": [{"message": "no driver"}]}
+    test |= {"result": "SKIPPED"}
+    print(f"[----------] 1 test from {suite}\\n[ RUN      ] {wanted}\\nlooks for a GPU\\nfile.cpp:20: Skipped\\nno driver\\n\\n"
+          f"[  SKIPPED ] {wanted} (0 ms)\\n[  SKIPPED ] 1 test, listed below:\\n[  SKIPPED ] {wanted}")
 if kind == "failed":
     test["failures"] = [{"failure": "file.cpp:1\\nit differs"}]
 pathlib.Path(output).write_text(json.dumps({"testsuites": [{"testsuite": [test]}]}))
@@ -113,6 +123,11 @@ class GpuRun(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
+        # What this machine hides is not told of one that is played.
+        variables = unittest.mock.patch.dict(os.environ)
+        variables.start()
+        self.addCleanup(variables.stop)
+        os.environ.pop("CUDA_VISIBLE_DEVICES", None)
         self.root = pathlib.Path(folder.name) / "package"
         shutil.copytree(SOURCE / "bench/gpu", self.root / "bench/gpu", ignore=shutil.ignore_patterns("__pycache__"))
         self.bin = self.program("build/release/bin/autotuned", AUTOTUNED)
@@ -131,8 +146,8 @@ class GpuRun(unittest.TestCase):
     def play(self, machine, tests, suite="Gpu", **plan):
         """`plan` says what the programs play."""
         known = {"machine": machine, "trainer": FINE, "health": "ok", "fails": False, "kernels": 7, "device": "cuda:0",
-                 "their_us": 5010.0, "step_us": 8100.0, "speedup_low": 3.1, "says": "tuned", "is_untuned": False,
-                 "doctor_seconds": 0}
+                 "their_us": 5010.0, "their_calls": 70, "step_us": 8100.0, "speedup_low": 3.1, "says": "tuned",
+                 "is_untuned": False, "doctor_seconds": 0, "rate": 1000.0, "refusal": None}
         self.assertEqual(set(plan) - set(known), set())
         (self.bin / "plan.json").write_text(json.dumps(known | plan))
         (self.tests / "plan.json").write_text(json.dumps({"suite": suite, "tests": tests}))
@@ -187,6 +202,23 @@ class GpuRun(unittest.TestCase):
         self.assertIn("| Gpu.Three | passed | 0.5s |  |", table)
         self.assertEqual(self.calls(self.tests), ["Gpu.One", "Gpu.Two", "Gpu.Three"])
 
+    def test_what_else_depends_on_comes_first(self):
+        tests = {"CopiesMuch": "passed", "AAnother": "passed", "TellsItsMemory": "passed"}
+        for stage in ("tests", "env,tests"):
+            (self.tests / "calls.jsonl").unlink(missing_ok=True)
+            self.run_stage(stage, WITH, tests, suite="GpuJob")
+            self.assertEqual(self.calls(self.tests), ["GpuJob.TellsItsMemory", "GpuJob.CopiesMuch", "GpuJob.AAnother"], stage)
+
+    def test_a_test_that_hangs_leaves_the_others_their_time(self):
+        gpu_tests = self.module("gpu_tests")
+        self.assertLessEqual(gpu_tests.TEST_SECONDS, 60)
+        self.play(WITH, {"One": "hangs", "Two": "passed"})
+        report = self.module("report").Report(self.root)
+        with unittest.mock.patch.object(gpu_tests, "TEST_SECONDS", 1):
+            gpu_tests.run_tests(report, self.root / "build", True, time.monotonic() + 60)
+        self.assertEqual([(row["what"], row["result"], row["note"]) for row in report.rows],
+                         [("Gpu.One", "failed", "took longer than 1 s"), ("Gpu.Two", "passed", "")])
+
     def test_a_test_that_skips_itself_beside_a_gpu_has_failed(self):
         code, table, _ = self.run_stage("tests", WITH, {"One": "skipped"})
         self.assertEqual(code, 1)
@@ -235,6 +267,16 @@ class GpuRun(unittest.TestCase):
         self.assertIn("| GPU | found |", table)
         self.assertIn("| Gpu.One | failed |  | skipped although there is a GPU: no driver |", table)
 
+    def test_the_variable_that_hides_gpus_is_named(self):
+        with unittest.mock.patch.dict(os.environ, {"CUDA_VISIBLE_DEVICES": ""}):
+            _, table, _ = self.run_stage("env", WITHOUT, {"TellsItsMemory": "skipped"}, suite="GpuJob")
+            self.assertIn('| GPU | missing |  | no NVIDIA driver; CUDA_VISIBLE_DEVICES is "" |', table)
+            _, table, _ = self.run_stage("env", WITH, {"TellsItsMemory": "passed"}, suite="GpuJob")
+            self.assertIn("| GPU | found | NVIDIA Imaginary |  |", table)
+            told = 'LibTorch 2.11.0, CPU only: no device; CUDA_VISIBLE_DEVICES is "" here'
+            _, table, _ = self.run_stage("env", WITH, {"TellsItsMemory": "passed"}, suite="GpuJob", trainer=told)
+            self.assertIn(f"| GPU | failed |  | {told} |", table)
+
     def test_every_stage_notes_what_the_machine_is(self):
         self.program("nvidia-smi", """
             import sys
@@ -259,10 +301,49 @@ class GpuRun(unittest.TestCase):
         for call in runs[1:]:
             self.assertTrue((SOURCE / pathlib.Path(call[1]).relative_to(self.root)).exists(), call[1])
         budgets = [int(call[call.index("--budget") + 1].removesuffix("s")) for call in runs]
-        self.assertTrue(all(5 <= budget <= 165 / 2 for budget in budgets), budgets)
+        self.assertTrue(all(10 <= budget <= 165 / 2 for budget in budgets), budgets)
         for call in runs:
             self.assertIn("--tune-only", call)
             self.assertIn("--no-daemon", call)
+
+    def test_a_rate_is_that_of_the_start(self):
+        program = pathlib.Path(os.environ.get("AUTOTUNED_BUILD_DIR", "")) / "bin/autotuned"
+        if "AUTOTUNED_BUILD_DIR" not in os.environ or not (program.parent / "autotuned-trainer").exists():
+            self.skipTest("needs the program and its trainer")
+        jobs = self.module("jobs")
+        recipe = self.root / "small.yaml"
+        recipe.write_text(textwrap.dedent("""\
+            autotuned: 1
+            name: small
+            device: cpu
+            model: {type: mlp, hidden: 12, classes: 4}
+            data: {type: synthetic, samples: 64, shape: [1, 8, 8], classes: 4}
+            input: [to_float]
+            optimizer: {type: sgd, lr: 0.001, momentum: 0.9}
+            train: {steps: 20, batch_size: 8}
+            tune: {plugins: [set_to_none], allow: [numerics]}
+            output: {dir: out}
+            """))
+        report = self.module("report").Report(self.root, self.root / "kept")
+        measured = jobs.Jobs(report, program, time.monotonic() + 120)
+        self.assertIsNone(measured.rate(recipe))
+        self.assertEqual(measured.why_no_rate, "the job was not on a GPU")
+        with unittest.mock.patch.object(jobs, "on_gpu", lambda _: True):
+            self.assertGreater(measured.rate(recipe) or 0, 0)
+        said = (self.root / "kept/001-autotuned.txt").read_text()
+        self.assertIn('"trials":[]', said)
+
+    def test_a_rate_that_there_is_not_says_why(self):
+        for why, plan in (("device: no CUDA", {"refusal": {"run": None, "error": "device: no CUDA"}}),
+                          ("the job was not on a GPU", {"device": "cpu"}), ("nothing was measured", {"rate": 0.0})):
+            code, table, _ = self.run_stage("rates", WITH, {}, **plan)
+            self.assertEqual(code, 1)
+            self.assertIn(f"| rate of resnet18 | failed |  | there is none: {why} |", table)
+
+    def test_a_run_that_measured_nothing_is_a_failure(self):
+        code, table, _ = self.run_stage("tune", WITH, {}, "--recipe", "mine.yaml", rate=0.0)
+        self.assertEqual(code, 1)
+        self.assertRegex(table, r"\| mine \| failed \| 0 to 4000 samples/s, .* \| tune.budget is too small \|")
 
     def test_a_tuning_below_its_aim_does_not_pass(self):
         code, table, _ = self.run_stage("tune", WITH, {}, speedup_low=2.5)
@@ -323,9 +404,21 @@ class GpuRun(unittest.TestCase):
         code, table, _ = self.run_stage("trace", WITH, {}, "--python", sys.executable)
         self.assertEqual(code, 0)
         self.assertIn(f"| {name} | done | 0.500 ms a step, 0.501 ms by torch.profiler, ratio 0.9980 |", table)
+        # Clocks alone make more than the aim of it.
         code, table, _ = self.run_stage("trace", WITH, {}, "--python", sys.executable, their_us=5100.0)
+        self.assertEqual(code, 0)
+        self.assertIn(f"| {name} | done | 0.500 ms a step, 0.510 ms by torch.profiler, ratio 0.9804 | "
+                      "the aim is a difference of 0.01, and 0.05 fails |", table)
+        code, table, _ = self.run_stage("trace", WITH, {}, "--python", sys.executable, their_us=5300.0)
         self.assertEqual(code, 1)
-        self.assertIn(f"| {name} | failed | 0.500 ms a step, 0.510 ms by torch.profiler, ratio 0.9804 |", table)
+        self.assertIn(f"| {name} | failed | 0.500 ms a step, 0.530 ms by torch.profiler, ratio 0.9434 |", table)
+
+    def test_a_kernel_that_is_called_more_often_than_with_torch_profiler_is_a_failure(self):
+        (self.root / "bench/gpu/torch_peer.py").write_text(PEER)
+        code, table, _ = self.run_stage("trace", WITH, {}, "--python", sys.executable, their_us=5000.0, their_calls=80)
+        self.assertEqual(code, 1)
+        self.assertIn("| kernels of resnet18 beside torch.profiler | failed | 0.500 ms a step, 0.500 ms by torch.profiler, "
+                      "ratio 1.0000 | sgemm: 7 calls a step, 8 by torch.profiler |", table)
 
     def test_recording_is_measured_between_two_runs_without_it(self):
         (self.root / "bench/gpu/torch_peer.py").write_text(PEER)
@@ -342,11 +435,17 @@ class GpuRun(unittest.TestCase):
 
     def test_a_recording_that_costs_too_much_does_not_pass(self):
         (self.root / "bench/gpu/torch_peer.py").write_text(PEER)
-        code, table, _ = self.run_stage("trace", WITH, {}, "--python", sys.executable, step_us=12000.0)
+        code, table, _ = self.run_stage("trace", WITH, {}, "--python", sys.executable, step_us=96000.0)
         self.assertEqual(code, 1)
-        self.assertIn("| recording of launch_bound | below | "
-                      "step 8.000 ms without, 12.000 ms with, 8.000 ms after it: 1.500 of one without | "
+        self.assertIn("| recording of resnet18 | below | "
+                      "step 64.000 ms without, 96.000 ms with, 64.000 ms after it: 1.500 of one without | "
                       "90 events, 7 kernels; 2 records lost; over the aim of 1.03 |", table)
+        # Of many small launches it is told.
+        code, table, _ = self.run_stage("trace", WITH, {}, "--python", sys.executable, step_us=12000.0)
+        self.assertEqual(code, 0)
+        self.assertIn("| recording of launch_bound | done | "
+                      "step 8.000 ms without, 12.000 ms with, 8.000 ms after it: 1.500 of one without | "
+                      "90 events, 7 kernels; 2 records lost |", table)
 
     def test_a_trace_without_kernels_is_a_failure(self):
         code, table, _ = self.run_stage("trace", WITH, {}, kernels=0)
@@ -371,6 +470,16 @@ class GpuRun(unittest.TestCase):
         self.assertEqual(code, 1)
         self.assertIn("| launch_bound | failed |  | autotuned: error: the trainer ended |", table)
         self.assertEqual(result["runs"]["launch_bound"], None)
+
+    def test_a_recipe_that_is_refused_says_why(self):
+        diagnostic = {"file": "mine.yaml", "line": 3, "column": 1, "message": "unknown key \"devize\""}
+        code, table, _ = self.run_stage("tune", WITH, {}, "--recipe", "mine.yaml",
+                                        refusal={"ok": False, "diagnostics": [diagnostic]})
+        self.assertEqual(code, 1)
+        self.assertIn('| mine | failed |  | mine.yaml:3:1: unknown key "devize" |', table)
+        _, table, _ = self.run_stage("tune", WITH, {}, "--recipe", "mine.yaml",
+                                     refusal={"run": None, "error": "device: no CUDA"})
+        self.assertIn("| mine | failed |  | device: no CUDA |", table)
 
     def test_all_that_was_said_is_kept_in_one_archive(self):
         folder = self.root.parent / "kept"
@@ -414,6 +523,44 @@ class GpuRun(unittest.TestCase):
         texts = self.kept(folder)
         self.assertIn("| Gpu.One | passed |", texts["result.md"])
         self.assertIn("in stage_env", texts["stage_env.txt"])
+
+    def test_a_folder_that_cannot_keep_anything_is_refused_at_the_start(self):
+        (self.root / "file").write_text("")
+        for folder, why in (("", "the folder has no name"), (self.root / "file/below", "Not a directory")):
+            done = subprocess.run([sys.executable, "-B", self.root / "bench/gpu/run", "--keep", folder],
+                                  capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(why, done.stderr)
+
+    def test_what_was_found_until_it_was_killed_is_there(self):
+        self.play(WITHOUT, {"One": "passed", "Two": "hangs"})
+        folder = self.root.parent / "kept"
+        running = subprocess.Popen(
+            [sys.executable, "-B", self.root / "bench/gpu/run", "--stage", "rates,tests", "--keep", folder],
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env={**os.environ, "PATH": str(self.root)})
+        self.addCleanup(running.stderr.close)
+        while not (self.tests / "calls.jsonl").exists() or len(self.calls(self.tests)) < 2:
+            self.assertIsNone(running.poll(), "it ended before the second test")
+            time.sleep(0.01)
+        running.kill()
+        running.wait(timeout=60)
+        (rows,) = folder.glob("*-rows.jsonl")
+        told = [json.loads(line) for line in rows.read_text().splitlines()]
+        self.assertEqual(told[-1]["what"], "Gpu.One")
+        rows.unlink()
+        # That of the stage before.
+        self.assertIn("| rates | left out |", self.kept(folder)["result.md"])
+
+    def test_a_long_stage_is_packed_while_it_goes_on(self):
+        module = self.module("report")
+        folder = self.root.parent / "kept"
+        folder.mkdir()
+        report = module.Report(self.root, self.root.parent / "files", folder / "one.tar.gz")
+        report.run(["true"], 10)
+        self.assertEqual(list(folder.iterdir()), [])
+        with unittest.mock.patch.object(module, "PACK_SECONDS", 0):
+            report.run(["true"], 10)
+        self.assertIn("002-true.txt", self.kept(folder))
 
     def test_what_was_said_until_it_was_ended_is_kept(self):
         self.play(WITHOUT, {"One": "passed"}, doctor_seconds=600)
@@ -534,9 +681,36 @@ class GpuRun(unittest.TestCase):
         self.assertEqual((self.root / ".deps/python").resolve(), libtorch.resolve())
         self.assertIn("| torch | found | 2.11.0+cu130 |", table)
         self.assertEqual(result["facts"]["libraries"], {"torch": "2.11.0+cu130"})
-        # What is there already is left alone.
-        self.run_stage("env", WITHOUT, {}, "--libtorch", str(self.root))
+        # Without the option the link stays, and with another folder it is replaced.
+        self.run_stage("env", WITHOUT, {})
         self.assertEqual((self.root / ".deps/python").resolve(), libtorch.resolve())
+        other = self.root.parent / "other"
+        shutil.copytree(libtorch, other)
+        self.run_stage("env", WITHOUT, {}, "--libtorch", str(other))
+        self.assertEqual((self.root / ".deps/python").resolve(), other.resolve())
+
+    def test_a_wrong_folder_of_libtorch_is_told(self):
+        machine = self.module("machine")
+        place = self.root / ".deps/python"
+        nowhere = self.root / "nowhere"
+        self.assertEqual(machine.link_libtorch(self.root, nowhere, None), f"--libtorch {nowhere}: there is no such folder")
+        self.assertEqual(machine.link_libtorch(self.root, self.bin, None), f"--libtorch {self.bin}: it holds no torch/")
+        self.assertFalse(place.is_symlink())
+        libtorch = self.root.parent / "libtorch"
+        (libtorch / "torch").mkdir(parents=True)
+        (place / "torch").mkdir(parents=True)
+        self.assertIn("is no link that could be replaced", machine.link_libtorch(self.root, libtorch, None))
+        self.assertFalse(place.is_symlink())
+
+    def test_a_package_where_nothing_can_be_written_is_told(self):
+        libtorch = self.root.parent / "libtorch"
+        (libtorch / "torch").mkdir(parents=True)
+        (self.root / ".deps").write_text("a file: root may write into any folder")
+        done = subprocess.run([sys.executable, "-B", self.root / "bench/gpu/run", "--libtorch", libtorch],
+                              capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(".deps/python: cannot be made: ", done.stderr)
+        self.assertIn("unpack the package where files can be written", done.stderr)
 
     def test_the_torch_of_python3_is_taken_where_none_is_given(self):
         site = self.root.parent / "site-packages"
@@ -562,6 +736,58 @@ class GpuRun(unittest.TestCase):
         self.assertEqual(place.resolve(), site.resolve())
         self.assertNotIn("| LibTorch |", table)
         self.assertEqual(result["facts"]["libraries"], {"torch": "2.11.0+cu130"})
+
+
+class PeerCopies(unittest.TestCase):
+    """The order of copies and steps of torch_peer.py, with a torch that notes what it is asked for."""
+
+    def test_the_next_batch_is_copied_beside_the_step_on_a_stream_of_its_own(self):
+        said = []
+        streams = ["step"]
+
+        class Part:
+            def __init__(self, name):
+                self.name = name
+
+            def to(self, device, non_blocking):
+                said.append(f"copy {self.name} to {device} on {streams[-1]}, {non_blocking}")
+                return self
+
+            def record_stream(self, stream):
+                said.append(f"{self.name} is used on {stream.name}")
+
+        @contextlib.contextmanager
+        def on(stream):
+            streams.append(stream.name)
+            yield
+            streams.pop()
+
+        def named(name):
+            stream = unittest.mock.Mock()
+            stream.name = name
+            stream.wait_stream.side_effect = lambda other: said.append(f"{name} waits for {other.name}")
+            return stream
+
+        torch = unittest.mock.MagicMock()
+        torch.cuda.Stream.return_value = named("copies")
+        torch.cuda.current_stream.return_value = named("step")
+        torch.cuda.stream.side_effect = on
+        loss = torch.amp.GradScaler.return_value.scale.return_value
+        loss.backward.side_effect = lambda: said.append("backward")
+        torch.amp.GradScaler.return_value.step.side_effect = lambda optimizer: said.append("optimizer")
+        given = argparse.Namespace(device="cuda", lr=0.1, weight_decay=0.0, autocast=False, compile=False)
+        with unittest.mock.patch.object(sys, "path", [str(SOURCE / "bench/gpu"), *sys.path]):
+            peer = importlib.import_module("torch_peer")
+        job = peer.Job(torch, unittest.mock.MagicMock(), iter([[Part("first")], [Part("second")], [Part("third")]]), given)
+        job.loss = unittest.mock.Mock()
+        job.take = unittest.mock.Mock(side_effect=lambda take=job.take: [*take(), "labels"])
+        job.step()
+        job.step()
+        self.assertEqual(said, [
+            "copy first to cuda on copies, True", "step waits for copies", "first is used on step",
+            "backward", "copy second to cuda on copies, True", "optimizer",
+            "step waits for copies", "second is used on step",
+            "backward", "copy third to cuda on copies, True", "optimizer"])
 
 
 class TorchPeer(unittest.TestCase):

@@ -188,6 +188,12 @@ TEST(Keeping, ABudgetForNoTrialIsNotSpent) {
   EXPECT_TRUE(outcome->is_budget_spent);
   EXPECT_THAT(simulation.ledger.warnings, IsEmpty()) << "it is told once";
 
+  // It names what set it.
+  simulation.input.is_budget_option = true;
+  const auto by_option = simulation.run();
+  ASSERT_TRUE(by_option);
+  EXPECT_THAT(by_option->shortage, HasSubstr("--budget 5.3 s is too small for one trial here"));
+
   // The next run tries what there was no time for.
   simulation.input.recipe.tune.budget = seconds(60);
   const auto whole = simulation.run();

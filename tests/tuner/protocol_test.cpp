@@ -146,7 +146,9 @@ TEST(ProcessPairs, AreNotBegunWhereTheyFitOnlyWithoutTheirBlocks) {
   const TrialRecord cut = run(seconds(20));
   EXPECT_EQ(cut.process_pairs, 1);
   EXPECT_EQ(cut.rejection, RejectionReason::undecided_in_time);
-  EXPECT_THAT(cut.reason, HasSubstr("a verdict takes 21.0 s in fresh processes"));
+  EXPECT_THAT(cut.reason,
+              HasSubstr("; a verdict takes 21.0 s in fresh processes, and what is left of the "
+                        "budget beside the confirmation is too short"));
   const TrialRecord decided = run(seconds(43));
   EXPECT_EQ(decided.verdict, Verdict::accepted) << decided.reason;
   EXPECT_EQ(decided.process_pairs, 8);

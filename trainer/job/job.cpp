@@ -138,6 +138,10 @@ std::int64_t Job::damaged_files() const {
   return state_->damaged_files();
 }
 
+std::vector<std::string> Job::damaged_names() const {
+  return state_->damaged_names();
+}
+
 std::vector<Error> Job::take_warnings() {
   return state_->take_warnings();
 }
@@ -239,6 +243,10 @@ void Job::begin_schedule(bool is_anew) {
 
 double Job::last_learning_rate() const {
   return state_->last_learning_rate();
+}
+
+Result<Json> Job::data_identity() const {
+  return guarded("data", [&]() -> Result<Json> { return state_->data_identity(); });
 }
 
 Result<std::string> Job::digest() {

@@ -315,6 +315,7 @@ class Job {
   // taken, each once, and how many there are so far. Names and reasons are `where` and `what`.
   [[nodiscard]] std::vector<Error> take_damaged_files();
   [[nodiscard]] std::int64_t damaged_files() const;
+  [[nodiscard]] std::vector<std::string> damaged_names() const;  // all so far
 
   // What went wrong without harm to the training, and damaged files that were found when it was cancelled; not yet
   // taken, each once.
@@ -347,6 +348,10 @@ class Job {
   [[nodiscard]] Result<Comparison> compare(const std::string& base, const std::string& reference,
                                            const std::string& candidate,
                                            const std::string& candidate_base = {}) const;
+
+  // What tells the recipe's data from others (data_identity.hpp): `train`, and `test` where there are such data. The same
+  // whatever configuration, ranks and order of the samples are. Reads some samples of each.
+  [[nodiscard]] Result<Json> data_identity() const;
 
   [[nodiscard]] Result<std::string> digest();
   // Of the parameters alone.

@@ -13,6 +13,7 @@ namespace autotuned::trainer {
 namespace {
 
 constexpr std::int64_t kStepsBeforeEpochEnd = 2;
+constexpr int kMostHalvings = 16;  // of the scale that a training begins with, to 1
 
 // Takes down what the learner's model is given for as long as it lives.
 class InputRecord {
@@ -67,6 +68,8 @@ Result<CheckedSteps> Job::State::check_steps(const CheckRequest& request,
     if (auto kept = keep_outputs(kOutputsBefore, is_cancelled); !kept)
       return tl::unexpected(kept.error());
   }
+  if (auto settled = settle_loss_scale(is_cancelled); !settled)
+    return tl::unexpected(settled.error());
   CheckedSteps checked;
   {
     InputRecord inputs(*learner_);
@@ -85,6 +88,36 @@ Result<CheckedSteps> Job::State::check_steps(const CheckRequest& request,
   if (auto kept = keep_outputs(kOutputsAfter, is_cancelled); !kept)
     return tl::unexpected(kept.error());
   return checked;
+}
+
+// A training in fp16 may leave out its first steps, until its loss scale fits. A check of a single step, or one beside
+// a reference without a scale, would compare steps with none. Each side finds its scale anew, by itself: what was trained
+// before has no part in it.
+Result<void> Job::State::settle_loss_scale(const CancelCheck& is_cancelled) {
+  auto scale = learner_->loss_scale();
+  if (!scale) return {};
+  const double first = *scale;
+  const Checkpoint start = learner_->capture();
+  const input::Position position = feed_->position();
+  const std::int64_t steps = steps_;
+  const std::int64_t samples = samples_;
+  for (int halvings = 0; halvings <= kMostHalvings; ++halvings) {
+    const auto block = run_steps(1, is_cancelled);
+    const double after = learner_->loss_scale().value_or(*scale);
+    if (auto restored = learner_->restore(start); !restored) return restored;
+    feed_->seek(position);
+    steps_ = steps;
+    samples_ = samples;
+    if (!block) return tl::unexpected(block.error());
+    if (!as_leader_says(after < *scale)) {
+      learner_->set_loss_scale(*scale);
+      return {};
+    }
+    scale = after;
+    learner_->set_loss_scale(*scale);
+  }
+  learner_->set_loss_scale(first);  // it is not the scale
+  return {};
 }
 
 Result<void> Job::State::keep_outputs(const char* name, const CancelCheck& is_cancelled) {

@@ -7,6 +7,7 @@
 #include "profiler/spans.hpp"
 #include "trainer/common/process_memory.hpp"
 #include "trainer/job/job_state.hpp"
+#include "trainer/state/data_identity.hpp"
 
 namespace autotuned::trainer {
 
@@ -31,6 +32,12 @@ Result<const Checkpoint*> Job::State::find(const std::string& name) const {
 
 void Job::State::put(const std::string& name, Checkpoint checkpoint) {
   checkpoints_[name] = std::move(checkpoint);
+}
+
+Json Job::State::data_identity() const {
+  Json identity = {{"train", data_identity_of(*train_data_)}};
+  if (test_data_ != nullptr) identity["test"] = data_identity_of(*test_data_);
+  return identity;
 }
 
 Result<void> Job::State::time_checkpoint(const std::filesystem::path& file) {

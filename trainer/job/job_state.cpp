@@ -75,6 +75,8 @@ Result<LearnerSettings> learner_settings_of(const Configuration& configuration,
       .is_fused = configuration.flag("optimizer.fused"),
       .is_channels_last = configuration.text("layout.memory_format") == "channels_last",
       .is_graph = configuration.flag("cuda.graph"),
+      .is_tf32 = configuration.flag("precision.tf32"),
+      .is_indexing = configuration.text("rewrite.gather") == "indexing",
       .reducer = reducer_settings_of(configuration)};
 }
 
@@ -459,6 +461,16 @@ std::int64_t Job::State::damaged_files() const {
   for (const input::Dataset* data : {train_data_.get(), test_data_.get()})
     if (data != nullptr && data->damage() != nullptr) count += data->damage()->count();
   return count;
+}
+
+std::vector<std::string> Job::State::damaged_names() const {
+  std::vector<std::string> names;
+  for (const input::Dataset* data : {train_data_.get(), test_data_.get()}) {
+    if (data == nullptr || data->damage() == nullptr) continue;
+    for (Error& error : data->damage()->found(0))
+      names.push_back(std::move(error.where));
+  }
+  return names;
 }
 
 void Job::State::abandon_step() {

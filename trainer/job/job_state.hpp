@@ -69,6 +69,7 @@ class Job::State {
   Error error_of_batch(Error error, const input::Dataset& data, const CancelCheck& is_cancelled);
   std::vector<Error> take_damaged_files();
   [[nodiscard]] std::int64_t damaged_files() const;
+  [[nodiscard]] std::vector<std::string> damaged_names() const;
   std::vector<Error> take_warnings() { return std::exchange(warnings_, {}); }
 
   // job_blocks.cpp
@@ -93,6 +94,7 @@ class Job::State {
   Result<CheckedSteps> check_steps(const CheckRequest& request, const CancelCheck& is_cancelled);
 
   // job_checkpoint.cpp
+  [[nodiscard]] Json data_identity() const;
   Result<void> time_checkpoint(const std::filesystem::path& file);
 
   // job_trace.cpp
@@ -105,6 +107,7 @@ class Job::State {
   void abandon_step();
 
   [[nodiscard]] Feed& feed() { return *feed_; }
+  [[nodiscard]] Learner& learner() { return *learner_; }
   [[nodiscard]] CheckpointWriter& writer() { return writer_; }
   [[nodiscard]] const JobFacts& facts() const { return facts_; }
   [[nodiscard]] const recipes::Recipe& recipe() const { return recipe_; }
@@ -194,7 +197,10 @@ class Job::State {
   // A block's checkpoint, within its time: job_checkpoint.cpp
   Result<void> begin_block_checkpoint(const std::filesystem::path& file);
   Result<void> end_block_checkpoint(const std::filesystem::path& file);
-  // job_checked_steps.cpp: keeps what the model answers now, for the next checkpoint.
+  // job_checked_steps.cpp: lowers the loss scale of fp16 to one with which the next step moves the parameters, and changes
+  // nothing else.
+  Result<void> settle_loss_scale(const CancelCheck& is_cancelled);
+  // Keeps what the model answers now, for the next checkpoint.
   Result<void> keep_outputs(const char* name, const CancelCheck& is_cancelled);
   // Two steps before the end of this epoch or, where it is nearer, of the next; nothing where epochs are shorter.
   [[nodiscard]] std::optional<input::Position> near_epoch_end() const;

@@ -5,6 +5,8 @@
 #include <array>
 #include <cmath>
 #include <filesystem>
+#include <iterator>
+#include <set>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -16,6 +18,7 @@
 #include "trainer/job/plateau.hpp"
 #include "trainer/job/saved_weights.hpp"
 #include "trainer/job/test_figures.hpp"
+#include "trainer/state/data_identity.hpp"
 
 namespace autotuned::trainer {
 namespace {
@@ -25,6 +28,7 @@ using profiler::Span;
 
 constexpr const char* kCheckpoint = "training";
 constexpr const char* kBatchSize = "batch size";
+constexpr const char* kData = "data";
 
 std::int64_t divide_up(std::int64_t what, std::int64_t by) {
   return (what + by - 1) / by;
@@ -64,7 +68,7 @@ class Training {
     summary_.steps = job_.steps();
     summary_.samples = ranks_ * job_.samples();
     summary_.epochs = job_.steps() / plan_.steps_per_epoch;
-    summary_.damaged_files = job_.damaged_files();
+    summary_.damaged_files = job_.damaged_files() + damaged_elsewhere();
     return summary_;
   }
 
@@ -76,18 +80,33 @@ class Training {
     if (!std::filesystem::is_directory(folder, ignored)) {
       return fail(ErrorKind::not_found, "there is no such folder for checkpoints", folder.string());
     }
+    auto data = job_.data_identity();
+    if (!data) return tl::unexpected(data.error());
+    data_ = *std::move(data);
     if (request_.resume && std::filesystem::exists(request_.checkpoint_path, ignored)) {
-      return start_from(request_.checkpoint_path, identity(), "delete it to train from the start");
+      return start_from(request_.checkpoint_path, identity(),
+                        {.of_job = "delete it to train from the start",
+                         .of_data = "name another folder with --output, or train anew with "
+                                    "--retune"});
     }
     if (!request_.extend) return job_.restore("initial");
     Json expected = identity();
     expected["run"] = request_.extend->run;
-    auto started = start_from(request_.extend->state, expected, "train anew, without --extend");
+    auto started = start_from(
+        request_.extend->state, expected,
+        {.of_job = "train anew, without --extend",
+         .of_data = "train anew, without --extend, and name another folder with --output"});
     return started ? begin_sequel() : started;
   }
 
+  // Where a checkpoint is of another training.
+  struct Remedies {
+    const char* of_job;
+    const char* of_data;
+  };
+
   Result<void> start_from(const std::filesystem::path& file, const Json& expected,
-                          const char* remedy) {
+                          const Remedies& remedies) {
     const auto note = job_.import_from(file, kCheckpoint);
     if (!note) return tl::unexpected(note.error());
     const auto read = parse_json(*note, file.string());
@@ -96,7 +115,12 @@ class Training {
       if (member(*read, field.c_str()) == value) continue;
       if (field == kBatchSize && request_.takes_other_batch_size) continue;
       return fail(ErrorKind::invalid, "the checkpoint is of another " + field, file.string(),
-                  remedy);
+                  remedies.of_job);
+    }
+    // Older checkpoints do not name their data.
+    if (const std::string other = data_difference(member(*read, kData), data_); !other.empty()) {
+      return fail(ErrorKind::invalid, "the checkpoint is of other data: " + other, file.string(),
+                  remedies.of_data);
     }
     if (auto restored = job_.restore(kCheckpoint); !restored) return restored;
     summary_.resumed_from_step = job_.steps();
@@ -107,6 +131,8 @@ class Training {
     is_over_ = best_.is_over();
     plateau_.read(member(*read, "plateau"));
     evaluated_step_ = get_integer(*read, "evaluated_step").value_or(job_.steps());
+    for (const Json& name : member(*read, "damaged"))
+      if (name.is_string()) damaged_before_.insert(name.get<std::string>());
     if (auto moved = count_in_own_steps(*read); !moved) return moved;
     return job_.drop(kCheckpoint);
   }
@@ -352,15 +378,28 @@ class Training {
                                 {}}));
   }
 
+  // Damaged files that only an earlier process of this training met.
+  std::int64_t damaged_elsewhere() const {
+    std::set<std::string> others = damaged_before_;
+    for (const std::string& name : job_.damaged_names())
+      others.erase(name);
+    return std::ssize(others);
+  }
+
   std::string note() const {
     Json note = identity();
     note["run"] = id_of_run();
+    note[kData] = data_;
     note["duration_ns"] = summary_.duration_ns;
     note["evaluation_ns"] = summary_.evaluation_ns;
     note["final_loss"] = summary_.final_loss;
     note["best"] = best_.to_json();
     note["plateau"] = plateau_.to_json();
     note["evaluated_step"] = evaluated_step_;
+    std::set<std::string> damaged = damaged_before_;
+    for (std::string& name : job_.damaged_names())
+      damaged.insert(std::move(name));
+    note["damaged"] = damaged;
     return to_line(note);
   }
 
@@ -424,6 +463,7 @@ class Training {
   const ProgressSink& on_progress_;
   const CancelCheck& is_cancelled_;
   TrainingPlan plan_;  // of this rank
+  Json data_;          // Job::data_identity()
   std::int64_t ranks_;
   bool is_leader_;
   bool is_over_ = false;          // no evaluation has been better for too long
@@ -433,6 +473,7 @@ class Training {
   BestEvaluation best_;
   bool is_figure_missed_ = false;  // by an evaluation, and said
   Plateau plateau_;
+  std::set<std::string> damaged_before_;  // files, by the checkpoint that it goes on from
   TrainingSummary summary_;
   std::int64_t next_checkpoint_ns_ = 0;
   std::int64_t exported_step_ = 0;   // whose state is being written

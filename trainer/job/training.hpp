@@ -61,7 +61,7 @@ struct TrainingSummary {
   std::optional<TestResult> test;
   bool was_cancelled = false;
   std::int64_t resumed_from_step = 0;
-  std::int64_t damaged_files = 0;  // that others stood in for, in this trainer
+  std::int64_t damaged_files = 0;  // that others stood in for, in any process of the training
 };
 
 // The `progress` member for a file of samples for which another stood in; with it there are so many.
@@ -88,9 +88,9 @@ using ProgressSink = std::function<void(const Json&)>;
 // A training that goes on from another run's end is bit for bit one that was so long from the start, where the learning rate
 // does not depend on the length.
 //
-// ErrorKind::invalid: the loss is not finite (names the step), the checkpoint is of another recipe, seed or run, or of another batch size without permission,
-// or there is nothing to extend: it has as many steps already, or evaluate.patience has ended it. ErrorKind::not_found: the
-// state to extend is not there.
+// ErrorKind::invalid: the loss is not finite (names the step), the checkpoint is of another recipe, seed or run, of other
+// data (data_identity.hpp) or, without permission, of another batch size, or there is nothing to extend: it has as
+// many steps already, or evaluate.patience has ended it. ErrorKind::not_found: the state to extend is not there.
 [[nodiscard]] Result<TrainingSummary> train(Job& job, const TrainRequest& request,
                                             const ProgressSink& on_progress,
                                             const CancelCheck& is_cancelled);

@@ -37,8 +37,11 @@ struct LearnerSettings {
   bool set_to_none = false;
   bool is_fused = false;  // the optimizer
   bool is_channels_last = false;
-  bool is_graph = false;    // a step is recorded and replayed; REQUIRES: set_recorder()
-  ReducerSettings reducer;  // of several ranks
+  bool is_graph = false;  // a step is recorded and replayed; REQUIRES: set_recorder()
+  // What others obey, of the whole process: a recorded step keeps to what was set when it was recorded.
+  bool is_tf32 = false;
+  bool is_indexing = false;  // gathers of whole rows
+  ReducerSettings reducer;   // of several ranks
 
   friend bool operator==(const LearnerSettings&, const LearnerSettings&) = default;
 };
@@ -136,6 +139,10 @@ class Learner {
   void add_tied_names(Checkpoint& checkpoint) const;
   // ErrorKind::invalid when the checkpoint is of another model; then nothing has changed.
   [[nodiscard]] Result<void> restore(const Checkpoint& checkpoint);
+
+  // What fp16 multiplies the loss by; nothing in other arithmetic. Waits for the device.
+  [[nodiscard]] std::optional<double> loss_scale();
+  void set_loss_scale(double scale);
 
   void drop_gradients();
   // And what was recorded.

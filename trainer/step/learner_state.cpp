@@ -211,6 +211,16 @@ Result<void> Learner::restore(const Checkpoint& checkpoint) {
   return {};
 }
 
+std::optional<double> Learner::loss_scale() {
+  if (settings_.autocast != at::kHalf) return std::nullopt;
+  return static_cast<double>(scaler_.scale_tensor().item<float>());
+}
+
+void Learner::set_loss_scale(double scale) {
+  const at::NoGradGuard no_grad;
+  scaler_.scale_tensor().fill_(scale);
+}
+
 std::vector<const void*> Learner::memory() {
   std::vector<const void*> all;
   const auto add = [&all](const at::Tensor& tensor) {

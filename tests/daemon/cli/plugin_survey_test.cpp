@@ -60,6 +60,21 @@ TEST(PluginSurvey, DoctorGoesOnWithoutOneThatCrashes) {
   EXPECT_THAT(about_plugins->at("text").get<std::string>(), HasSubstr("signal 11"));
 }
 
+TEST(Doctor, NamesTheVariableThatHidesGpus) {
+  Scene scene;
+  const auto trainer = [&scene] {
+    const Json findings = scene.command({"doctor", "--json"}).json().at("findings");
+    const auto found = std::ranges::find_if(
+        findings, [](const Json& finding) { return finding.at("subject") == "trainer"; });
+    return found == findings.end() ? std::string() : found->at("text").get<std::string>();
+  };
+  for (const std::string& visible : std::vector<std::string>{"", "7"}) {
+    scene.set("CUDA_VISIBLE_DEVICES=" + visible);
+    EXPECT_THAT(trainer(), HasSubstr("CPU only: it is a fake; CUDA_VISIBLE_DEVICES is \"" +
+                                     visible + "\" here"));
+  }
+}
+
 TEST(PluginSurvey, ItsProcessIsNotForPeople) {
   const Scene scene;
   EXPECT_EQ(scene.command({"plugin-process"}).code, 2);

@@ -173,6 +173,19 @@ TEST(Report, TellsOfATrainingThatWasHeldUp) {
   EXPECT_NE(run_text(run, {}).find(
                 "\nslow     38 % of what tuning measured\n         load: others compute\n"),
             std::string::npos);
+  // The load of the last process says nothing about the rate of the whole.
+  run.training["disturbances"] = {"load: others compute", "heat: too hot"};
+  run.training["resumed_from_step"] = 600;
+  const std::string of_last = "\nslow     38 % of what tuning measured\n         heat: too hot\n";
+  EXPECT_NE(run_text(run, {}).find(of_last), std::string::npos) << run_text(run, {});
+  // Nor does one that was no other while it was tuned.
+  run.training["resumed_from_step"] = 0;
+  run.training["other_work_ratio"] = 0.4;
+  run.training["tuning_other_work_ratio"] = 0.41;
+  EXPECT_NE(run_text(run, {}).find(of_last), std::string::npos) << run_text(run, {});
+  run.training["tuning_other_work_ratio"] = 0.1;
+  EXPECT_NE(run_text(run, {}).find("\n         load: others compute\n         heat: too hot\n"),
+            std::string::npos);
   // Too short to tell.
   run.training["samples"] = 10;
   run.training["duration_ns"] = 1e9;

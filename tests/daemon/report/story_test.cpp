@@ -293,6 +293,14 @@ TEST(Story, NothingFasterDoesNotRepayItself) {
   EXPECT_THAT(story, HasSubstr("No change was tried."));
   EXPECT_THAT(story, HasSubstr("The starting configuration: nothing faster was found."));
   EXPECT_THAT(story, HasSubstr("does not repay itself"));
+
+  // That was known only once the start was measured.
+  record.run.training["shortage"] = "tune.budget 20.0 s is too small for one trial here";
+  const std::string unsearched = story_text(record);
+  EXPECT_THAT(unsearched,
+              AllOf(HasSubstr("The starting configuration: its budget was too small for a trial."),
+                    HasSubstr("Its budget was too small for a trial; the next run"),
+                    Not(HasSubstr("othing faster was found"))));
 }
 
 TEST(Story, TellsWhatEachPartOfTheInputCosts) {
@@ -358,6 +366,18 @@ TEST(Story, SlowTrainingHasNotRepaidItself) {
   record.run.training["duration_ns"] = 700'000'000'000;
   story = story_text(record);
   EXPECT_THAT(story, HasSubstr("less: it has not repaid the tuning yet"));
+
+  // Rates of the two do not compare then.
+  record.run.training["other_work_ratio"] = 0.72;
+  record.run.training["tuning_other_work_ratio"] = 0.39;
+  story = story_text(record);
+  EXPECT_THAT(story,
+              AllOf(HasSubstr("Other work took 72 % of the CPU time while it trained, and 39 % "
+                              "while it was tuned: whether it has repaid the tuning cannot be told "
+                              "under such a load."),
+                    Not(HasSubstr("This training had")), Not(HasSubstr("it has not repaid"))));
+  EXPECT_TRUE(story_json(record).at("break_even").at("is_reached").is_null());
+  EXPECT_TRUE(story_json(record).at("break_even").at("saved_seconds").is_null());
 
   record.run.training = Json::object();
   EXPECT_FALSE(savings_of(record.run));

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "daemon/report/script_report.hpp"
+
 namespace autotuned::daemon {
 namespace {
 
@@ -60,9 +62,31 @@ TEST(ProgressView, ABudgetForNoTrialIsToldInOneLine) {
                 shortage + "\n");
 }
 
+// As the card says it, which counts the proposals.
+TEST(ProgressView, ABudgetForNoSecondLookLeavesNoProposalUntried) {
+  Json event = {{"event", "tuned"},    {"speedup", 1.5},       {"speedup_low", 1.4},
+                {"speedup_high", 1.6}, {"is_complete", false}, {"is_budget_spent", true},
+                {"change", "a → b"},   {"untried", 0}};
+  const std::string tuned = "tuned      1.50 x (1.40 to 1.60): a → b\n           ";
+  EXPECT_EQ(shown({}, {event}), tuned + kNoSecondLook + "\n");
+  event["untried"] = 2;
+  EXPECT_EQ(shown({}, {event}),
+            tuned +
+                "the budget did not suffice for every proposal: the next run goes on, and "
+                "--budget gives it more\n");
+}
+
 TEST(ProgressView, TheFirstPanelIsThereBeforeTheFirstEvent) {
   EXPECT_THAT(shown({.is_live = true}, {}), HasSubstr("starting"));
   EXPECT_EQ(shown({}, {}), "");
+}
+
+TEST(ProgressView, ThePanelSaysThatTheTrainedModelIsChecked) {
+  const Json check = {{"event", "phase"}, {"phase", "checking the trained model"}};
+  const Json drawn_with = {{"event", "warning"}, {"text", "none"}};
+  const std::string panel = shown({.is_live = true}, {check, drawn_with});
+  EXPECT_THAT(panel, HasSubstr(" checking the trained model"));
+  EXPECT_THAT(panel.substr(panel.find("checking the trained model")), Not(HasSubstr("starting")));
 }
 
 TEST(ProgressView, SaysWhatCtrlCDoes) {

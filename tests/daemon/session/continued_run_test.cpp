@@ -264,6 +264,20 @@ TEST_F(ContinuedRunTest, TrialsInWhichSessionsEndedAreFailed) {
   EXPECT_EQ(trials[2].verdict, Verdict::interrupted) << "it is tried again";
 }
 
+TEST_F(ContinuedRunTest, KnowsTheTimeThatWasSpent) {
+  RunRow run;
+  TrialRecord trial;
+  trial.duration_ns = 5;
+  TrialRecord ablation = trial;
+  ablation.kind = TrialKind::ablation;
+  const std::vector<TrialRecord> trials = {trial, trial, ablation};
+  using std::chrono::nanoseconds;
+  EXPECT_EQ(earlier_tuning_time(run, {}), nanoseconds(0));
+  EXPECT_EQ(earlier_tuning_time(run, trials), nanoseconds(10));  // it was killed
+  run.tuning_duration_ns = 24;
+  EXPECT_EQ(earlier_tuning_time(run, trials), nanoseconds(24));
+}
+
 TEST_F(ContinuedRunTest, HasEachFaultOnRecordOnce) {
   const RunRow run = put_run("r-1");
   storage::PluginAnswerRow question;

@@ -263,6 +263,25 @@ TEST(CuptiCollector, LeavesCuptiToOthersWhenItIsGone) {
   EXPECT_THAT(second->take().kernels, SizeIs(1));
 }
 
+// Between take() and disable() CUPTI may ask for another buffer.
+TEST(CuptiCollector, TakesBackItsBuffersWhenItIsDisabledBeforeItGoes) {
+  FakeCupti fake;
+  {
+    const auto first = open(fake);
+    ASSERT_TRUE(first->enable());
+    fake.launch("taken", work_from_now(fake));
+    EXPECT_THAT(first->take().kernels, SizeIs(1));
+    fake.launch("late", work_from_now(fake));
+    first->disable();
+  }
+  const auto second = open(fake);
+  ASSERT_TRUE(second->enable());
+  second->restart();
+  fake.launch("k", work_from_now(fake));
+  EXPECT_THAT(second->take().kernels, SizeIs(1));
+  EXPECT_THAT(second->notes(), IsEmpty());
+}
+
 TEST(CuptiCollector, SaysThatThereIsNoDriver) {
   FakeCupti fake;
   fake.with_driver = false;

@@ -319,6 +319,40 @@ TEST_F(CuptiTrace, HasPyTorchsFields) {
   EXPECT_EQ(properties.at("maxThreadsPerMultiprocessor"), 2'048);
 }
 
+TEST_F(CuptiTrace, DrawsArrowsFromTheCallOfTheRuntime) {
+  run_step(0);
+  const Recording recording = recorded(1);
+  for (const bool is_inner_first : {true, false}) {
+    SCOPED_TRACE(is_inner_first);
+    Recording with_driver = recording;
+    std::deque<HostCall>& calls = with_driver.stretches[0].device.calls;
+    const HostCall outer = calls[0];
+    HostCall inner = outer;
+    inner.is_driver = true;
+    inner.start_ns += kUs;
+    if (is_inner_first) {
+      calls.push_front(inner);
+    } else {
+      calls.push_back(inner);
+    }
+    (void)written(std::move(with_driver));
+    Json call;
+    Json arrow;
+    const Json trace = parsed();
+    for (const Json& event : trace.at("traceEvents")) {
+      const std::string category = event.value("cat", "");
+      if (category == "cuda_runtime" && event.at("args").at("correlation") == outer.correlation) {
+        call = event;
+      }
+      if (category == "ac2g" && event.at("ph") == "s" && event.at("id") == outer.correlation) {
+        arrow = event;
+      }
+    }
+    ASSERT_TRUE(call.is_object() && arrow.is_object());
+    EXPECT_EQ(arrow.at("ts"), call.at("ts"));
+  }
+}
+
 // As PyTorch projects annotations onto the device: from the first work launched within to the end
 // of the last, on each stream.
 TEST_F(CuptiTrace, ProjectsSpansOntoStreams) {

@@ -2,6 +2,7 @@
 // Steps that a check looks at.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "tests/trainer/small_job.hpp"
@@ -230,6 +231,38 @@ TEST(JobCheck, LooksWithoutAnyEffectOnTheTraining) {
   value_of(job->check_steps({.steps = kSteps, .keeps_outputs_before = true}, never));
   EXPECT_EQ(value_of(job->digest()), expected);
   EXPECT_EQ(job->place().sample, kSteps * 20);
+}
+
+// Numbers so large that a training in fp16 leaves out its first steps, until its loss scale has come down.
+TEST(JobCheck, ALossScaleThatIsTooHighIsNoFault) {
+  recipes::Recipe recipe = small_recipe();
+  recipe.input.back() = {"normalize", {{"mean", 0.5}, {"std", 0.001}}};
+  const Configuration fp16 = with(starting(recipe), "precision.autocast", std::string("fp16"));
+  const auto job = load(recipe, fp16);
+  ASSERT_NE(job, nullptr);
+  const auto moved = [&](const std::string& name) {
+    const Comparison comparison = value_of(job->compare("initial", name, name));
+    EXPECT_TRUE(comparison.is_finite);
+    return std::ranges::any_of(comparison.parameters, [](const ParameterComparison& parameter) {
+      return parameter.reference_norm > 0.0;
+    });
+  };
+  for (const char* const name : {"reference", "candidate"}) {
+    EXPECT_TRUE(job->restore("initial"));
+    const CheckedSteps checked = value_of(job->check_steps({.steps = 1}, never));
+    EXPECT_EQ(checked.block.steps, 1);
+    EXPECT_EQ(checked.inputs.size(), 1U);
+    EXPECT_EQ(job->place().sample, 20);
+    EXPECT_EQ(job->steps(), 1);
+    value_of(job->keep(name));
+    EXPECT_TRUE(moved(name)) << name;
+  }
+  EXPECT_TRUE(value_of(job->compare("initial", "reference", "candidate")).is_equal);
+  // A training is as it was.
+  EXPECT_TRUE(job->restore("initial"));
+  value_of(job->run_steps(1, never));
+  value_of(job->keep("trained"));
+  EXPECT_FALSE(moved("trained"));
 }
 
 TEST(JobCheck, RefusesAPlaceThatTheDataDoNotHave) {

@@ -301,6 +301,51 @@ TEST(Training, SkipsDamagedFilesAlikeWhateverTheConfiguration) {
   EXPECT_THAT(asked_again.error().message(), testing::HasSubstr("; 1 more of 5 files"));
 }
 
+// The process that goes on need not meet them again.
+TEST(Training, CountsDamagedFilesOfEarlierProcesses) {
+  const Folder folder;
+  const CacheHome home(folder / "cache");
+  recipes::Recipe recipe = cropped_photos(folder);
+  std::filesystem::copy_file(tests::source_folder() / "tests/trainer/input/data/restarts_37x51.jpg",
+                             folder / "photos/restarts.jpg");
+  const std::filesystem::path damaged = folder / "photos/422_37x51.jpg";
+  const std::string whole = value_of(read_file(damaged, 1 << 20));
+  std::filesystem::resize_file(damaged, whole.size() * 9 / 10);
+  recipe.data.type = "image_files";
+  recipe.data.parameters["on_error"] = "skip";
+  recipe.input[0].type = "decode";
+  const TrainRequest request{.checkpoint_path = folder / "c", .resume = true};
+  const auto stopped_job = load(recipe);
+  ASSERT_NE(stopped_job, nullptr);
+  value_of(stopped_job->run_steps(3, never));  // meets it
+  ASSERT_EQ(stopped_job->damaged_files(), 1);
+  const Trained stopped = train_all(*stopped_job, request, [] { return true; });
+  ASSERT_TRUE(stopped.summary.was_cancelled);
+  EXPECT_EQ(stopped.summary.damaged_files, 1);
+
+  // Met once more, it counts once.
+  std::filesystem::copy_file(folder / "c", folder / "again");
+  const auto again = load(recipe);
+  ASSERT_NE(again, nullptr);
+  value_of(again->run_steps(3, never));
+  ASSERT_EQ(again->damaged_files(), 1);
+  EXPECT_EQ(train_all(*again, {.checkpoint_path = folder / "again", .resume = true})
+                .summary.damaged_files,
+            1);
+
+  // A repaired file makes other data of them; an older checkpoint does not say which it had.
+  ASSERT_TRUE(write_file_atomically(damaged, whole));
+  const auto repaired = load(recipe);
+  ASSERT_NE(repaired, nullptr);
+  Json note = value_of(parse_json(value_of(repaired->import_from(folder / "c", "old")), "note"));
+  ASSERT_EQ(note.erase("data"), 1U);
+  value_of(repaired->export_to(folder / "c", "old", to_line(note)));
+  const Trained ended = train_all(*repaired, request);
+  EXPECT_FALSE(ended.summary.was_cancelled);
+  EXPECT_EQ(repaired->damaged_files(), 0);
+  EXPECT_EQ(ended.summary.damaged_files, 1);
+}
+
 TEST(Training, NothingOfTheTrialsStaysInTheModel) {
   const Folder folder;
   const auto fresh = load(small_recipe());

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps that are recorded and replayed, with a recorder that calls the work anew at every replay.
 #include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
 #include <gmock/gmock.h>
 
 #include <stdexcept>
 
 #include "tests/trainer/small_job.hpp"
 #include "trainer/common/guarded.hpp"
+#include "trainer/job/job_state.hpp"
 #include "trainer/step/graph_step.hpp"
 #include "trainer/step/learner.hpp"
 
@@ -379,6 +381,40 @@ TEST_F(GraphTraining, WhatTurnsItOffLetsGoOfIt) {
   EXPECT_TRUE(replayed());
   one->drop_step();
   EXPECT_EQ(calls.drops, 3);
+}
+
+// A replay would go on in the arithmetic, and with the kernels, of when it was recorded.
+TEST_F(GraphTraining, WhatOtherKnobsMakeOfAStepIsRecordedAnew) {
+  Machine machine = test_machine();
+  machine.gpus.emplace_back();
+  FakeRecorder::Calls calls;
+  Job::State job(patch_dropout_recipe(), machine, "cpu", {});
+  Configuration configuration = starting(patch_dropout_recipe());
+  ASSERT_TRUE(job.load(configuration));
+  job.learner().set_recorder(std::make_unique<FakeRecorder>(calls));
+  configuration.set("cuda.graph", true);
+  value_of(job.prepare(configuration));
+  const auto train = [&] { value_of(job.run_steps(1 + kRuns + 2, never)); };
+  train();
+  EXPECT_EQ(calls.records, 1);
+  EXPECT_GT(calls.replays, 0);
+  // What a step does not depend on leaves it as it is.
+  configuration.set("train.loss_reading", std::string("every_step"));
+  value_of(job.prepare(configuration));
+  EXPECT_EQ(calls.drops, 0);
+  int changes = 0;
+  for (const auto& [knob, value] :
+       {std::pair<std::string, KnobValue>{"precision.tf32", true},
+        std::pair<std::string, KnobValue>{"rewrite.gather", std::string("indexing")},
+        std::pair<std::string, KnobValue>{"rewrite.gather", std::string("gather")},
+        std::pair<std::string, KnobValue>{"precision.tf32", false}}) {
+    SCOPED_TRACE(knob);
+    configuration.set(knob, value);
+    value_of(job.prepare(configuration));
+    EXPECT_EQ(calls.drops, ++changes);
+    train();
+    EXPECT_EQ(calls.records, 1 + changes);
+  }
 }
 
 }  // namespace
