@@ -2,7 +2,9 @@
 // export: a run for others, as a page or as figures that other programs plot.
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <string>
 #include <string_view>
@@ -10,6 +12,7 @@
 #include <vector>
 
 #include "base/file.hpp"
+#include "base/json.hpp"
 #include "daemon/cli/command_functions.hpp"
 #include "daemon/common/exit_codes.hpp"
 #include "daemon/logs/event_file.hpp"
@@ -22,6 +25,8 @@
 
 namespace autotuned::daemon {
 namespace {
+
+constexpr std::size_t kMostBytesOfHead = 1 << 20;
 
 // What has been written so far, told at the end.
 struct Written {
@@ -117,6 +122,24 @@ bool is_of_history(const std::filesystem::path& file, const std::filesystem::pat
   });
 }
 
+// Whether it is what an export writes, or empty. What else a mistaken name leads to, such as a model, cannot be written again.
+bool is_of_export(const std::filesystem::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream.is_open()) return false;
+  std::string head(kMostBytesOfHead, '\0');
+  stream.read(head.data(), static_cast<std::streamsize>(head.size()));
+  head.resize(static_cast<std::size_t>(stream.gcount()));
+  if (head.empty()) return !stream.bad();
+  if (head.starts_with(csv_of({}, {}))) return true;
+  if (head.starts_with("<!doctype html>")) {
+    return head.find("<title>autotuned</title>") != std::string::npos;
+  }
+  // A line of the log, or one of a trial.
+  const auto line = parse_json(head.substr(0, head.find('\n')), file.string());
+  return line && ((member(*line, "run").is_string() && member(*line, "unix_ns").is_number()) ||
+                  (member(*line, "id").is_string() && member(*line, "reference").is_object()));
+}
+
 // All of them before the first is written.
 Result<void> check_files(const ExportOptions& options, const std::filesystem::path& history) {
   for (const std::filesystem::path* file : {&options.html, &options.csv, &options.jsonl}) {
@@ -126,6 +149,12 @@ Result<void> check_files(const ExportOptions& options, const std::filesystem::pa
                   "name another file");
     }
     if (auto checked = check_output_file(*file, options.overwrite); !checked) return checked;
+    std::error_code ignored;
+    if (std::filesystem::exists(*file, ignored) && !is_of_export(*file)) {
+      return fail(ErrorKind::invalid,
+                  "it is not a file that `export` has written, and would be lost", file->string(),
+                  "name another file, or remove this one");
+    }
   }
   return {};
 }

@@ -49,7 +49,8 @@ std::vector<recipes::Diagnostic> problems_of_output(const recipes::Recipe& recip
                                                     const std::filesystem::path& file) {
   auto problems = output_problems(recipe, file);
   if (!problems.empty()) return problems;
-  const auto checked = check_output_folder(recipe.output_dir);
+  auto checked = check_output_folder(recipe.output_dir);
+  if (checked) checked = check_place_of_best(recipe.output_dir, file);
   if (checked) return {};
   const std::string text = read_file(file, recipes::kMaxYamlBytes).value_or(std::string());
   return {recipes::diagnostic_at(text, file.string(), "output.dir",

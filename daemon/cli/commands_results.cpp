@@ -48,7 +48,7 @@ void add_export(CLI::App& app, ExportOptions& options) {
              "Event files for TensorBoard: training curves and trials", "DIR");
   add_target("--csv", options.csv, "Training curves and trials as a table", "FILE");
   add_target("--jsonl", options.jsonl, "The same, a JSON object in each line", "FILE");
-  command.add_flag("--overwrite", options.overwrite, "Replace a FILE that exists");
+  command.add_flag("--overwrite", options.overwrite, "Replace a FILE that an export has written");
   add_history(command, options.history);
   add_json(command, options.as_json);
 }

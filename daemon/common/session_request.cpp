@@ -44,15 +44,11 @@ Json SessionRequest::to_json() const {
     fault_list.push_back(
         {{"plugin", fault.plugin}, {"outcome", fault.outcome}, {"is_loading", fault.is_loading}});
   }
-  Json json = {{"history", history.string()},
-               {"plugin_folders", folders},
-               {"without", without},
-               {"retune", retune},
-               {"tune_only", tune_only},
-               {"is_ablated", is_ablated},
-               {"continue_run", continue_run},
-               {"faults", fault_list},
-               {"block_limit_ns", block_limit.count()}};
+  Json json = {{"history", history.string()},  {"plugin_folders", folders},
+               {"without", without},           {"retune", retune},
+               {"tune_only", tune_only},       {"is_ablated", is_ablated},
+               {"continue_run", continue_run}, {"faults", fault_list},
+               {"lost_trials", lost_trials},   {"block_limit_ns", block_limit.count()}};
   if (extends) json["extends"] = {{"schedule", extended_schedule}};
   if (script) {
     json["script"] = script->to_json();
@@ -109,6 +105,9 @@ Result<SessionRequest> SessionRequest::from_json(const Json& value) {
     request.faults.push_back({get_string(fault, "plugin").value_or(""),
                               get_string(fault, "outcome").value_or(""),
                               get_bool(fault, "is_loading").value_or(false)});
+  }
+  for (const Json& number : member(value, "lost_trials")) {
+    if (number.is_number_integer()) request.lost_trials.push_back(number.get<int>());
   }
   return request;
 }

@@ -56,6 +56,8 @@ struct SessionRequest {
   // Set when a session of this run died and is started again: continue exactly that run.
   std::string continue_run;
   std::vector<PluginFault> faults;  // to be recorded, and left out
+  // Numbers of trials of that run in which sessions ended: to be recorded as failed, and not tried again.
+  std::vector<int> lost_trials;
   std::chrono::nanoseconds block_limit = std::chrono::seconds(60);
 
   [[nodiscard]] Json to_json() const;

@@ -95,6 +95,10 @@ RunFiles files_of(const storage::RunRow& run) {
   const Owner owner = owner_of(folder);
   add(folder / ("checkpoint-" + run.id.text + ".pt"),
       "the checkpoint that the training goes on from", found.files);
+  add(folder / ("model_best-" + run.id.text + ".pt"), "the weights at the best evaluation so far",
+      found.files);
+  add(folder / ("model_best-" + run.id.text + "_ema.pt"),
+      "their averages there, which were evaluated", found.files);
   if (is_of_other(owner, run)) {
     found.other_run = owner.run;
     add_saved(folder, run.id.text, found.files);
@@ -105,12 +109,6 @@ RunFiles files_of(const storage::RunRow& run) {
     const bool is_result = std::string_view(known.name).find('/') == std::string_view::npos;
     if (is_result && !has_results) continue;
     add(folder / known.name, known.what, found.files);
-  }
-  if (!has_results) {
-    add(folder / ("model_best-" + run.id.text + ".pt"), "the weights at the best evaluation so far",
-        found.files);
-    add(folder / ("model_best-" + run.id.text + "_ema.pt"),
-        "their averages there, which were evaluated", found.files);
   }
   add_saved(folder, run.id.text, found.files);
   std::vector<fs::path> logs;

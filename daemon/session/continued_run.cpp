@@ -31,6 +31,15 @@ Json trained_plan(const RunRow& run) {
   return plan;
 }
 
+Result<std::vector<RunRow>> all_runs(const History& history) {
+  return history.runs({.recipe = {},
+                       .environment = {},
+                       .plugin = {},
+                       .verdict = {},
+                       .since_unix_ns = {},
+                       .limit = -1});
+}
+
 // The finished training whose model lies in the folder of `run`; nothing where the history does not know.
 std::optional<RunRow> owner_of_model(const History& history, const RunRow& run) {
   const auto text =
@@ -43,18 +52,36 @@ std::optional<RunRow> owner_of_model(const History& history, const RunRow& run) 
   if (!owner || owner->id.text != id) return std::nullopt;
   if (!owner->is_tune_only) return *std::move(owner);
   // It wrote its summary beside the model of an earlier one.
-  auto runs = history.runs({.recipe = {},
-                            .environment = {},
-                            .plugin = {},
-                            .verdict = {},
-                            .since_unix_ns = {},
-                            .limit = -1});
+  auto runs = all_runs(history);
   if (!runs) return std::nullopt;
   for (RunRow& other : *runs) {
     const bool has_model = other.state == storage::RunState::finished && !other.is_tune_only;
     if (has_model && other.output_dir == run.output_dir) return std::move(other);
   }
   return std::nullopt;
+}
+
+// Where no run of the history is the owner. One that was killed before its summary may have written the model all the same.
+std::string foreign_files_text(const History& history, const RunRow& run) {
+  const std::filesystem::path folder = run.output_dir;
+  std::error_code ignored;
+  bool has_model = !run.is_tune_only && std::filesystem::exists(folder / "model.pt", ignored);
+  bool has_summary = std::filesystem::exists(folder / "summary.json", ignored);
+  if (!has_model && !has_summary) return {};
+  const auto runs = all_runs(history);
+  if (!runs) return {};
+  for (const RunRow& other : *runs) {
+    if (other.output_dir != run.output_dir || other.id.text == run.id.text) continue;
+    has_summary = false;
+    if (!other.is_tune_only) has_model = false;
+  }
+  if (!has_model && !has_summary) return {};
+  const std::string what = has_model && has_summary ? "a model.pt and a summary.json"
+                           : has_model              ? "a model.pt"
+                                                    : "a summary.json";
+  return folder.string() + " has " + what +
+         " that no run of this history wrote: this one replaces " +
+         (has_model && has_summary ? "them" : "it") + "; --output names another folder";
 }
 
 Result<std::optional<RunRow>> find_run(const History& history, const SessionRequest& request,
@@ -89,10 +116,11 @@ std::string plan_of(const recipes::Recipe& recipe, const std::string& extends,
 std::string replaced_model_text(const History& history, const RunRow& run) {
   std::error_code ignored;
   const std::filesystem::path folder = run.output_dir;
-  if (run.is_tune_only || !extended_run(run).empty()) return {};
-  if (!std::filesystem::exists(folder / "model.pt", ignored)) return {};
+  if (!extended_run(run).empty()) return {};
   const auto owner = owner_of_model(history, run);
-  if (!owner || owner->id.text == run.id.text) return {};
+  if (!owner) return foreign_files_text(history, run);
+  if (run.is_tune_only || !std::filesystem::exists(folder / "model.pt", ignored)) return {};
+  if (owner->id.text == run.id.text) return {};
   if (owner->recipe_hash == run.recipe_hash && trained_plan(*owner) == trained_plan(run)) return {};
   return folder.string() + " has the model of run " + owner->id.text +
          ", another training: this one replaces it; --output names another folder";
@@ -193,6 +221,21 @@ void remove_spent_checkpoints(const History& history, const std::filesystem::pat
     if (!is_spent) continue;
     settle_checkpoint(folder, id, member(member(run->recipe, "output"), "keep_state") != false);
   }
+}
+
+Result<void> fail_lost_trials(History& history, const RunId& run, const std::vector<int>& numbers) {
+  if (numbers.empty()) return {};
+  auto trials = history.trials(run);
+  if (!trials) return tl::unexpected(trials.error());
+  for (TrialRecord& trial : *trials) {
+    const bool is_lost = std::ranges::find(numbers, trial.number) != numbers.end();
+    if (!is_lost || trial.verdict != Verdict::interrupted) continue;
+    trial.verdict = Verdict::failed;
+    trial.failure = ErrorKind::crashed;
+    trial.reason = "the session ended twice in this trial";
+    if (auto stored = history.put_trial(run, trial); !stored) return stored;
+  }
+  return {};
 }
 
 Result<void> put_faults(History& history, const RunId& run, const std::vector<PluginFault>& faults,

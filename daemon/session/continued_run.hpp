@@ -30,7 +30,8 @@ struct ClaimedRun {
 // That a run of the job is unfinished which this request does not go on with, and what does; one line.
 [[nodiscard]] std::string other_run_text(const storage::RunRow& run);
 
-// That the model in the output folder is one of another training, which `run` will replace; one line. Empty where there is none,
+// That the model in the output folder is one of another training, or that it or the summary is of no run of the history, and that
+// `run` will replace it; one line. Empty where there is none,
 // where `run` goes on with a training, where the same is trained again, or where nobody can tell.
 [[nodiscard]] std::string replaced_model_text(const storage::History& history,
                                               const storage::RunRow& run);
@@ -64,6 +65,10 @@ struct ClaimedRun {
 // Settles the checkpoints of finished trainings in this folder (settle_checkpoint()), which a process leaves if it is killed
 // after it saved the model. REQUIRES: the folder is locked.
 void remove_spent_checkpoints(const storage::History& history, const std::filesystem::path& folder);
+
+// Stores as failed those of these trials of the run that were interrupted, so that they are not tried again.
+[[nodiscard]] Result<void> fail_lost_trials(storage::History& history, const RunId& run,
+                                            const std::vector<int>& numbers);
 
 // Stores the faults that the run has not recorded yet: the same fault may be reported more than once.
 [[nodiscard]] Result<void> put_faults(storage::History& history, const RunId& run,

@@ -11,6 +11,7 @@
 
 #include "base/file.hpp"
 #include "plugins/host/trust.hpp"
+#include "recipes/yaml.hpp"
 
 namespace autotuned::daemon {
 namespace {
@@ -106,6 +107,17 @@ Result<void> check_place_of_model(const fs::path& model) {
               model.string(), "move it away, or name another folder with --output");
 }
 
+Result<void> check_place_of_best(const fs::path& folder, const fs::path& recipe) {
+  const fs::path best = folder / "best.yaml";
+  std::error_code ignored;
+  if (recipe.empty() || !fs::equivalent(best, recipe, ignored)) return {};
+  // What a run wrote there may be run again: the next one says the same and more.
+  const auto text = read_file(best, recipes::kMaxYamlBytes);
+  if (text && text->starts_with("# " + std::string(kBestComment))) return {};
+  return fail(ErrorKind::invalid, "this is the recipe itself, and the run would replace it",
+              best.string(), "rename it, or name another folder with --output");
+}
+
 Result<void> check_output_folder(const fs::path& folder) {
   for (const fs::path& place : {folder, folder / "log"}) {
     std::error_code ignored;
@@ -116,11 +128,28 @@ Result<void> check_output_folder(const fs::path& folder) {
   return check_place_of_model(folder / "model.pt");
 }
 
+std::array<fs::path, 2> best_models_of(const fs::path& folder, const std::string& run) {
+  return {folder / ("model_best-" + run + ".pt"), folder / ("model_best-" + run + "_ema.pt")};
+}
+
+Result<void> publish_best_model(const fs::path& folder, const std::string& run) {
+  const auto [weights, averages] = best_models_of(folder, run);
+  for (const auto& [saved, name] :
+       {std::pair(weights, "model_best.pt"), std::pair(averages, "model_best_ema.pt")}) {
+    std::error_code ignored;
+    if (!fs::exists(saved, ignored)) continue;
+    if (auto published = publish_file(saved, folder / name); !published) return published;
+  }
+  return {};
+}
+
 void settle_checkpoint(const fs::path& folder, const std::string& run, bool keeps_state) {
   const fs::path checkpoint = folder / ("checkpoint-" + run + ".pt");
   const fs::path state = folder / kTrainingState;
   std::error_code ignored;
   if (!fs::exists(checkpoint, ignored)) return;
+  for (const fs::path& best : best_models_of(folder, run))
+    fs::remove(best, ignored);
   // Of a training that has ended since. What is not there is as old as can be.
   if (fs::last_write_time(state, ignored) > fs::last_write_time(checkpoint, ignored)) {
     fs::remove(checkpoint, ignored);

@@ -2,8 +2,10 @@
 // The output folder of a run: nobody else can write there, and one run at a time does.
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <string>
+#include <string_view>
 
 #include "base/descriptor.hpp"
 #include "base/result.hpp"
@@ -31,15 +33,33 @@ void clear_output_folder(const std::filesystem::path& folder);
 // ErrorKind::invalid: a folder stands where the model is to be written, which would be found out after the training only.
 [[nodiscard]] Result<void> check_place_of_model(const std::filesystem::path& model);
 
+// How the recipe begins that a run leaves in its output folder, after the mark of a comment.
+inline constexpr std::string_view kBestComment = "The best configuration of run ";
+
+// ErrorKind::invalid: the recipe is the best.yaml of the output folder, and no run wrote it: the run would write its own
+// in its place.
+[[nodiscard]] Result<void> check_place_of_best(const std::filesystem::path& folder,
+                                               const std::filesystem::path& recipe);
+
 // What open_output_folder() and check_place_of_model() would refuse of what is there now; nothing is made or locked.
 [[nodiscard]] Result<void> check_output_folder(const std::filesystem::path& folder);
 
 // In the output folder: the state at the end of the training whose model lies there.
 inline constexpr const char* kTrainingState = "training_state.pt";
 
+// The best model of a run while it trains, model_best-RUN.pt, and the averages beside it, with `_ema`.
+[[nodiscard]] std::array<std::filesystem::path, 2> best_models_of(
+    const std::filesystem::path& folder, const std::string& run);
+
+// Makes them model_best.pt and model_best_ema.pt, in place of those of an earlier training. What is not there has been
+// renamed already, or no evaluation was better than those of the run that was extended.
+[[nodiscard]] Result<void> publish_best_model(const std::filesystem::path& folder,
+                                              const std::string& run);
+
 // What becomes of the last checkpoint of a run once its model is in the folder: the state from which another run goes on, or
 // nothing. The state of an earlier model goes in both cases; one that is newer
-// than the checkpoint stays, and the checkpoint goes. Does nothing if the checkpoint has gone; what cannot be done
+// than the checkpoint stays, and the checkpoint goes. A best model that was not published goes before it. Does nothing if the
+// checkpoint has gone; what cannot be done
 // is left for the next run. REQUIRES: the folder is locked.
 void settle_checkpoint(const std::filesystem::path& folder, const std::string& run,
                        bool keeps_state);

@@ -6,6 +6,7 @@
 #include "daemon/report/memory_fallback.hpp"
 #include "daemon/report/report.hpp"
 #include "daemon/report/script_report.hpp"
+#include "daemon/session/output_folder.hpp"
 
 namespace autotuned::daemon {
 
@@ -82,7 +83,7 @@ std::string best_comment(const storage::RunRow& run) {
           ? estimate_text(run.speedup) + " the speed of the starting one"
           : "the starting one; no change was confirmed to be faster" +
                 std::string(has_untried(run.training) ? " before the budget ended" : "");
-  return "The best configuration of run " + run.id.text + ": " + speed + ".\n" +
+  return std::string(kBestComment) + run.id.text + ": " + speed + ".\n" +
          (note.empty() ? "" : "Note: " + note + ".\n") +
          (fallback.empty() ? "" : "Warning: " + fallback + ". This is what it went on with.\n") +
          (has_failed_check(run) ? "Warning: " + trained_check_text(run) + ".\n" : "") +

@@ -59,6 +59,8 @@ Result<int> RunningSession::run() {
   if (request_.extends) {
     if (auto there = check_place_of_sequel(request_.recipe); !there) return end_with(there.error());
   }
+  const auto recipe_stays = check_place_of_best(request_.recipe.output_dir, request_.recipe.file);
+  if (!recipe_stays) return end_with(recipe_stays.error());
   auto output = open_output_folder(request_.recipe.output_dir, holder_text());
   if (!output) return end_with(output.error());
   output_ = *std::move(output);
@@ -231,6 +233,11 @@ Result<void> RunningSession::continue_run(storage::RunRow row) {
   }
   if (auto count = history_->interrupt_running_trials(run_.id); !count) {
     return tl::unexpected(count.error());
+  }
+  // Numbers are those of the run in which it happened.
+  if (run_.id.text == request_.continue_run) {
+    stored = fail_lost_trials(*history_, run_.id, request_.lost_trials);
+    if (!stored) return stored;
   }
   auto trials = trials_of(*history_, run_.id);
   if (!trials) return tl::unexpected(trials.error());

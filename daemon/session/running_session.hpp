@@ -61,7 +61,7 @@ class RunningSession {
   Result<bool> fall_back(const Error& error);
   // Later runs of this job begin with what the training went on with.
   Result<void> keep_what_fits();
-  // The model, and the best one of a training that goes on with another.
+  // The model, and the best one.
   Result<void> save_model();
   void note_digests();  // of the model that was saved
   Result<void> write_best();

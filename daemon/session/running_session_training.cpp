@@ -130,18 +130,10 @@ Result<void> RunningSession::keep_what_fits() {
 Result<void> RunningSession::save_model() {
   if (auto saved = job_->save(model()); !saved) return tl::unexpected(saved.error());
   note_digests();
-  if (!sequel_) return {};
-  for (const char* const ending : {".pt", "_ema.pt"}) {
-    const std::filesystem::path best =
-        request_.recipe.output_dir / ("model_best-" + run_.id.text + ending);
-    std::error_code ignored;
-    // None where no evaluation was better than those of the run before.
-    if (!std::filesystem::exists(best, ignored)) continue;
-    auto named =
-        publish_file(best, request_.recipe.output_dir / ("model_best" + std::string(ending)));
-    if (!named) return named;
-  }
-  return {};
+  // A continued run may have saved one under a recipe that wanted it; it goes with the checkpoint.
+  const auto& evaluation = request_.recipe.evaluation;
+  if (!evaluation || !evaluation->saves_best) return {};
+  return publish_best_model(request_.recipe.output_dir, run_.id.text);
 }
 
 void RunningSession::note_digests() {

@@ -66,6 +66,7 @@ struct SupervisedSession::Attempt {
   std::string unsent;  // whole frames, of which the first may have been sent in part
   bool waits_to_send = false;
   std::string run_id;
+  Json trial;                    // that is going on
   std::string blamed;            // the plugin whose code it runs
   bool is_loading = false;       // that code is being loaded
   bool hung = false;             // the plugin did not answer in time
@@ -194,6 +195,8 @@ Error SupervisedSession::take_what_is_there(Attempt& attempt) {
 void SupervisedSession::take(const Json& event) {
   const std::string name = get_string(event, "event").value_or("");
   if (name == "run") attempt_->run_id = get_string(event, "run").value_or("");
+  if (name == "trial_started") attempt_->trial = member(event, "trial");
+  if (name == "trial_finished") attempt_->trial = Json();
   if (name == "asking" || name == "loading_plugin") {
     attempt_->blamed = get_string(event, "plugin").value_or("?");
     attempt_->is_loading = name == "loading_plugin";
@@ -240,6 +243,17 @@ bool SupervisedSession::is_progress(const Json& event) {
   if (step <= highest_step_) return false;
   highest_step_ = step;
   return true;
+}
+
+// An extension can end the session as anything of the user's can, and the trial is all that tells of it. Its number is another
+// one each time.
+bool SupervisedSession::is_lost(const Json& trial) {
+  std::string deadly;
+  if (get_string(trial, "kind").value_or("") == "proposal") {
+    deadly = to_line(Json::array({member(trial, "reference"), member(trial, "change")}));
+  }
+  const bool is_again = std::exchange(last_deadly_, deadly) == deadly;
+  return is_again && !deadly.empty() && given_up_.insert(deadly).second;
 }
 
 // The socket is closed: what is left is to leave.
@@ -297,6 +311,14 @@ void SupervisedSession::conclude() {
     request_.without.push_back(attempt->blamed);
   } else if (request_.script) {
     return finish(fail(ErrorKind::crashed, "the session process ended: " + message));
+  } else if (is_lost(attempt->trial)) {
+    const auto number = static_cast<int>(get_integer(attempt->trial, "number").value_or(0));
+    on_event_({{"event", "warning"},
+               {"text", "the session process ended twice in the trial of the same change (" +
+                            message + "); trial " + std::to_string(number) +
+                            " counts as failed, and the run goes on without it"}});
+    request_.lost_trials.push_back(number);
+    unexplained_deaths_ = 0;
   } else if (++unexplained_deaths_ > limits_.unexplained_deaths) {
     return finish(fail(ErrorKind::crashed, "the session process ended again and again: " + message,
                        request_.continue_run, "the same command continues this run"));

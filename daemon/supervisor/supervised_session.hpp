@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A session that is watched: its process is started, its events are passed on, and it is started again
-// without a plugin that hung or crashed it, until the run has ended. One that tunes a script is not started again: the
-// agent in the script has let go.
+// without a plugin that hung or crashed it, or a trial in which it ended twice, until the run has ended. One that tunes a
+// script is not started again: the agent in the script has let go.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "base/frame.hpp"
@@ -64,6 +65,8 @@ class SupervisedSession : public std::enable_shared_from_this<SupervisedSession>
   Error take_what_is_there(Attempt& attempt);
   void take(const Json& event);
   bool is_progress(const Json& event);
+  // Of a death in this trial: whether the one before was in it, too, and it has not been given up yet.
+  bool is_lost(const Json& trial);
   void expect_end();
   void conclude();
   // Ends what the session has started and what outlives it: it may hold the device, for which the next one waits.
@@ -81,7 +84,9 @@ class SupervisedSession : public std::enable_shared_from_this<SupervisedSession>
   int unexplained_deaths_ = 0;
   std::int64_t highest_step_ = 0;  // of the training, as it was told
   int restarts_ = 0;
-  std::string suspect_;  // worked when the session was killed
+  std::string suspect_;             // worked when the session was killed
+  std::string last_deadly_;         // the trial in which the last session ended
+  std::set<std::string> given_up_;  // such trials
 };
 
 }  // namespace autotuned::daemon

@@ -131,6 +131,32 @@ TEST_F(Commands, BestIsARecipe) {
   EXPECT_EQ(known.at("speedup_low"), run_->at("best").at("speedup_low"));
 }
 
+TEST(Predict, ReplacesNoMaskAndSaysWhatToDo) {
+  const Scene scene;
+  const auto& folder = scene.folder();
+  folder.write("seen/best.yaml",
+               "autotuned: 1\n"
+               "name: small\n"
+               "device: cpu\n"
+               "model: {type: unet, classes: 2}\n"
+               "data: {type: synthetic_masks, samples: 8, shape: [3, 16, 16], classes: 2}\n"
+               "loss: {type: dice_ce}\n"
+               "optimizer: {type: sgd, lr: 0.1}\n"
+               "train: {epochs: 1, batch_size: 8}\n"
+               "output: {dir: seen}\n");
+  folder.write("seen/model.pt", "weights");
+  folder.write("seen/summary.json", "{}");
+  const std::string picture = folder.write("a.png", "picture").string();
+  folder.write("masks/a.png", "mine");
+  const Outcome refused = scene.command(
+      {"predict", (folder / "seen").string(), picture, "--masks", (folder / "masks").string()});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err,
+              testing::AllOf(HasSubstr("masks/a.png: the file exists already"),
+                             HasSubstr("remove the file"), testing::Not(HasSubstr("--overwrite"))));
+  EXPECT_EQ(folder.read("masks/a.png"), "mine");
+}
+
 TEST(Forget, LetsTheNextRunSearchAnew) {
   const Scene scene;
   const std::string recipe = scene.recipe().string();

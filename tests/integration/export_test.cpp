@@ -86,7 +86,9 @@ TEST(Export, ReplacesOnlyWhatItMay) {
     const Outcome existing = export_to(option, folder / "precious", false);
     EXPECT_EQ(existing.code, 2) << option;
     EXPECT_THAT(existing.err, HasSubstr("give --overwrite")) << option;
-    for (const char* name : {"link", "pipe", "state/history.db"}) {
+    // What export did not write cannot be exported again.
+    for (const char* name : {"link", "pipe", "state/history.db", "precious", "recipe.yaml",
+                             "out/model.pt", "out/best.yaml", "out/summary.json"}) {
       const Outcome refused = export_to(option, folder / name, true);
       EXPECT_EQ(refused.code, 2) << option << " " << name << refused.err;
     }
@@ -97,9 +99,14 @@ TEST(Export, ReplacesOnlyWhatItMay) {
   EXPECT_FALSE(std::filesystem::exists(folder / "board")) << "refused before anything is written";
   EXPECT_EQ(scene.last_run().at("run"), run.json().at("run"));
 
-  const Outcome replaced = export_to("--html", folder / "precious", true);
-  EXPECT_EQ(replaced.code, 0) << replaced.err;
-  EXPECT_THAT(folder.read("precious"), HasSubstr("<html"));
+  // Each of its own forms, and an empty file, gives way to any other.
+  folder.write("mine", "");
+  for (const char* option :
+       {"--html", "--csv", "--jsonl", "--csv", "--html", "--jsonl", "--html"}) {
+    const Outcome replaced = export_to(option, folder / "mine", true);
+    EXPECT_EQ(replaced.code, 0) << option << ": " << replaced.err;
+  }
+  EXPECT_THAT(folder.read("mine"), HasSubstr("<html"));
 }
 
 TEST(Show, ListsTheFilesOfARun) {

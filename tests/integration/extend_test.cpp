@@ -2,9 +2,12 @@
 // A finished training that is made longer, with the real trainer.
 #include <gmock/gmock.h>
 
+#include <chrono>
 #include <csignal>
+#include <cstddef>
 #include <filesystem>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/integration/scene.hpp"
@@ -120,6 +123,48 @@ TEST_F(Extend, GoesOnAfterAnInterruptionAndAgain) {
   const Outcome third = scene_.run({"--extend"});
   ASSERT_EQ(third.code, 0) << third.err;
   EXPECT_EQ(third.json().at("extends"), other.json().at("run"));
+}
+
+// Also without --extend: what a training found best is not replaced before the next one is complete.
+TEST_F(Extend, LeavesTheBestModelUntilAnotherTrainingIsComplete) {
+  const std::vector<std::string> names = {"model.pt", "model_best.pt", "model_best_ema.pt"};
+  write_recipe(1);
+  ASSERT_EQ(scene_.run().code, 0);
+  const auto written = [this](const std::string& name) {
+    return std::filesystem::last_write_time(scene_.folder() / "out" / name);
+  };
+  std::vector<std::string> before;
+  std::vector<std::filesystem::file_time_type> times;
+  for (const std::string& name : names) {
+    before.push_back(file(name));
+    times.push_back(written(name));
+    ASSERT_FALSE(before.back().empty()) << name;
+  }
+  write_recipe(4'000);
+  Running running = scene_.start_run();
+  ASSERT_TRUE(running.wait_for("\ntraining "));
+  const std::string id = scene_.last_run().at("run");
+  const auto own = scene_.folder() / ("out/model_best-" + id + ".pt");
+  for (int looks = 0; looks < 2000 && !std::filesystem::exists(own); ++looks) {
+    running.take_output();
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  ASSERT_TRUE(std::filesystem::exists(own));
+  running.signal(SIGKILL);
+  (void)running.finish();
+  ASSERT_TRUE(scene_.all_ended());
+  for (std::size_t i = 0; i < names.size(); ++i)
+    EXPECT_TRUE(file(names[i]) == before[i]) << names[i];
+  EXPECT_THAT(scene_.command({"show", id}).out, HasSubstr(own.string()));
+  // One that ends replaces them, and leaves nothing of its own.
+  write_recipe(3);
+  const Outcome next = scene_.run();
+  ASSERT_EQ(next.code, 0) << next.err;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    EXPECT_GT(written(names[i]), times[i]) << names[i];
+  const std::string next_id = next.json().at("run");
+  EXPECT_FALSE(std::filesystem::exists(scene_.folder() / ("out/model_best-" + next_id + ".pt")));
+  EXPECT_TRUE(std::filesystem::exists(own)) << "as its checkpoint, for the command that goes on";
 }
 
 TEST_F(Extend, AsksForTheCourseOfTheLearningRate) {

@@ -381,6 +381,25 @@ TEST(Kill, AtRandomMomentsEndsInTheRightResult) {
   }
 }
 
+// As a plugin does whose code kills the parent of the trainer.
+TEST(Kill, TrialThatEndsTheSessionTwiceIsLeftOut) {
+  Json behaviour = Scene::fast_job();
+  behaviour["faults"] = {
+      {{"do", "kill_session"}, {"request", "run"}, {"when", {"optimizer.set_to_none=on"}}}};
+  const Scene scene{behaviour};
+  const Outcome outcome = scene.run();
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, testing::HasSubstr("ended twice in the trial of the same change"));
+  const auto failed = trials_with(outcome.json(), "failed");
+  ASSERT_FALSE(failed.empty());
+  EXPECT_EQ(failed.front().at("reason"), "the session ended twice in this trial");
+  EXPECT_EQ(failed.front().at("change").at("optimizer.set_to_none"), true);
+  const Json& best = outcome.json().at("best").at("configuration");
+  EXPECT_EQ(best.at("optimizer.set_to_none"), false);
+  EXPECT_EQ(best.at("memory.malloc"), "keep") << "what comes after it is tried";
+  EXPECT_TRUE(scene.all_ended());
+}
+
 TEST(Kill, SessionThatDiesAgainAndAgainGivesUp) {
   const Scene scene{{{"faults", {{{"do", "kill_session"}, {"request", "profile"}}}}}};
   const Outcome outcome = scene.run();

@@ -10,6 +10,7 @@
 #include <csignal>
 #include <fstream>
 #include <thread>
+#include <utility>
 
 #include "tests/integration/scene.hpp"
 
@@ -157,6 +158,44 @@ TEST(OutputFolder, ModelOfAnotherTrainingIsNotReplacedWithoutAWord) {
   EXPECT_THAT(second.err, HasSubstr((scene.folder() / "out").string() + " " + words + id +
                                     ", another training"));
   EXPECT_THAT(second.err, HasSubstr("--output names another folder"));
+}
+
+// Else a recipe that somebody wrote would be lost.
+TEST(OutputFolder, RecipeThatLiesThereAsBestYamlIsNotReplaced) {
+  const Scene scene;
+  const std::string own = scene.folder().read("recipe.yaml") + "# mine\n";
+  const std::string best = scene.folder().write("out/best.yaml", own).string();
+  for (const auto& [command, code] : {std::pair("run", 1), std::pair("check", 2)}) {
+    const Outcome refused = scene.command({command, best});
+    EXPECT_EQ(refused.code, code) << refused.err;
+    EXPECT_THAT(refused.err, HasSubstr("this is the recipe itself"));
+  }
+  EXPECT_EQ(scene.folder().read("out/best.yaml"), own);
+  const std::string elsewhere = (scene.folder() / "elsewhere").string();
+  const Outcome moved = scene.command({"run", best, "--output", elsewhere});
+  EXPECT_EQ(moved.code, 0) << moved.err;
+  EXPECT_EQ(scene.folder().read("out/best.yaml"), own);
+  // One that a run wrote may be run again.
+  const Outcome again = scene.command({"run", elsewhere + "/best.yaml", "--output", elsewhere});
+  EXPECT_EQ(again.code, 0) << again.err;
+}
+
+TEST(OutputFolder, FilesOfNoRunAreNotReplacedWithoutAWord) {
+  const Scene scene;
+  const std::string words = " that no run of this history wrote: this one replaces ";
+  const std::string folder = (scene.folder() / "out").string();
+  scene.folder().write("out/model.pt", "mine");
+  scene.folder().write("out/summary.json", "{}");
+  const Outcome tuned = scene.run({"--tune-only"});
+  ASSERT_EQ(tuned.code, 0) << tuned.err;
+  EXPECT_THAT(tuned.err, HasSubstr(folder + " has a summary.json" + words + "it;"));
+  EXPECT_EQ(scene.folder().read("out/model.pt"), "mine");
+  const Outcome first = scene.run();
+  ASSERT_EQ(first.code, 0) << first.err;
+  EXPECT_THAT(first.err, HasSubstr(folder + " has a model.pt" + words + "it;"));
+  const Outcome second = scene.run();
+  ASSERT_EQ(second.code, 0) << second.err;
+  EXPECT_THAT(second.err, Not(HasSubstr(words)));
 }
 
 TEST(OutputFolder, LinkInThePlaceOfTheLogsIsRefused) {

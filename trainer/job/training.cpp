@@ -322,7 +322,7 @@ class Training {
 
   void save_best() {
     if (!is_leader_ || !job_.recipe().evaluation->saves_best) return;
-    save(request_.extend ? "model_best-" + id_of_run() + ".pt" : "model_best.pt");
+    save("model_best-" + id_of_run() + ".pt");
   }
 
   // After a step whose weights the recipe wants, save them; older ones go.

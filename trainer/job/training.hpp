@@ -45,8 +45,7 @@ struct TrainRequest {
   std::filesystem::path checkpoint_path;  // checkpoint-RUN.pt: RUN is the id of this run
   bool resume = false;                    // from checkpoint_path, when it is there
   bool takes_other_batch_size = false;    // also from a checkpoint of another batch size
-  // Where to start from when it is not; nothing: from the initial state. The best model of an extended training gets a name
-  // of its own, model_best-RUN.pt, so that what the other run has left stays whole.
+  // Where to start from when it is not; nothing: from the initial state.
   std::optional<ExtendRequest> extend;
   std::int64_t checkpoint_every_ns = 600'000'000'000;
   std::int64_t progress_every_ns = 500'000'000;
@@ -75,6 +74,8 @@ using ProgressSink = std::function<void(const Json&)>;
 
 // Periodic checkpoints are written beside the training where checkpoint.async says so; the last one never. One that
 // cannot be written is a warning, and tried again when the next is due; the last one must be written.
+//
+// The best model is model_best-RUN.pt beside the checkpoint, so that what an earlier training has left there stays whole.
 //
 // From the initial state, whatever was done to the job before, under its present configuration. After
 // a cancel and at the end a checkpoint is written, from which the same call goes on: the end is bit for

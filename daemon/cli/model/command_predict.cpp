@@ -99,8 +99,13 @@ Result<std::vector<std::string>> masks_of(const PredictOptions& options,
       return fail(ErrorKind::invalid, "its mask would have the name of that of " + other->second,
                   picture.string(), "give every picture a name of its own, or call twice");
     }
-    if (auto may = check_output_file(mask, /*may_replace=*/false); !may)
+    // A mask replaces nothing, so what else the check would say of a file, to give --overwrite, is no remedy here.
+    if (auto may = check_output_file(mask, /*may_replace=*/true); !may)
       return tl::unexpected(may.error());
+    if (fs::exists(mask, failed)) {
+      return fail(ErrorKind::invalid, "the file exists already", mask.string(),
+                  "name another folder, or remove the file");
+    }
     masks.push_back(fs::absolute(mask, failed).string());
   }
   return masks;

@@ -19,6 +19,7 @@ SessionRequest sample() {
   request.is_ablated = true;
   request.continue_run = "r-20261121-7f3a9c";
   request.faults = {{"crashes", "ended the process", true}, {"hangs", "did not answer", false}};
+  request.lost_trials = {3, 5};
   request.block_limit = std::chrono::milliseconds(1500);
   return request;
 }
@@ -41,6 +42,7 @@ TEST(SessionRequest, ComesBackAsItWas) {
   EXPECT_EQ(received->faults[0].outcome, "ended the process");
   EXPECT_TRUE(received->faults[0].is_loading);
   EXPECT_FALSE(received->faults[1].is_loading);
+  EXPECT_EQ(received->lost_trials, sent.lost_trials);
   EXPECT_EQ(received->block_limit, sent.block_limit);
 }
 

@@ -65,8 +65,8 @@ TEST(RunFiles, HaveTheStateAndTheWeightsOnTheWay) {
                     HasSubstr("weights after so many steps"), Not(HasSubstr("r-other"))));
 }
 
-// What a sequel has found so far lies beside the best model of the run before it.
-TEST(RunFiles, OfASequelThatGoesOnHaveItsBestModel) {
+// What a training has found so far lies beside the best model of the run before it.
+TEST(RunFiles, OfATrainingThatGoesOnHaveItsBestModel) {
   const TemporaryFolder folder;
   storage::RunRow run = sample_record().run;
   run.output_dir = folder.path().string();
@@ -75,8 +75,13 @@ TEST(RunFiles, OfASequelThatGoesOnHaveItsBestModel) {
   folder.write("model_best.pt", "weights");
   folder.write("model_best-" + run.id.text + ".pt", "weights");
   folder.write("model_best-" + run.id.text + "_ema.pt", "weights");
-  EXPECT_THAT(files_text(run), AllOf(HasSubstr("the weights at the best evaluation so far"),
-                                     HasSubstr("_ema.pt"), Not(HasSubstr("model_best.pt"))));
+  const auto own = AllOf(HasSubstr("the weights at the best evaluation so far"),
+                         HasSubstr("_ema.pt"), Not(HasSubstr("model_best.pt")));
+  EXPECT_THAT(files_text(run), own);
+  run.state = storage::RunState::cancelled;
+  run.started_unix_ns = 1000;
+  folder.write("summary.json", R"({"run": "r-later", "ended_unix_ns": 2000})");
+  EXPECT_THAT(files_text(run), own) << "stopped, and another one has ended there since";
 }
 
 TEST(RunFiles, OfAScriptAreItsOwn) {

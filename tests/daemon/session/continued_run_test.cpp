@@ -245,6 +245,25 @@ TEST_F(ContinuedRunTest, CheckpointsOfTrainingsThatHaveEndedAreSettled) {
     EXPECT_TRUE(is_there(kept)) << kept;
 }
 
+TEST_F(ContinuedRunTest, TrialsInWhichSessionsEndedAreFailed) {
+  const RunRow run = put_run("r-1");
+  for (const int number : {1, 2, 3}) {
+    TrialRecord trial;
+    trial.number = number;
+    trial.plugin = "amp";
+    trial.verdict = number == 2 ? Verdict::accepted : Verdict::interrupted;
+    ASSERT_TRUE(history_->put_trial(run.id, trial));
+  }
+  ASSERT_TRUE(fail_lost_trials(*history_, run.id, {1, 2}));
+  const auto trials = history_->trials(run.id).value();
+  ASSERT_EQ(trials.size(), 3);
+  EXPECT_EQ(trials[0].verdict, Verdict::failed);
+  EXPECT_EQ(trials[0].failure, ErrorKind::crashed);
+  EXPECT_EQ(trials[0].reason, "the session ended twice in this trial");
+  EXPECT_EQ(trials[1].verdict, Verdict::accepted) << "it had been decided";
+  EXPECT_EQ(trials[2].verdict, Verdict::interrupted) << "it is tried again";
+}
+
 TEST_F(ContinuedRunTest, KnowsTheTimeThatWasSpent) {
   RunRow run;
   TrialRecord trial;

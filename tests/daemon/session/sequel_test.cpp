@@ -221,6 +221,38 @@ TEST(SettledCheckpoint, DoesNotReplaceTheStateOfANewerTraining) {
   EXPECT_EQ(folder.entries(), 1);
 }
 
+TEST(BestModel, TakesItsNameAtTheEnd) {
+  const TemporaryFolder folder;
+  const auto both = [&folder] {
+    return folder.read("model_best.pt") + ", " + folder.read("model_best_ema.pt");
+  };
+  folder.write("model_best.pt", "old");
+  folder.write("model_best_ema.pt", "old averages");
+  folder.write("model_best-r-1.pt", "of another run");
+  ASSERT_TRUE(publish_best_model(folder.path(), "r-2"));
+  EXPECT_EQ(both(), "old, old averages") << "it has none";
+  folder.write("model_best-r-2.pt", "new");
+  folder.write("model_best-r-2_ema.pt", "new averages");
+  ASSERT_TRUE(publish_best_model(folder.path(), "r-2"));
+  EXPECT_EQ(both(), "new, new averages");
+  ASSERT_TRUE(publish_best_model(folder.path(), "r-2")) << "again, after a kill";
+  EXPECT_EQ(both(), "new, new averages");
+  EXPECT_EQ(folder.entries(), 3);
+}
+
+// Saved before the recipe said `save_best: false`.
+TEST(SettledCheckpoint, TakesABestModelWithItThatNobodyWants) {
+  const TemporaryFolder folder;
+  folder.write("checkpoint-r-1.pt", "state");
+  for (const char* const name :
+       {"model_best-r-1.pt", "model_best-r-1_ema.pt", "model_best-r-2.pt", "model_best.pt"})
+    folder.write(name, "weights");
+  settle_checkpoint(folder.path(), "r-1", false);
+  EXPECT_EQ(folder.entries(), 2);
+  EXPECT_EQ(folder.read("model_best-r-2.pt"), "weights");
+  EXPECT_EQ(folder.read("model_best.pt"), "weights");
+}
+
 TEST(SettledCheckpoint, IsTheStateOfTheModelOrGone) {
   const TemporaryFolder folder;
   folder.write("training_state.pt", "of an earlier one");

@@ -183,7 +183,34 @@ TEST(EarlyEnd, KeepsTheBestModel) {
   EXPECT_THAT(warnings.front(),
               testing::HasSubstr("ends after epoch 3 of 9: no evaluation was better than that of "
                                  "epoch 1"));
-  EXPECT_EQ(value_of(read_model(folder / "model_best.pt")).size(), 4U);
+  EXPECT_EQ(value_of(read_model(folder / "model_best-c.pt")).size(), 4U);
+}
+
+// It may be the only good one, and this training may never end.
+TEST(BestModel, OfAnEarlierTrainingStays) {
+  const Folder folder;
+  recipes::Recipe recipe = recipe_that_learns_nothing();
+  recipe.step_rules.ema_decay = 0.9;
+  for (const char* const name : {"model_best.pt", "model_best_ema.pt"})
+    std::ofstream(folder / name) << "of an earlier training";
+  (void)train_all(*load(recipe), {.checkpoint_path = folder / "checkpoint-r-2.pt"});
+  for (const char* const name : {"model_best.pt", "model_best_ema.pt"})
+    EXPECT_EQ(read_file(folder / name, 100).value_or(""), "of an earlier training");
+  for (const char* const name : {"model_best-r-2.pt", "model_best-r-2_ema.pt"})
+    EXPECT_EQ(value_of(read_model(folder / name)).size(), 4U);
+}
+
+// The best evaluation was before the interruption, and none after it saves again.
+TEST(BestModel, OfAnInterruptedTrainingIsItsOwn) {
+  const Folder folder;
+  const auto job = load(recipe_that_learns_nothing());
+  const TrainRequest request{.checkpoint_path = folder / "checkpoint-r-1.pt", .resume = true};
+  const auto part = train_all(*job, request, [&] { return job->steps() > 10; });
+  ASSERT_TRUE(part.summary.was_cancelled);
+  const auto saved = folder / "model_best-r-1.pt";
+  const auto written = std::filesystem::last_write_time(saved);
+  EXPECT_FALSE(train_all(*job, request).summary.was_cancelled);
+  EXPECT_EQ(std::filesystem::last_write_time(saved), written);
 }
 
 // With an average, which has a file of its own beside each.

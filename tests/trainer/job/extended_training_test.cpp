@@ -211,7 +211,7 @@ TEST_F(Extended, KnowsWhatWasSavedAtTheEnd) {
   recipe.optimizer.parameters["lr"] = 1e-30;  // nothing gets better
   recipe.evaluation->every = "end";
   train_short(recipe);
-  ASSERT_TRUE(std::filesystem::exists(folder_ / "model_best.pt"));
+  ASSERT_TRUE(std::filesystem::exists(folder_ / "model_best-r-1.pt"));
   const Json best =
       member(parse_json(value_of(read_checkpoint(state())).note, "note").value_or(Json()), "best");
   EXPECT_TRUE(member(best, "saved_best").is_number());
@@ -248,7 +248,7 @@ TEST_F(Extended, KeepsWhereACourseBeganWithSmallerBatches) {
 TEST_F(Extended, WritesNothingOfTheOtherRun) {
   recipes::Recipe recipe = short_recipe();
   train_short(recipe);
-  const auto best = folder_ / "model_best.pt";
+  const auto best = folder_ / "model_best-r-1.pt";
   ASSERT_TRUE(std::filesystem::exists(best));
   const auto written = std::filesystem::last_write_time(best);
   const auto kept = std::filesystem::last_write_time(state());
