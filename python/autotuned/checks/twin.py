@@ -10,7 +10,7 @@ is computed for all, and its own optimizer steps for all.
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, Callable
 
 import torch
 
@@ -303,6 +303,19 @@ class TwinCheck(Check):
             )
         self._remember_gradients()
 
+    def unscaled(
+        self, optimizer: torch.optim.Optimizer, unscale: Callable[[torch.optim.Optimizer], None]
+    ) -> None:
+        if self._has_failed():
+            return
+        try:
+            for copied_by_id in self._optimizers:
+                if id(optimizer) in copied_by_id:
+                    unscale(copied_by_id[id(optimizer)])
+        except Exception as error:
+            self._fail_all(error)
+        self._remember_gradients()
+
     def before_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
         if self._has_failed():
             return
@@ -363,6 +376,11 @@ class TwinCheck(Check):
                     if key not in ("params", "fused", "foreach")
                 }
             )
+        # A GradScaler hands these over for the time of a step.
+        for name in ("grad_scale", "found_inf"):
+            copied.__dict__.pop(name, None)
+            if name in optimizer.__dict__:
+                copied.__dict__[name] = optimizer.__dict__[name]
         step = type(copied).step
         with shadow.in_force():
             getattr(step, "__wrapped__", step)(copied)  # without the hooks
