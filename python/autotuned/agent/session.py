@@ -332,10 +332,9 @@ class Session:
                 "check": self._check,
                 "finish": self._finish,
             }
-            if name in ("load", "prepare", "check") and self._script.trains_with_others():
-                self.detach(
-                    RequestError("unsupported", "several processes train together", "", "")
-                )
+            several = self._several() if name in ("load", "prepare", "check") else ""
+            if several:
+                self.detach(RequestError("unsupported", several, "", ""))
                 return
             try:
                 if name not in handlers:
@@ -360,6 +359,12 @@ class Session:
                     self.counter = StepCounter(script.detector.pattern, script.clock.steps)
                     self._let_go()
                     self._tell_kept(self._request.get("kept"))
+
+    def _several(self) -> str:
+        """What else trains the model than this process on one device; empty: nothing."""
+        if self._script.trains_with_others():
+            return "several processes train together"
+        return "it trains on several GPUs" if self._script.trains_on_several() else ""
 
     def _answer(self, answer: Json) -> None:
         self._link.send({"id": self._request.get("id"), "ok": answer})

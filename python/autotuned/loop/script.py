@@ -382,6 +382,19 @@ class Script:
         kinds = {kind.__name__ for root in self.roots for kind in type(root.module).__mro__}
         return bool(kinds & _KINDS_OF_SEVERAL)
 
+    def trains_on_several(self) -> bool:
+        """Whether this process trains on several GPUs: what is timed and checked is of one."""
+        devices = {one.device for one in self.parameters() if one.device.type == "cuda"}
+        if len(devices) > 1:
+            return True
+        # Its parameters are all on the first.
+        modules = [root.module for root in self.roots]
+        return any(
+            len(module.device_ids) > 1
+            for module in modules
+            if isinstance(module, torch.nn.DataParallel)
+        )
+
     def synchronize(self) -> None:
         device = self.device()
         if device.type == "cuda":  # which need not be the current one
