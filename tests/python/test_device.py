@@ -11,10 +11,26 @@ import torch
 
 from autotuned.agent import description
 from autotuned.agent.activities import Block, Profile, Trace
+from autotuned.agent.session import Session
 from autotuned.checks.room import shortage_of
+from autotuned.knobs.knobs import Knobs
 from autotuned.loop.script import ForwardSettings, Root, Script
+from autotuned.loop.watch import Watch
 from autotuned.parts import compiling
 from autotuned.parts.tensors import RandomState
+from autotuned.protocol import RequestError
+
+
+@contextlib.contextmanager
+def gpu_of(held, reserved, free):
+    """A GPU on which the script trains, with so much memory in use."""
+    with (
+        mock.patch.object(Script, "device", return_value=torch.device("cuda:1")),
+        mock.patch.object(torch.cuda, "memory_allocated", return_value=held),
+        mock.patch.object(torch.cuda, "memory_reserved", return_value=reserved),
+        mock.patch.object(torch.cuda, "mem_get_info", return_value=(free, 1 << 34)),
+    ):
+        yield
 
 
 class DeviceTest(unittest.TestCase):
@@ -160,11 +176,8 @@ class DeviceTest(unittest.TestCase):
 
         def words(method, shadows, free):
             with (
-                mock.patch.object(Script, "device", return_value=torch.device("cuda:1")),
                 mock.patch.object(Script, "parameters", return_value=[parameter]),
-                mock.patch.object(torch.cuda, "memory_allocated", return_value=2 * gib),
-                mock.patch.object(torch.cuda, "memory_reserved", return_value=6 * gib),
-                mock.patch.object(torch.cuda, "mem_get_info", return_value=(free * gib, 16 * gib)),
+                gpu_of(held=2 * gib, reserved=6 * gib, free=free * gib),
             ):
                 return shortage_of(script, method, shadows)
 
@@ -182,6 +195,37 @@ class DeviceTest(unittest.TestCase):
         with mock.patch.object(torch.cuda, "max_memory_allocated", return_value=3 * gib):
             self.assertEqual(words("twin", 1, 8), "")  # 1 + 3 + 1.5
         self.assertEqual(shortage_of(Script(), "twin", 1), "")  # on a CPU
+
+    def test_no_change_is_tried_where_the_script_fills_its_gpu(self):
+        # A backward pass that finds no memory is the script's end.
+        gib = 1 << 30
+        script = Script()
+        model = torch.nn.Linear(2, 2)
+        script.roots = [Root(model, 0, "")]
+        link = SimpleNamespace(send=lambda frame: None)
+        session = Session(link, script, Watch(script), lambda: None, lambda text: None)
+        session._knobs = Knobs(script)
+        change = {"precision.autocast": "bf16"}
+
+        def prepare(change, peak, free, held=2):
+            script.peak_device_bytes = peak * gib
+            with gpu_of(held=held * gib, reserved=held * gib, free=free * gib):
+                return session._prepare({"configuration": change})["changed"]
+
+        with self.assertRaises(RequestError) as refused:
+            prepare(change, peak=12, free=11)  # 10 of 11
+        error = refused.exception
+        self.assertEqual(error.kind, "out_of_memory")
+        self.assertIn("too little of its GPU", error.what)
+        self.assertTrue(script.forward.changes_nothing())
+        self.assertEqual(prepare({}, peak=12, free=11), [])
+        self.assertEqual(prepare(change, peak=12, free=12), list(change))
+        self.assertEqual(prepare({}, peak=12, free=11), list(change))
+        self.assertEqual(prepare(change, peak=12, free=11), list(change), "it had room")
+        other = {"rewrite.gather": "indexing", **change}
+        with self.assertRaises(RequestError):
+            prepare(other, peak=12, free=11)
+        self.assertEqual(prepare(other, peak=0, free=0), ["rewrite.gather"], "nothing is known")
 
 
 if __name__ == "__main__":

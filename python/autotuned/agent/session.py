@@ -9,7 +9,7 @@ from typing import Any, Callable
 import torch
 
 from ..knobs.knobs import Knobs
-from ..loop.script import Script, failure_text
+from ..loop.script import USED_RATIO, Script, failure_text
 from ..loop.steps import Step, StepCounter
 from ..loop.watch import Guard, Watch
 from ..protocol import Closed, Link, RequestError
@@ -52,6 +52,7 @@ class Session:
         # Of what the script trained when it was loaded: the session knows these.
         self._kind: Any = None
         self._domains: Json = {}
+        self._prepared: list[dict[str, Any]] = []  # configurations for which there was room
         self._activity: Activity | None = None
         self._request: Json = {}
         # What the configuration in force could not do, and how to leave it.
@@ -396,13 +397,37 @@ class Session:
     def _prepare(self, request: Json) -> Json:
         assert self._knobs is not None
         configuration = self._configuration(request)
+        self._expect_room(configuration)
         before = dict(self._knobs.now)
         began_ns = time.monotonic_ns()
         changed = self._knobs.apply(configuration)
+        if configuration not in self._prepared:
+            self._prepared.append(configuration)
         if changed:
             knobs = self._knobs
             self._watch.guard = Guard(_GUARDED_STEPS, lambda: knobs.go_back(before))
         return {"changed": changed, "switch_ns": time.monotonic_ns() - began_ns}
+
+    def _expect_room(self, configuration: dict[str, Any]) -> None:
+        """A change that needs a little more memory than there is ends the script.
+
+        Only a forward pass is made again where it fails, not a backward pass or an optimizer.
+        """
+        assert self._knobs is not None
+        script = self._script
+        if configuration == self._knobs.own or configuration in self._prepared:
+            return
+        memory = script.gpu_memory() if script.peak_device_bytes else None
+        if memory is None:
+            return
+        held, peak, free = memory
+        if peak - held > USED_RATIO * free:
+            raise RequestError(
+                "out_of_memory",
+                "the script leaves too little of its GPU to try changes",
+                "prepare",
+                "",
+            )
 
     def _run(self, request: Json) -> None:
         self._activity = Block(

@@ -23,6 +23,7 @@ from .places import place_of_caller
 from .steps import StepClock, StepDetector
 
 
+USED_RATIO = 0.9  # of a GPU's memory: what is free is free in pieces
 _KINDS_OF_SEVERAL = {"DistributedDataParallel", "FullyShardedDataParallel", "FSDPModule"}
 
 
@@ -399,6 +400,20 @@ class Script:
         device = self.device()
         if device.type == "cuda":  # which need not be the current one
             torch.cuda.synchronize(device)
+
+    def gpu_memory(self) -> tuple[int, int, int] | None:
+        """Bytes of its GPU: held between steps, held at most, and free for more than the first.
+
+        Nothing where it trains on none.
+        """
+        device = self.device()
+        if device.type != "cuda":
+            return None
+        held = torch.cuda.memory_allocated(device)
+        # Where no block was timed yet, since the process began.
+        peak = max(held, self.peak_device_bytes or torch.cuda.max_memory_allocated(device))
+        free = torch.cuda.mem_get_info(device)[0] + torch.cuda.memory_reserved(device) - held
+        return held, peak, free
 
     def parameters(self) -> list[torch.Tensor]:
         """Those that are trained: of the optimizers or, where there are none, of the modules."""
