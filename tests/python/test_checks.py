@@ -20,6 +20,7 @@ from autotuned.knobs.knobs import Knobs
 from autotuned.loop.hooks import Hooks
 from autotuned.loop.script import Script
 from autotuned.loop.watch import Watch
+from autotuned.parts.draws import OtherMasks
 from autotuned.protocol import RequestError
 
 
@@ -311,6 +312,28 @@ class ChecksTest(unittest.TestCase):
         self.assertGreater(
             worst(loop.check({"precision.autocast": "bf16"}, kind=CotangentCheck))[0], 0.9
         )
+
+    def test_gradients_are_compared_without_masks_that_cannot_be_the_same(self):
+        class Attention(nn.Module):
+            """As it is on a GPU."""
+
+            def __init__(self):
+                super().__init__()
+                self.dropout = 0.5
+
+            def forward(self, x):
+                if x.dtype == torch.bfloat16 and self.dropout > 0:
+                    raise OtherMasks("attention drops other weights in 16 bits")
+                return nn.functional.dropout(x, self.dropout)
+
+        loop = self.loop()
+        loop.model.append(Attention())
+        loop.known()
+        self.assert_refuses(loop, "other weights in 16 bits")
+        answer = loop.check({"precision.autocast": "bf16"}, kind=CotangentCheck)
+        self.assertIn("dropout is off in both: attention", answer["notes"][0])
+        self.assertGreater(worst(answer)[0], 0.95)
+        self.assertEqual(loop.model[-1].dropout, 0.5, "it is on again")
 
     def test_gradients_are_compared_without_a_shadow(self):
         loop = self.loop().known()

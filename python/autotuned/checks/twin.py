@@ -17,6 +17,7 @@ import torch
 from ..knobs.knobs import Knobs
 from ..loop.script import Root, Script
 from ..loop.watch import Check, Original
+from ..parts.draws import Unshadowable
 from ..parts.flags import place_step_counters
 from ..parts.tensors import RandomState, map_tensors
 from ..protocol import RequestError
@@ -34,10 +35,6 @@ _ROUNDING_SHARE, _CANDIDATE_SHARE = 1e-5, 1e-2
 
 _HOOKS = (torch.Tensor.register_hook, torch.Tensor.register_post_accumulate_grad_hook)
 _COPIES = (torch.Tensor.__reduce_ex__, torch.Tensor.__deepcopy__)
-
-
-class Unshadowable(Exception):
-    """The script does what a shadow cannot go along with."""
 
 
 class Twin(torch.Tensor):
