@@ -11,7 +11,8 @@ from torch.utils.data import DataLoader, TensorDataset
 from autotuned.knobs import knob_list
 from autotuned.knobs import knobs as knob_table
 from autotuned.knobs.knobs import Knobs
-from autotuned.loop.script import Root, Script, is_channels_last
+from autotuned.loop.script import Root, Script
+from autotuned.parts.tensors import is_channels_last
 from autotuned.protocol import RequestError
 
 

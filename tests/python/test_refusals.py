@@ -89,7 +89,7 @@ class RefusalsTest(unittest.TestCase):
         script.roots = [Root(parallel, 0, "")]
         for ids, expected in (([], False), ([0], False), ([0, 1], True)):
             parallel.device_ids = ids
-            self.assertEqual(script.trains_on_several(), expected)
+            self.assertEqual(bool(script.trains_on_several()), expected)
         script.kept = plain = nn.Linear(2, 2)
         script.roots = [Root(plain, 0, "")]
         for places, expected in (
@@ -99,7 +99,7 @@ class RefusalsTest(unittest.TestCase):
         ):
             parts = [SimpleNamespace(device=torch.device(place)) for place in places]
             with mock.patch.object(Script, "parameters", return_value=parts):
-                self.assertEqual(script.trains_on_several(), expected)
+                self.assertEqual(bool(script.trains_on_several()), expected)
 
     def test_a_script_on_several_gpus_is_left_alone(self):
         running = self.start(

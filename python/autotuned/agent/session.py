@@ -9,7 +9,8 @@ from typing import Any, Callable
 import torch
 
 from ..knobs.knobs import Knobs
-from ..loop.script import USED_RATIO, Script, failure_text
+from ..loop import memory
+from ..loop.script import Script, failure_text
 from ..loop.steps import Step, StepCounter
 from ..loop.watch import Guard, Watch
 from ..protocol import Closed, Link, RequestError
@@ -59,6 +60,7 @@ class Session:
         self._failure: tuple[RequestError, Callable[[], None]] | None = None
         self._kept: Knobs | None = None  # behind finish()
         self._has_warned = False
+        self._is_at_boundary = False
         self.is_over = False
         self.counter: StepCounter | None = None  # behind finish()
         watch.on_boundary = self.on_boundary
@@ -110,6 +112,8 @@ class Session:
             self._watch.safely(activity.abandon)
         self._watch.check = None
         self._watch.safely(self._go_back)
+        if self._is_at_boundary:
+            self._watch.safely(self._give_back)
         self._knobs = None
         if error is not None:
             try:
@@ -210,6 +214,13 @@ class Session:
         if not self.is_over:
             self._watch.learn_again()
 
+    def _give_back(self) -> None:
+        """At the end: memory that only changes which were not kept have needed."""
+        memory.release_graphs(self._script)
+        knobs, pins = self._knobs, "loader.pin_memory"
+        if knobs is not None and not knobs.now[pins] and any(one[pins] for one in self._prepared):
+            memory.release_pinned()
+
     def _tell_kept(self, kept: Any) -> None:
         """The loggers of the script; nothing where nothing was kept."""
         if isinstance(kept, dict) and kept.get("change"):
@@ -235,6 +246,7 @@ class Session:
     # --- at the end of a step
 
     def on_boundary(self, step: Step) -> None:
+        self._is_at_boundary = True
         try:
             if self._activity is not None and not self._continue(step):
                 return
@@ -243,6 +255,8 @@ class Session:
             self._serve()
         except Closed:
             self.detach(None)
+        finally:
+            self._is_at_boundary = False
 
     def _take_renewed(self) -> bool:
         """Whether the session can go on with what the script trains now."""
@@ -333,9 +347,8 @@ class Session:
                 "check": self._check,
                 "finish": self._finish,
             }
-            several = self._several() if name in ("load", "prepare", "check") else ""
-            if several:
-                self.detach(RequestError("unsupported", several, "", ""))
+            if name in ("load", "prepare", "check") and (why := self._script.trains_on_several()):
+                self.detach(RequestError("unsupported", why, "", ""))
                 return
             try:
                 if name not in handlers:
@@ -360,12 +373,6 @@ class Session:
                     self.counter = StepCounter(script.detector.pattern, script.clock.steps)
                     self._let_go()
                     self._tell_kept(self._request.get("kept"))
-
-    def _several(self) -> str:
-        """What else trains the model than this process on one device; empty: nothing."""
-        if self._script.trains_with_others():
-            return "several processes train together"
-        return "it trains on several GPUs" if self._script.trains_on_several() else ""
 
     def _answer(self, answer: Json) -> None:
         self._link.send({"id": self._request.get("id"), "ok": answer})
@@ -397,7 +404,9 @@ class Session:
     def _prepare(self, request: Json) -> Json:
         assert self._knobs is not None
         configuration = self._configuration(request)
-        self._expect_room(configuration)
+        if configuration != self._knobs.own and configuration not in self._prepared:
+            if shortage := memory.shortage_of_changes(self._script):
+                raise RequestError("out_of_memory", shortage, "prepare", "")
         before = dict(self._knobs.now)
         began_ns = time.monotonic_ns()
         changed = self._knobs.apply(configuration)
@@ -407,27 +416,6 @@ class Session:
             knobs = self._knobs
             self._watch.guard = Guard(_GUARDED_STEPS, lambda: knobs.go_back(before))
         return {"changed": changed, "switch_ns": time.monotonic_ns() - began_ns}
-
-    def _expect_room(self, configuration: dict[str, Any]) -> None:
-        """A change that needs a little more memory than there is ends the script.
-
-        Only a forward pass is made again where it fails, not a backward pass or an optimizer.
-        """
-        assert self._knobs is not None
-        script = self._script
-        if configuration == self._knobs.own or configuration in self._prepared:
-            return
-        memory = script.gpu_memory() if script.peak_device_bytes else None
-        if memory is None:
-            return
-        held, peak, free = memory
-        if peak - held > USED_RATIO * free:
-            raise RequestError(
-                "out_of_memory",
-                "the script leaves too little of its GPU to try changes",
-                "prepare",
-                "",
-            )
 
     def _run(self, request: Json) -> None:
         self._activity = Block(
@@ -495,4 +483,5 @@ class Session:
         configuration = self._configuration(request)
         if self._knobs is not None:
             self._knobs.apply(configuration)
+        self._watch.safely(self._give_back)
         return {"steps": self._script.clock.steps}

@@ -7,14 +7,15 @@ fails, and with it the training.
 
 from __future__ import annotations
 
-from ..loop.script import USED_RATIO, Script
+from ..loop.memory import USED_RATIO, memory_of
+from ..loop.script import Script
 
 _GIB = 1 << 30
 
 
 def shortage_of(script: Script, method: str, shadows: int) -> str:
     """Why there is no room for this many shadows beside the script; empty: there is."""
-    memory = script.gpu_memory()
+    memory = memory_of(script)
     if memory is None:
         return ""
     held, peak, free = memory

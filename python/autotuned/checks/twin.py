@@ -132,9 +132,8 @@ class TwinCheck(Check):
             )
         self._losses: list[list[torch.Tensor | None]] = [[] for _ in range(len(shadows) + 1)]
         self._last_losses: list[torch.Tensor | None] = [None] * (len(shadows) + 1)
-        self._gradients: dict[int, tuple[int, int]] = (
-            {}
-        )  # as the last backward pass or clipping left them
+        # As the last backward pass or clipping left them.
+        self._gradients: dict[int, tuple[int, int]] = {}
         self._after_step: dict[int, torch.Tensor] = {}
         # By number, the reference's first: sums of squared norms of gradients that optimizers
         # were given.
@@ -375,9 +374,7 @@ class TwinCheck(Check):
             )
         # A GradScaler hands these over for the time of a step.
         for name in ("grad_scale", "found_inf"):
-            copied.__dict__.pop(name, None)
-            if name in optimizer.__dict__:
-                copied.__dict__[name] = optimizer.__dict__[name]
+            setattr(copied, name, getattr(optimizer, name, None))
         step = type(copied).step
         with shadow.in_force():
             getattr(step, "__wrapped__", step)(copied)  # without the hooks

@@ -12,9 +12,10 @@ import torch
 from torch.utils.data import DataLoader
 
 from ..loop.loaders import FoundLoader
-from ..loop.script import Script, is_channels_last
+from ..loop.script import Script
 from ..parts import loader as loaders
 from ..parts.data import has_own_data, has_own_sampler
+from ..parts.tensors import is_channels_last
 from ..protocol import RequestError
 from .knob import Knob, Value
 
