@@ -132,18 +132,33 @@ class Job:
         self.has_autocast = given.autocast
         self.scaler = torch.amp.GradScaler(self.device, enabled=given.autocast)  # which else does nothing
         self.loss = torch.compile(self.loss_of) if given.compile else self.loss_of
+        self.copies = torch.cuda.Stream() if self.device == "cuda" else None
+        self.ready = None
 
     def loss_of(self, pictures, labels):
         with self.torch.autocast(self.device, self.torch.float16, enabled=self.has_autocast):
             return self.torch.nn.functional.cross_entropy(self.model(pictures), labels)
 
+    def fetch(self):
+        parts = next(self.batches)
+        if self.copies is None:
+            return parts
+        with self.torch.cuda.stream(self.copies):
+            return tuple(part.to(self.device, non_blocking=True) for part in parts)
+
     def step(self):
-        # Copied beside the step before.
-        pictures, labels = (part.to(self.device, non_blocking=True) for part in next(self.batches))
+        pictures, labels = self.ready or self.fetch()
+        if self.copies is not None:
+            stream = self.torch.cuda.current_stream()
+            stream.wait_stream(self.copies)
+            for part in (pictures, labels):
+                part.record_stream(stream)
         self.optimizer.zero_grad(set_to_none=True)
         self.scaler.scale(self.loss(pictures, labels)).backward()
         self.scaler.step(self.optimizer)
         self.scaler.update()
+        # Copied beside the step, whose kernels are under way.
+        self.ready = self.fetch()
 
 
 def main():
