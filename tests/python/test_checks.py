@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The checks in this process: what they find, and what they cannot follow."""
 
+import itertools
 import threading
 import unittest
 from types import SimpleNamespace
@@ -19,6 +20,7 @@ from autotuned.knobs.knobs import Knobs
 from autotuned.loop.hooks import Hooks
 from autotuned.loop.script import Script
 from autotuned.loop.watch import Watch
+from autotuned.parts.draws import OtherMasks
 from autotuned.protocol import RequestError
 
 
@@ -78,6 +80,26 @@ class Loop:
         self.hooks.remove(keeps_forward=False, keeps_loaders=False, keeps_zero_grad=False)
 
 
+class ScaledLoop(Loop):
+    """Its loss is multiplied by a scale."""
+
+    def __init__(self, kind, clips, **options):
+        super().__init__(kind, **options)
+        self.scaler = torch.amp.GradScaler("cpu", init_scale=1024.0, growth_interval=3)
+        self.clips = clips
+
+    def step(self):
+        self.optimizer.zero_grad()
+        out = self.model(torch.randn(8, 1, 8, 8))
+        self.scaler.scale(self.loss_of(out, torch.randint(0, 3, (8,)))).backward()
+        if self.clips:
+            self.scaler.unscale_(self.optimizer)
+            nn.utils.clip_grad_norm_(self.model.parameters(), 0.01)
+        self.after_backward()
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+
+
 def worst(answer):
     """The least cosine, and the ratio farthest from 1, of parameters that move."""
     largest = max(one["reference_norm"] for one in answer["parameters"])
@@ -89,8 +111,8 @@ def worst(answer):
 
 
 class ChecksTest(unittest.TestCase):
-    def loop(self, *args, **options):
-        loop = Loop(*args, **options)
+    def loop(self, *args, of=Loop, **options):
+        loop = of(*args, **options)
         self.addCleanup(loop.close)
         return loop
 
@@ -117,6 +139,24 @@ class ChecksTest(unittest.TestCase):
                 self.assertEqual(len(answer["reference_losses"]), 4)
                 self.assertTrue(all(one["equal"] for one in answer["buffers"]))
                 self.assertGreater(max(one["reference_norm"] for one in answer["parameters"]), 0)
+
+    def test_a_scaled_loss_is_followed(self):
+        for kind, fused, clips in itertools.product(
+            (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW), (False, True), (False, True)
+        ):
+            with self.subTest(kind=kind.__name__, fused=fused, clips=clips):
+                loop = ScaledLoop(kind, clips, lr=1e-3, fused=fused).known()
+                answer = loop.check({})
+                loop.close()
+                self.assertEqual(loop.failures, [])
+                self.assertTrue(answer["equal"])
+                self.assertEqual(worst(answer)[1], 1.0)
+
+    def test_gradients_that_the_script_changes_behind_a_scaler(self):
+        loop = self.loop(torch.optim.SGD, clips=True, of=ScaledLoop)
+        loop.known()
+        loop.after_backward = lambda: [one.grad.mul_(0.5) for one in loop.model.parameters()]
+        self.assert_refuses(loop, "changes gradients")
 
     def test_rounding_passes(self):
         loop = self.loop(momentum=0.9).known()
@@ -273,6 +313,28 @@ class ChecksTest(unittest.TestCase):
             worst(loop.check({"precision.autocast": "bf16"}, kind=CotangentCheck))[0], 0.9
         )
 
+    def test_gradients_are_compared_without_masks_that_cannot_be_the_same(self):
+        class Attention(nn.Module):
+            """As it is on a GPU."""
+
+            def __init__(self):
+                super().__init__()
+                self.dropout = 0.5
+
+            def forward(self, x):
+                if x.dtype == torch.bfloat16 and self.dropout > 0:
+                    raise OtherMasks("attention drops other weights in 16 bits")
+                return nn.functional.dropout(x, self.dropout)
+
+        loop = self.loop()
+        loop.model.append(Attention())
+        loop.known()
+        self.assert_refuses(loop, "other weights in 16 bits")
+        answer = loop.check({"precision.autocast": "bf16"}, kind=CotangentCheck)
+        self.assertIn("dropout is off in both: attention", answer["notes"][0])
+        self.assertGreater(worst(answer)[0], 0.95)
+        self.assertEqual(loop.model[-1].dropout, 0.5, "it is on again")
+
     def test_gradients_are_compared_without_a_shadow(self):
         loop = self.loop().known()
         self.assertTrue(loop.check({}, kind=CotangentCheck)["equal"])
@@ -386,6 +448,7 @@ class ChecksTest(unittest.TestCase):
                 torch.utils.data.DataLoader.__iter__,
                 nn.utils.clip_grad_norm_,
                 nn.utils.clip_grad.clip_grad_norm_,
+                torch.amp.GradScaler._unscale_grads_,
             ]
 
         before = parts()

@@ -176,6 +176,18 @@ class CompileTest(unittest.TestCase):
         self.assertEqual(root.compile_ns(COMPILED), taken_ns, "it is compiled once")
 
     @unittest.skipUnless(CAN_COMPILE, NEEDS_COMPILER)
+    def test_what_the_script_compiles_is_told_apart(self):
+        compiling.clock.start()
+        module = nn.Linear(3, 2)
+        root = Root(module, 0, "")
+        with mock.patch.object(compiling.clock, "scripts_own", False):
+            root.run(COMPILED, (torch.randn(4, 3),), {}).sum().backward()
+            self.assertGreater(root.compile_ns(COMPILED), 0)
+            self.assertFalse(compiling.clock.scripts_own)
+            torch.compile(lambda x: x * 3, backend="eager")(torch.ones(2))
+            self.assertTrue(compiling.clock.scripts_own)
+
+    @unittest.skipUnless(CAN_COMPILE, NEEDS_COMPILER)
     def test_a_check_really_compiles_and_compares(self):
         loop = Loop()
         self.addCleanup(loop.close)

@@ -3,18 +3,46 @@
 
 import contextlib
 import os
+import sys
 import unittest
 from types import SimpleNamespace
 from unittest import mock
 
 import torch
+from torch.utils.data import DataLoader, TensorDataset
 
 from autotuned.agent import description
 from autotuned.agent.activities import Block, Profile, Trace
+from autotuned.agent.session import Session
 from autotuned.checks.room import shortage_of
+from autotuned.knobs.knob_compile import compile_knob
+from autotuned.knobs.knobs import Knobs
 from autotuned.loop.script import ForwardSettings, Root, Script
+from autotuned.loop.watch import Watch
 from autotuned.parts import compiling
 from autotuned.parts.tensors import RandomState
+from autotuned.protocol import Closed, RequestError
+
+
+@contextlib.contextmanager
+def gpu_of(held, reserved, free):
+    """A GPU on which the script trains, with so much memory in use."""
+    with (
+        mock.patch.object(Script, "device", return_value=torch.device("cuda:1")),
+        mock.patch.object(torch.cuda, "memory_allocated", return_value=held),
+        mock.patch.object(torch.cuda, "memory_reserved", return_value=reserved),
+        mock.patch.object(torch.cuda, "mem_get_info", return_value=(free, 1 << 34)),
+    ):
+        yield
+
+
+def session_of(model):
+    """One that nobody asks, of a script that trains this model."""
+    script = Script()
+    script.kept = model
+    script.roots = [Root(model, 0, "")]
+    link = SimpleNamespace(send=lambda frame: None, close=lambda: None)
+    return Session(link, script, Watch(script), lambda: None, lambda text: None), script
 
 
 class DeviceTest(unittest.TestCase):
@@ -160,11 +188,8 @@ class DeviceTest(unittest.TestCase):
 
         def words(method, shadows, free):
             with (
-                mock.patch.object(Script, "device", return_value=torch.device("cuda:1")),
                 mock.patch.object(Script, "parameters", return_value=[parameter]),
-                mock.patch.object(torch.cuda, "memory_allocated", return_value=2 * gib),
-                mock.patch.object(torch.cuda, "memory_reserved", return_value=6 * gib),
-                mock.patch.object(torch.cuda, "mem_get_info", return_value=(free * gib, 16 * gib)),
+                gpu_of(held=2 * gib, reserved=6 * gib, free=free * gib),
             ):
                 return shortage_of(script, method, shadows)
 
@@ -182,6 +207,123 @@ class DeviceTest(unittest.TestCase):
         with mock.patch.object(torch.cuda, "max_memory_allocated", return_value=3 * gib):
             self.assertEqual(words("twin", 1, 8), "")  # 1 + 3 + 1.5
         self.assertEqual(shortage_of(Script(), "twin", 1), "")  # on a CPU
+
+    def test_graphs_have_memory_of_their_own(self):
+        script = Script()
+        model = torch.nn.Linear(2, 2)
+        script.roots = [Root(model, 0, "")]
+        script.detector.pattern = [("forward", 0), ("backward", 0), ("optimizer", 0)]
+        gib = 1 << 30
+        script.peak_device_bytes = 6 * gib
+
+        def knob(free):
+            with (
+                gpu_of(held=2 * gib, reserved=6 * gib, free=free * gib),
+                mock.patch.object(compiling, "obstacle_of", return_value=""),
+            ):
+                return compile_knob(script)
+
+        self.assertEqual(knob(5).unavailable_choices, {})  # 8 of 9
+        short = knob(4)  # 8 of 8
+        self.assertEqual(short.unavailable, "")
+        self.assertIn("no room", short.unavailable_choices[compiling.GRAPHS])
+        with mock.patch.object(torch.cuda, "empty_cache") as empty:
+            short.set("default")
+            empty.assert_not_called()
+            short.set(compiling.GRAPHS)
+            empty.assert_called_once_with()
+
+    def test_graphs_that_are_not_kept_leave_their_memory(self):
+        trees = SimpleNamespace(reset_cudagraph_trees=mock.Mock())
+        graphs = ForwardSettings(compiled=compiling.GRAPHS)
+
+        def at_the_end(has_run=True, kept=ForwardSettings(), scripts_own=False, end="finish"):
+            """Whether graphs were given back, and whether the module's gradient was kept."""
+            model = torch.nn.Linear(2, 1, bias=False)
+            session, script = session_of(model)
+            (root,) = script.roots
+            trees.reset_cudagraph_trees.reset_mock()
+            with (
+                mock.patch.object(compiling, "compiled", return_value=lambda m, _, a, k: m(*a)),
+                mock.patch.object(compiling.clock, "scripts_own", scripts_own),
+                mock.patch.dict(sys.modules, {compiling._TREES: trees}),
+                mock.patch.object(torch.cuda, "empty_cache") as empty,
+            ):
+                out = root.run(graphs if has_run else ForwardSettings(), (torch.ones(2),), {})
+                out.backward()
+                gradient = model.weight.grad
+                script.forward = kept
+                if end == "finish":
+                    session._finish({"configuration": {}})
+                elif end == "detach":
+                    session._serve = mock.Mock(side_effect=Closed())
+                    session.on_boundary(None)
+                else:
+                    session.on_lost()
+                is_released = trees.reset_cudagraph_trees.called
+                self.assertEqual(empty.called, is_released)
+            return is_released, model.weight.grad is not gradient
+
+        self.assertEqual(at_the_end(), (True, True))
+        self.assertEqual(at_the_end(end="detach"), (True, True))
+        self.assertEqual(at_the_end(has_run=False), (False, False))
+        self.assertEqual(at_the_end(kept=graphs), (False, False))
+        # The backward pass that follows would fail.
+        self.assertEqual(at_the_end(end="within a step"), (False, False))
+        # And functions that the script has compiled.
+        self.assertEqual(at_the_end(scripts_own=True), (False, True))
+
+    def test_page_locked_memory_that_is_not_kept_is_given_back(self):
+        pins = "loader.pin_memory"
+
+        def at_the_end(prepared, kept, is_initialized=True):
+            session, script = session_of(torch.nn.Linear(2, 2))
+            loader = DataLoader(TensorDataset(torch.zeros(8)))
+            script.found(loader).is_trained_from = True
+            session._knobs = Knobs(script)
+            session._knobs.knobs[pins].unavailable = ""  # as on a GPU
+            with (
+                mock.patch.object(torch.cuda, "is_initialized", return_value=is_initialized),
+                mock.patch.object(torch._C, "_host_emptyCache", create=True) as empty,
+                mock.patch.object(torch.cuda, "empty_cache"),
+            ):
+                for value in prepared:
+                    session._prepare({"configuration": {pins: value}})
+                session._finish({"configuration": {pins: kept}})
+            return empty.called
+
+        self.assertTrue(at_the_end([True, False], False))
+        self.assertTrue(at_the_end([True], False))
+        self.assertFalse(at_the_end([False], False))
+        self.assertFalse(at_the_end([False, True], True))
+        self.assertFalse(at_the_end([True], False, is_initialized=False))
+
+    def test_no_change_is_tried_where_the_script_fills_its_gpu(self):
+        # A backward pass that finds no memory is the script's end.
+        gib = 1 << 30
+        session, script = session_of(torch.nn.Linear(2, 2))
+        session._knobs = Knobs(script)
+        change = {"precision.autocast": "bf16"}
+
+        def prepare(change, peak, free, held=2):
+            script.peak_device_bytes = peak * gib
+            with gpu_of(held=held * gib, reserved=held * gib, free=free * gib):
+                return session._prepare({"configuration": change})["changed"]
+
+        with self.assertRaises(RequestError) as refused:
+            prepare(change, peak=12, free=11)  # 10 of 11
+        error = refused.exception
+        self.assertEqual(error.kind, "out_of_memory")
+        self.assertIn("too little of its GPU", error.what)
+        self.assertTrue(script.forward.changes_nothing())
+        self.assertEqual(prepare({}, peak=12, free=11), [])
+        self.assertEqual(prepare(change, peak=12, free=12), list(change))
+        self.assertEqual(prepare({}, peak=12, free=11), list(change))
+        self.assertEqual(prepare(change, peak=12, free=11), list(change), "it had room")
+        other = {"rewrite.gather": "indexing", **change}
+        with self.assertRaises(RequestError):
+            prepare(other, peak=12, free=11)
+        self.assertEqual(prepare(other, peak=0, free=0), ["rewrite.gather"], "nothing is known")
 
 
 if __name__ == "__main__":

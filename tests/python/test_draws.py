@@ -6,7 +6,7 @@ import unittest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from autotuned.parts.draws import AlignedDraws
+from autotuned.parts.draws import AlignedDraws, OtherMasks
 
 DROPOUT = torch.ops.aten.native_dropout.default
 
@@ -44,6 +44,27 @@ class DrawsTest(unittest.TestCase):
                 self.assertEqual(drawn.dtype, torch.float32)
                 self.assertTrue(drawn.is_contiguous())
                 self.assertNotIn(torch.ops.aten.bernoulli_.float, [one for one, _ in calls.made])
+
+    def test_attention_that_drops_weights_is_refused_in_16_bits(self):
+        # Of GPUs; on a CPU it draws by bernoulli_().
+        def call(name, dtype, dropout, in_float32=True):
+            one = torch.empty(1, 2, 4, 8, dtype=dtype, device="meta")
+            between = {"flash": (), "efficient": (None, False), "cudnn": (None, False)}[name]
+            with AlignedDraws(in_float32):
+                attention = getattr(torch.ops.aten, f"_scaled_dot_product_{name}_attention")
+                return attention(one, one, one, *between, *dropout)[0]
+
+        for name in ("flash", "efficient", "cudnn"):
+            with self.subTest(name):
+                with self.assertRaisesRegex(OtherMasks, "other weights in 16 bits"):
+                    call(name, torch.bfloat16, (0.5,))
+                for dtype, dropout, in_float32 in (
+                    (torch.bfloat16, (), True),
+                    (torch.bfloat16, (0.0,), True),
+                    (torch.float32, (0.5,), True),
+                    (torch.bfloat16, (0.5,), False),  # the script's own 16 bits
+                ):
+                    self.assertEqual(call(name, dtype, dropout, in_float32).dtype, dtype)
 
 
 if __name__ == "__main__":

@@ -8,9 +8,11 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
+from autotuned.knobs import knob_list
 from autotuned.knobs import knobs as knob_table
 from autotuned.knobs.knobs import Knobs
-from autotuned.loop.script import Root, Script, is_channels_last
+from autotuned.loop.script import Root, Script
+from autotuned.parts.tensors import is_channels_last
 from autotuned.protocol import RequestError
 
 
@@ -208,6 +210,23 @@ class KnobsTest(unittest.TestCase):
         self.assertIn("without an optimizer", obstacle("optimizer.fused", script_of(model)))
         self.assertIn("no DataLoader", obstacle("loader.workers", script_of(model)))
         self.assertEqual(obstacle("optimizer.set_to_none", script_of(model)), "the script does it")
+
+    def test_a_precision_that_the_script_set_for_a_backend(self):
+        # PyTorch then raises where it is asked for the one of all backends.
+        matmul = torch.backends.cuda.matmul
+        if not hasattr(matmul, "fp32_precision"):
+            self.skipTest("this PyTorch has no precision of a backend")
+        own = matmul.fp32_precision
+        self.addCleanup(setattr, matmul, "fp32_precision", own)
+        matmul.fp32_precision = "tf32"
+        with self.assertRaises(RuntimeError):
+            torch.get_float32_matmul_precision()
+        self.assertIn("needs a CUDA GPU", Knobs(self.script).knobs["precision.tf32"].unavailable)
+        with mock.patch.object(Script, "device", return_value=torch.device("cuda:0")):
+            (knob,) = [
+                one for one in knob_list.arithmetic(self.script) if one.name == "precision.tf32"
+            ]
+        self.assertIn("torch.backends", knob.unavailable)
 
     def test_gradients_of_zeros_can_be_released(self):
         self.script.zero_grad_keeps = True

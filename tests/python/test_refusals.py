@@ -5,6 +5,7 @@ import tempfile
 import textwrap
 import unittest
 from pathlib import Path
+from types import SimpleNamespace
 from unittest import mock
 
 import torch
@@ -81,6 +82,42 @@ class RefusalsTest(unittest.TestCase):
                         group, "get_world_size", return_value=number, create=True
                     ):
                         self.assertEqual(script.trains_with_others(), expected)
+
+    def test_one_process_on_several_gpus(self):
+        script = Script()
+        script.kept = parallel = nn.DataParallel(nn.Linear(2, 2))
+        script.roots = [Root(parallel, 0, "")]
+        for ids, expected in (([], False), ([0], False), ([0, 1], True)):
+            parallel.device_ids = ids
+            self.assertEqual(bool(script.trains_on_several()), expected)
+        script.kept = plain = nn.Linear(2, 2)
+        script.roots = [Root(plain, 0, "")]
+        for places, expected in (
+            (("cuda:0", "cuda:0"), False),
+            (("cpu", "cuda:1"), False),  # a part that is kept in the host's memory
+            (("cuda:0", "cuda:1"), True),
+        ):
+            parts = [SimpleNamespace(device=torch.device(place)) for place in places]
+            with mock.patch.object(Script, "parameters", return_value=parts):
+                self.assertEqual(bool(script.trains_on_several()), expected)
+
+    def test_a_script_on_several_gpus_is_left_alone(self):
+        running = self.start(
+            """
+            parallel = nn.DataParallel(model)
+            parallel.forward = lambda x: model(x)
+            parallel.device_ids = [0, 1]
+            for _ in range(20):
+                step(parallel)
+            print("done")
+            """
+        )
+        running.hello()
+        with self.assertRaises(Ended):
+            running.ask("load")
+        self.assert_detached(running, "trains on several GPUs")
+        code, out, error = running.rest()
+        self.assertEqual((code, out), (0, "done\n"), error)
 
     def test_where_nothing_repeats(self):
         text = """

@@ -9,6 +9,7 @@ from typing import Any, Callable
 import torch
 
 from ..knobs.knobs import Knobs
+from ..loop import memory
 from ..loop.script import Script, failure_text
 from ..loop.steps import Step, StepCounter
 from ..loop.watch import Guard, Watch
@@ -52,12 +53,14 @@ class Session:
         # Of what the script trained when it was loaded: the session knows these.
         self._kind: Any = None
         self._domains: Json = {}
+        self._prepared: list[dict[str, Any]] = []  # configurations for which there was room
         self._activity: Activity | None = None
         self._request: Json = {}
         # What the configuration in force could not do, and how to leave it.
         self._failure: tuple[RequestError, Callable[[], None]] | None = None
         self._kept: Knobs | None = None  # behind finish()
         self._has_warned = False
+        self._is_at_boundary = False
         self.is_over = False
         self.counter: StepCounter | None = None  # behind finish()
         watch.on_boundary = self.on_boundary
@@ -109,6 +112,8 @@ class Session:
             self._watch.safely(activity.abandon)
         self._watch.check = None
         self._watch.safely(self._go_back)
+        if self._is_at_boundary:
+            self._watch.safely(self._give_back)
         self._knobs = None
         if error is not None:
             try:
@@ -209,6 +214,13 @@ class Session:
         if not self.is_over:
             self._watch.learn_again()
 
+    def _give_back(self) -> None:
+        """At the end: memory that only changes which were not kept have needed."""
+        memory.release_graphs(self._script)
+        knobs, pins = self._knobs, "loader.pin_memory"
+        if knobs is not None and not knobs.now[pins] and any(one[pins] for one in self._prepared):
+            memory.release_pinned()
+
     def _tell_kept(self, kept: Any) -> None:
         """The loggers of the script; nothing where nothing was kept."""
         if isinstance(kept, dict) and kept.get("change"):
@@ -234,6 +246,7 @@ class Session:
     # --- at the end of a step
 
     def on_boundary(self, step: Step) -> None:
+        self._is_at_boundary = True
         try:
             if self._activity is not None and not self._continue(step):
                 return
@@ -242,6 +255,8 @@ class Session:
             self._serve()
         except Closed:
             self.detach(None)
+        finally:
+            self._is_at_boundary = False
 
     def _take_renewed(self) -> bool:
         """Whether the session can go on with what the script trains now."""
@@ -332,10 +347,8 @@ class Session:
                 "check": self._check,
                 "finish": self._finish,
             }
-            if name in ("load", "prepare", "check") and self._script.trains_with_others():
-                self.detach(
-                    RequestError("unsupported", "several processes train together", "", "")
-                )
+            if name in ("load", "prepare", "check") and (why := self._script.trains_on_several()):
+                self.detach(RequestError("unsupported", why, "", ""))
                 return
             try:
                 if name not in handlers:
@@ -391,9 +404,14 @@ class Session:
     def _prepare(self, request: Json) -> Json:
         assert self._knobs is not None
         configuration = self._configuration(request)
+        if configuration != self._knobs.own and configuration not in self._prepared:
+            if shortage := memory.shortage_of_changes(self._script):
+                raise RequestError("out_of_memory", shortage, "prepare", "")
         before = dict(self._knobs.now)
         began_ns = time.monotonic_ns()
         changed = self._knobs.apply(configuration)
+        if configuration not in self._prepared:
+            self._prepared.append(configuration)
         if changed:
             knobs = self._knobs
             self._watch.guard = Guard(_GUARDED_STEPS, lambda: knobs.go_back(before))
@@ -465,4 +483,5 @@ class Session:
         configuration = self._configuration(request)
         if self._knobs is not None:
             self._knobs.apply(configuration)
+        self._watch.safely(self._give_back)
         return {"steps": self._script.clock.steps}

@@ -18,10 +18,11 @@ from ..knobs.knobs import Knobs
 from ..loop.script import Root, Script
 from ..loop.watch import Check, Original
 from ..parts import compiling
+from ..parts.draws import OtherMasks, Unshadowable
 from ..parts.tensors import RandomState, map_tensors, tensors_in
 from .compare import Json, Side, compare
 from .shadow import Shadow
-from .twin import Unshadowable, raise_failure
+from .twin import raise_failure
 
 
 def obstacle_of(script: Script) -> str:
@@ -81,9 +82,10 @@ class CotangentCheck(Check):
         self._losses: list[torch.Tensor | None] = []
         self._has_pulled = False
         # Then masks of dropout would differ, and nothing would be said about the rounding.
-        self._is_without_dropout = any(
+        self._is_compiled = any(
             shadow.draws_otherwise_than(self._shadows[0].forward) for shadow in shadows
         )
+        self._why_without_dropout = "compiled, it draws other masks" if self._is_compiled else ""
         self._has_dropout = False
 
     def forward(self, root: Root, args: Any, kwargs: Any) -> Any:
@@ -116,13 +118,26 @@ class CotangentCheck(Check):
         now = RandomState()
         try:
             if not self._has_failed():
-                for call in self._calls:
-                    self._pull(call)
+                self._pull_all()
         except Exception as error:
             self._fail(error)
         finally:
             now.restore()
         return result
+
+    def _pull_all(self) -> None:
+        try:
+            for call in self._calls:
+                self._pull(call)
+        except OtherMasks as error:
+            if self._why_without_dropout:
+                raise
+            # From here on, and nothing of before.
+            self._why_without_dropout = str(error)
+            for sums in self._sums:
+                for one in sums:
+                    one.zero_()
+            self._pull_all()
 
     def _pull(self, call: _Call) -> None:
         if not call.cotangents:
@@ -158,13 +173,13 @@ class CotangentCheck(Check):
                     self._has_pulled = True
 
     def _run(self, shadow: Shadow, call: _Call) -> Any:
-        if not self._is_without_dropout:
+        if not self._why_without_dropout:
             return shadow.run(call.root, call.args, call.kwargs)
         before = RandomState()
         with compiling.without_dropout(call.root.module) as has_dropout:
             out = shadow.run(call.root, call.args, call.kwargs)
         self._has_dropout = self._has_dropout or has_dropout
-        if shadow is self._shadows[0] and before.drawn_since():
+        if self._is_compiled and shadow is self._shadows[0] and before.drawn_since():
             raise Unshadowable("a compiled module draws other random numbers")
         return out
 
@@ -189,7 +204,7 @@ class CotangentCheck(Check):
         zeros = [torch.zeros_like(one) for one in self._sums[0]]
         losses = [None if one is None else float(one) for one in self._losses]
         nothing = Side([], [])
-        notes = ["dropout is off in both: compiled, it draws other masks"]
+        notes = [f"dropout is off in both: {self._why_without_dropout}"]
         return [
             {
                 **compare(

@@ -7,22 +7,18 @@ fails, and with it the training.
 
 from __future__ import annotations
 
-import torch
-
+from ..loop.memory import USED_RATIO, memory_of
 from ..loop.script import Script
 
-_USED_RATIO = 0.9  # what is free is free in pieces
 _GIB = 1 << 30
 
 
 def shortage_of(script: Script, method: str, shadows: int) -> str:
     """Why there is no room for this many shadows beside the script; empty: there is."""
-    device = script.device()
-    if device.type != "cuda":
+    memory = memory_of(script)
+    if memory is None:
         return ""
-    held = torch.cuda.memory_allocated(device)
-    # Where no block was timed yet, since the process began.
-    peak = max(held, script.peak_device_bytes or torch.cuda.max_memory_allocated(device))
+    held, peak, free = memory
     parameters = sum(one.numel() * one.element_size() for one in script.parameters())
     if method == "twin":
         # Their activations are there at once, beside the script's; and all begin from copies.
@@ -32,8 +28,7 @@ def shortage_of(script: Script, method: str, shadows: int) -> str:
         # script's own activations have gone: values, sums and gradients of the parameters.
         more = 3 * (1 + shadows) * parameters
     needed = peak - held + more
-    free = torch.cuda.mem_get_info(device)[0] + torch.cuda.memory_reserved(device) - held
-    if needed <= _USED_RATIO * free:
+    if needed <= USED_RATIO * free:
         return ""
     return (
         f"the GPU has no room for a second training beside the script's: about "

@@ -10,13 +10,14 @@ is computed for all, and its own optimizer steps for all.
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, Callable
 
 import torch
 
 from ..knobs.knobs import Knobs
 from ..loop.script import Root, Script
 from ..loop.watch import Check, Original
+from ..parts.draws import Unshadowable
 from ..parts.flags import place_step_counters
 from ..parts.tensors import RandomState, map_tensors
 from ..protocol import RequestError
@@ -34,10 +35,6 @@ _ROUNDING_SHARE, _CANDIDATE_SHARE = 1e-5, 1e-2
 
 _HOOKS = (torch.Tensor.register_hook, torch.Tensor.register_post_accumulate_grad_hook)
 _COPIES = (torch.Tensor.__reduce_ex__, torch.Tensor.__deepcopy__)
-
-
-class Unshadowable(Exception):
-    """The script does what a shadow cannot go along with."""
 
 
 class Twin(torch.Tensor):
@@ -135,9 +132,8 @@ class TwinCheck(Check):
             )
         self._losses: list[list[torch.Tensor | None]] = [[] for _ in range(len(shadows) + 1)]
         self._last_losses: list[torch.Tensor | None] = [None] * (len(shadows) + 1)
-        self._gradients: dict[int, tuple[int, int]] = (
-            {}
-        )  # as the last backward pass or clipping left them
+        # As the last backward pass or clipping left them.
+        self._gradients: dict[int, tuple[int, int]] = {}
         self._after_step: dict[int, torch.Tensor] = {}
         # By number, the reference's first: sums of squared norms of gradients that optimizers
         # were given.
@@ -303,6 +299,19 @@ class TwinCheck(Check):
             )
         self._remember_gradients()
 
+    def unscaled(
+        self, optimizer: torch.optim.Optimizer, unscale: Callable[[torch.optim.Optimizer], None]
+    ) -> None:
+        if self._has_failed():
+            return
+        try:
+            for copied_by_id in self._optimizers:
+                if id(optimizer) in copied_by_id:
+                    unscale(copied_by_id[id(optimizer)])
+        except Exception as error:
+            self._fail_all(error)
+        self._remember_gradients()
+
     def before_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
         if self._has_failed():
             return
@@ -363,6 +372,9 @@ class TwinCheck(Check):
                     if key not in ("params", "fused", "foreach")
                 }
             )
+        # A GradScaler hands these over for the time of a step.
+        for name in ("grad_scale", "found_inf"):
+            setattr(copied, name, getattr(optimizer, name, None))
         step = type(copied).step
         with shadow.in_force():
             getattr(step, "__wrapped__", step)(copied)  # without the hooks

@@ -7,6 +7,7 @@ import dataclasses
 
 import torch
 
+from ..loop.memory import shortage_of_graphs
 from ..loop.script import Script
 from ..parts import compiling
 from .knob import Knob, Value
@@ -14,6 +15,9 @@ from .knob import Knob, Value
 
 def compile_knob(script: Script) -> Knob:
     def set_mode(value: Value) -> None:
+        if value == compiling.GRAPHS:
+            # Memory that was kept for steps without graphs is no use to them.
+            torch.cuda.empty_cache()
         script.forward = dataclasses.replace(script.forward, compiled=str(value))
 
     knob = Knob(
@@ -44,4 +48,6 @@ def compile_knob(script: Script) -> Knob:
         knob.unavailable_choices = {
             compiling.GRAPHS: "a step has several forward or backward passes"
         }
+    elif shortage := shortage_of_graphs(script):
+        knob.unavailable_choices = {compiling.GRAPHS: shortage}
     return knob

@@ -12,9 +12,10 @@ import torch
 from torch.utils.data import DataLoader
 
 from ..loop.loaders import FoundLoader
-from ..loop.script import Script, is_channels_last
+from ..loop.script import Script
 from ..parts import loader as loaders
 from ..parts.data import has_own_data, has_own_sampler
+from ..parts.tensors import is_channels_last
 from ..protocol import RequestError
 from .knob import Knob, Value
 
@@ -76,16 +77,21 @@ def arithmetic(script: Script) -> list[Knob]:
     def set_tf32(value: Value) -> None:
         torch.set_float32_matmul_precision("high" if value else own_precision)
 
-    own_precision = torch.get_float32_matmul_precision()
+    try:
+        own_precision = torch.get_float32_matmul_precision()
+    except RuntimeError:  # it has no name where the script has set that of a backend
+        own_precision = ""
     tf32 = Knob(
         "precision.tf32",
-        own_precision != "highest",
+        own_precision not in ("", "highest"),
         "numerics",
         "Matrix products of 32-bit numbers in TF32.",
         set_tf32,
     )
     if not is_cuda:
         tf32.unavailable = "needs a CUDA GPU"
+    elif not own_precision:
+        tf32.unavailable = "the script chose the precision of torch.backends"
     elif own_precision != "highest":
         tf32.unavailable = f"the script chose the precision '{own_precision}'"
 

@@ -427,6 +427,15 @@ class Hooks:
 
             return clip
 
+        def make_unscale(original: Any) -> Any:
+            def unscale(scaler: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+                return watch.unscale(original, scaler, optimizer, args, kwargs)
+
+            return unscale
+
+        scaler = getattr(torch.amp, "GradScaler", torch.cuda.amp.GradScaler)
+        if hasattr(scaler, "_unscale_grads_"):
+            self._replace("scaler", scaler, "_unscale_grads_", make_unscale)
         for name in ("clip_grad_norm_", "clip_grad_value_"):
             self._replace("clip", torch_clip, name, make_clip)
             wrapped = getattr(torch_clip, name)

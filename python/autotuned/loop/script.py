@@ -12,16 +12,16 @@ import weakref
 from typing import Any, Callable
 
 import torch
+from torch import nn
 from torch.utils.data import DataLoader
 
 from ..parts import compiling, rows
 from ..parts.flags import Flags
 from ..parts.loader import LoaderSettings, SwitchableBatches, lack_of_memory
-from ..parts.tensors import RandomState, map_tensors, tensors_in
+from ..parts.tensors import RandomState, as_channels_last, map_tensors, tensors_in
 from .loaders import FoundLoader, kind_of
 from .places import place_of_caller
 from .steps import StepClock, StepDetector
-
 
 _KINDS_OF_SEVERAL = {"DistributedDataParallel", "FullyShardedDataParallel", "FSDPModule"}
 
@@ -32,21 +32,6 @@ def failure_text(error: BaseException) -> str:
     if any(line.startswith("Original Traceback") for line in lines):
         return lines[-1]
     return f"{type(error).__name__}: {lines[0] if lines else ''}"
-
-
-def is_channels_last(tensor: torch.Tensor) -> bool:
-    return (
-        tensor.dim() == 4
-        and not tensor.is_contiguous()
-        and tensor.is_contiguous(memory_format=torch.channels_last)
-    )
-
-
-def as_channels_last(tensor: torch.Tensor) -> torch.Tensor:
-    # contiguous() would leave strides as they are where there is one channel or one pixel, and
-    # convolutions would go by them.
-    is_image = tensor.dim() == 4 and tensor.is_floating_point()
-    return tensor.to(memory_format=torch.channels_last) if is_image else tensor
 
 
 @dataclasses.dataclass(frozen=True)
@@ -164,6 +149,13 @@ class Root:
             self._compile_ns[settings] = self._compile_ns.get(settings, 0) + spent_ns
         # The next forward pass writes where this one has put its results.
         return map_tensors(torch.clone, out) if mode == compiling.GRAPHS else out
+
+    def leave_graphs(self) -> bool:
+        """Nothing of it uses CUDA graphs any more. Whether it did."""
+        if self._compiled.pop(compiling.GRAPHS, None) is None:
+            return False
+        self._gradients.keep(self.module)
+        return True
 
     def run(
         self, settings: ForwardSettings, args: Any, kwargs: Any, falls_back: bool = False
@@ -381,6 +373,18 @@ class Script:
             return True
         kinds = {kind.__name__ for root in self.roots for kind in type(root.module).__mro__}
         return bool(kinds & _KINDS_OF_SEVERAL)
+
+    def trains_on_several(self) -> str:
+        """What else trains than this process on one device; empty: nothing."""
+        if self.trains_with_others():
+            return "several processes train together"
+        devices = {one.device for one in self.parameters() if one.device.type == "cuda"}
+        if len(devices) > 1:
+            return "it trains on several GPUs"
+        # Parameters of these are all on the first.
+        parallel = (one.module for one in self.roots if isinstance(one.module, nn.DataParallel))
+        is_split = any(len(module.device_ids) > 1 for module in parallel)
+        return "it trains on several GPUs" if is_split else ""
 
     def synchronize(self) -> None:
         device = self.device()

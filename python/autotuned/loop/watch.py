@@ -51,6 +51,11 @@ class Check:
     ) -> None:
         """Gradients of these were clipped by `original`."""
 
+    def unscaled(
+        self, optimizer: torch.optim.Optimizer, unscale: Callable[[torch.optim.Optimizer], None]
+    ) -> None:
+        """A GradScaler has divided its gradients; `unscale` does the same to another one's."""
+
     def before_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
         pass
 
@@ -271,6 +276,22 @@ class Watch:
         listed = [parameters] if isinstance(parameters, torch.Tensor) else list(parameters)
         result = original(listed, *args, **kwargs)
         self.safely(self.check.clipped, original, listed, args, kwargs)
+        return result
+
+    def unscale(
+        self, original: Original, scaler: Any, optimizer: Any, args: Any, kwargs: Any
+    ) -> Any:
+        """By a GradScaler: (inv_scale, found_inf, ...)."""
+        result = original(scaler, optimizer, *args, **kwargs)
+        if self.check is None or not self.watches():
+            return result
+
+        def again(other: Any) -> None:
+            # What it finds in other gradients is not the script's.
+            own = [one.clone() if isinstance(one, torch.Tensor) else one for one in args]
+            original(scaler, other, *own, **kwargs)
+
+        self.safely(self.check.unscaled, optimizer, again)
         return result
 
     # --- batches

@@ -13,6 +13,7 @@ import contextlib
 import importlib.util
 import os
 import shutil
+import sys
 import sysconfig
 import time
 from typing import Any, Callable, Iterator
@@ -25,6 +26,7 @@ MODES = ["default", "reduce-overhead", "max-autotune-no-cudagraphs"]
 # With CUDA graphs.
 GRAPHS = "reduce-overhead"
 _MOST_VARIANTS = 64
+_TREES = "torch._inductor.cudagraph_trees"  # which PyTorch's compiler imports when it is used
 # PyTorch's code generator for GPUs is made for these.
 _LEAST_CAPABILITY = (7, 0)
 
@@ -50,6 +52,8 @@ class CompileClock:
 
     def __init__(self) -> None:
         self.total_ns = 0
+        self.is_ours = False  # what is compiled now
+        self.scripts_own = False  # the script has compiled something by itself
         self._began_ns = 0
         self._handler: Any = None
 
@@ -58,6 +62,7 @@ class CompileClock:
         if self._handler is not None:
             return
         before_ns = time.monotonic_ns()
+        self.scripts_own = self.scripts_own or _TREES in sys.modules
         from torch._dynamo.callback import callback_handler
 
         callback_handler.register_start_callback(self._begin)
@@ -73,6 +78,7 @@ class CompileClock:
                 handler.remove_end_callback(self._end)
 
     def _begin(self, _: Any) -> None:
+        self.scripts_own = self.scripts_own or not self.is_ours
         self._began_ns = time.monotonic_ns()
 
     def _end(self, _: Any) -> None:
@@ -117,10 +123,26 @@ def compiled(mode: str) -> Callable[[torch.nn.Module, bool, Any, Any], Any]:
     through = torch.compile(call, mode=None if mode == "default" else mode)
 
     def run(module: torch.nn.Module, falls_back: bool, args: Any, kwargs: Any) -> Any:
-        with _how(falls_back):
-            return through(module, *args, **kwargs)
+        was_ours, clock.is_ours = clock.is_ours, True
+        try:
+            with _how(falls_back):
+                return through(module, *args, **kwargs)
+        finally:
+            clock.is_ours = was_ours
 
     return run
+
+
+def release_graphs() -> None:
+    """Gives back the memory of all CUDA graphs of PyTorch's compiler.
+
+    What was compiled with them cannot run any more, also what the script has compiled: then they
+    stay.
+    """
+    trees = sys.modules.get(_TREES)
+    if trees is not None and not clock.scripts_own:
+        trees.reset_cudagraph_trees()
+        torch.cuda.empty_cache()
 
 
 class GraphGradients:

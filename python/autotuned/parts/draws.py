@@ -26,7 +26,33 @@ _MAKING = {
     _aten.bernoulli.default,
     _aten.bernoulli.p,
 }
+# Kernels that draw the weights to drop by themselves, each in an order of its own.
+_ATTENTION = {
+    getattr(_aten, name).default
+    for name in (
+        "_scaled_dot_product_flash_attention",
+        "_scaled_dot_product_efficient_attention",
+        "_scaled_dot_product_cudnn_attention",
+        "_scaled_dot_product_fused_attention_overrideable",
+    )
+    if hasattr(_aten, name)
+}
 _SIXTEEN_BITS = (torch.bfloat16, torch.float16)
+
+
+class Unshadowable(Exception):
+    """The script does what a shadow cannot go along with."""
+
+
+class OtherMasks(Unshadowable):
+    """Dropout would draw others."""
+
+
+def _drops_weights(func: Any, args: Any, kwargs: Any) -> bool:
+    """Of attention."""
+    names = [argument.name for argument in func._schema.arguments]
+    given = {**dict(zip(names, args)), **kwargs}
+    return given.get("dropout_p", 0.0) > 0.0
 
 
 class AlignedDraws(TorchDispatchMode):
@@ -64,4 +90,8 @@ class AlignedDraws(TorchDispatchMode):
                 _, kept = func(self._aligned(tensor).fill_(1.0), probability, is_training)
                 mask = torch.empty_like(tensor, dtype=torch.bool).copy_(kept)
                 return tensor * mask / (1 - probability), mask
+        if func in _ATTENTION and self._in_float32 and args[0].dtype in _SIXTEEN_BITS:
+            # In 32 bits another kernel is taken, with another mask.
+            if _drops_weights(func, args, kwargs):
+                raise OtherMasks("attention drops other weights in 16 bits")
         return func(*args, **kwargs)

@@ -125,3 +125,18 @@ class RandomState:
         if self._numpy is not None and repr(self._numpy) != repr(now._numpy):
             moved.append("numpy")
         return moved
+
+
+def is_channels_last(tensor: torch.Tensor) -> bool:
+    return (
+        tensor.dim() == 4
+        and not tensor.is_contiguous()
+        and tensor.is_contiguous(memory_format=torch.channels_last)
+    )
+
+
+def as_channels_last(tensor: torch.Tensor) -> torch.Tensor:
+    # contiguous() would leave strides as they are where there is one channel or one pixel, and
+    # convolutions would go by them.
+    is_image = tensor.dim() == 4 and tensor.is_floating_point()
+    return tensor.to(memory_format=torch.channels_last) if is_image else tensor
