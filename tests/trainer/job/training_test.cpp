@@ -309,8 +309,7 @@ TEST(Training, CountsDamagedFilesOfEarlierProcesses) {
   std::filesystem::copy_file(tests::source_folder() / "tests/trainer/input/data/restarts_37x51.jpg",
                              folder / "photos/restarts.jpg");
   const std::filesystem::path damaged = folder / "photos/422_37x51.jpg";
-  const std::string whole = value_of(read_file(damaged, 1 << 20));
-  std::filesystem::resize_file(damaged, whole.size() * 9 / 10);
+  std::filesystem::resize_file(damaged, std::filesystem::file_size(damaged) * 9 / 10);
   recipe.data.type = "image_files";
   recipe.data.parameters["on_error"] = "skip";
   recipe.input[0].type = "decode";
@@ -324,26 +323,17 @@ TEST(Training, CountsDamagedFilesOfEarlierProcesses) {
   EXPECT_EQ(stopped.summary.damaged_files, 1);
 
   // Met once more, it counts once.
-  std::filesystem::copy_file(folder / "c", folder / "again");
   const auto again = load(recipe);
   ASSERT_NE(again, nullptr);
   value_of(again->run_steps(3, never));
   ASSERT_EQ(again->damaged_files(), 1);
-  EXPECT_EQ(train_all(*again, {.checkpoint_path = folder / "again", .resume = true})
-                .summary.damaged_files,
-            1);
+  EXPECT_EQ(train_all(*again, request).summary.damaged_files, 1);
 
-  // A repaired file makes other data of them; an older checkpoint does not say which it had.
-  ASSERT_TRUE(write_file_atomically(damaged, whole));
-  const auto repaired = load(recipe);
-  ASSERT_NE(repaired, nullptr);
-  Json note = value_of(parse_json(value_of(repaired->import_from(folder / "c", "old")), "note"));
-  ASSERT_EQ(note.erase("data"), 1U);
-  value_of(repaired->export_to(folder / "c", "old", to_line(note)));
-  const Trained ended = train_all(*repaired, request);
-  EXPECT_FALSE(ended.summary.was_cancelled);
-  EXPECT_EQ(repaired->damaged_files(), 0);
-  EXPECT_EQ(ended.summary.damaged_files, 1);
+  // Nothing is left to read.
+  const auto ended = load(recipe);
+  ASSERT_NE(ended, nullptr);
+  EXPECT_EQ(train_all(*ended, request).summary.damaged_files, 1);
+  EXPECT_EQ(ended->damaged_files(), 0);
 }
 
 TEST(Training, NothingOfTheTrialsStaysInTheModel) {
