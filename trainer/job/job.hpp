@@ -25,6 +25,7 @@
 #include "trainer/feed/reuse.hpp"
 #include "trainer/ranks/rank_group.hpp"
 #include "trainer/state/comparison.hpp"
+#include "trainer/state/training_plan.hpp"
 
 namespace autotuned::trainer {
 
@@ -126,15 +127,6 @@ struct Stretch {
   std::vector<double> losses;
   bool ended_epoch = false;
   bool was_cancelled = false;
-};
-
-// Where a training stands, apart from what it has learned.
-struct TrainingPlace {
-  std::int64_t epoch = 0;
-  std::int64_t sample = 0;  // the first of the next batch
-  std::int64_t steps = 0;   // done since the initial state
-  // For the learning rate; nothing: as many as the checkpoint has.
-  std::optional<std::int64_t> samples = std::nullopt;
 };
 
 // What the model was given in one step.

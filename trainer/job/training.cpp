@@ -5,7 +5,6 @@
 #include <array>
 #include <cmath>
 #include <filesystem>
-#include <iterator>
 #include <set>
 #include <string>
 #include <string_view>
@@ -29,10 +28,6 @@ using profiler::Span;
 constexpr const char* kCheckpoint = "training";
 constexpr const char* kBatchSize = "batch size";
 constexpr const char* kData = "data";
-
-std::int64_t divide_up(std::int64_t what, std::int64_t by) {
-  return (what + by - 1) / by;
-}
 
 class Training {
  public:
@@ -300,7 +295,7 @@ class Training {
     summary_.evaluation_ns += took;
     summary_.test = *test;
     if (decides) evaluated_step_ = job_.steps();
-    const std::int64_t epoch = divide_up(job_.steps(), plan_.steps_per_epoch);
+    const std::int64_t epoch = epochs_begun(job_.steps(), plan_);
     on_progress_({{"evaluation", evaluation_frame(*test, epoch)}});
     if (decides) job_.set_rate_factor(plateau_.take(test->loss, job_.rate_factor()));
     if (is_leader_ && !best_.has_figure(*test)) report_no_figure();
@@ -371,7 +366,7 @@ class Training {
   }
 
   void report_early_end() {
-    const std::int64_t epoch = divide_up(job_.steps(), plan_.steps_per_epoch);
+    const std::int64_t epoch = epochs_begun(job_.steps(), plan_);
     on_progress_(warning_frame({ErrorKind::cancelled,
                                 "the training ends after epoch " + std::to_string(epoch) + " of " +
                                     std::to_string(plan_.epochs) +
@@ -495,40 +490,6 @@ Json damage_frame(const Error& error, std::int64_t files) {
 
 Json warning_frame(const Error& warning) {
   return {{"warning", warning.message()}};
-}
-
-TrainingPlan plan_of(const recipes::TrainLength& length, std::int64_t batch_size,
-                     std::int64_t train_samples) {
-  TrainingPlan plan;
-  plan.steps_per_epoch = std::max<std::int64_t>(
-      1, length.drop_last ? train_samples / batch_size : divide_up(train_samples, batch_size));
-  plan.steps = length.epochs ? *length.epochs * plan.steps_per_epoch
-                             : divide_up(length.steps.value_or(1) * length.batch_size, batch_size);
-  plan.epochs = divide_up(plan.steps, plan.steps_per_epoch);
-  const std::int64_t samples_per_epoch =
-      length.drop_last ? plan.steps_per_epoch * batch_size : train_samples;
-  plan.samples = plan.steps / plan.steps_per_epoch * samples_per_epoch +
-                 plan.steps % plan.steps_per_epoch * batch_size;
-  return plan;
-}
-
-TrainingPlace place_with(std::int64_t batch_size, std::int64_t other_size,
-                         const recipes::TrainLength& length, std::int64_t train_samples,
-                         TrainingPlace place) {
-  const TrainingPlan plan = plan_of(length, batch_size, train_samples);
-  const auto steps_in = [&length, batch_size](std::int64_t samples) {
-    return length.drop_last ? samples / batch_size : divide_up(samples, batch_size);
-  };
-  const std::int64_t left = train_samples - place.sample;
-  if ((length.drop_last && left < other_size) || steps_in(left) <= 0) {
-    ++place.epoch;
-    place.sample = 0;
-  }
-  const std::int64_t done = plan.steps_per_epoch - steps_in(train_samples - place.sample);
-  place.steps = std::min(place.epoch * plan.steps_per_epoch + done, plan.steps);
-  place.samples =
-      length.drop_last ? place.steps * batch_size : place.epoch * train_samples + place.sample;
-  return place;
 }
 
 Result<TrainingSummary> train(Job& job, const TrainRequest& request,

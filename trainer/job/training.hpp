@@ -15,24 +15,6 @@
 
 namespace autotuned::trainer {
 
-// How long a recipe trains with a batch size.
-struct TrainingPlan {
-  std::int64_t steps = 0;
-  std::int64_t steps_per_epoch = 0;
-  std::int64_t epochs = 0;  // that it begins; the last one may be cut short
-  std::int64_t samples = 0;
-};
-// `steps: N` in a recipe means N x its own batch size in samples, rounded up to whole steps.
-[[nodiscard]] TrainingPlan plan_of(const recipes::TrainLength& length, std::int64_t batch_size,
-                                   std::int64_t train_samples);
-
-// A training was at `place` with batches of `other_size` and goes on with batches of `batch_size`. Returns its place then: the
-// same sample, and the steps and samples that batches of `batch_size` would have made up to it. If the epoch has only an
-// incomplete batch of `other_size` left, which is dropped, the epoch is over.
-[[nodiscard]] TrainingPlace place_with(std::int64_t batch_size, std::int64_t other_size,
-                                       const recipes::TrainLength& length,
-                                       std::int64_t train_samples, TrainingPlace place);
-
 // Going on with the training of another run from its end (`run --extend`).
 struct ExtendRequest {
   std::filesystem::path state;  // its checkpoint at the end

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long a training is, and where in it one stands. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "recipes/recipe.hpp"
+
+namespace autotuned::trainer {
+
+// Where a training stands, apart from what it has learned.
+struct TrainingPlace {
+  std::int64_t epoch = 0;
+  std::int64_t sample = 0;  // the first of the next batch
+  std::int64_t steps = 0;   // done since the initial state
+  // For the learning rate; nothing: as many as the checkpoint has.
+  std::optional<std::int64_t> samples = std::nullopt;
+};
+
+// How long a recipe trains with a batch size.
+struct TrainingPlan {
+  std::int64_t steps = 0;
+  std::int64_t steps_per_epoch = 0;
+  std::int64_t epochs = 0;  // that it begins; the last one may be cut short
+  std::int64_t samples = 0;
+};
+// `steps: N` in a recipe means N x its own batch size in samples, rounded up to whole steps.
+[[nodiscard]] TrainingPlan plan_of(const recipes::TrainLength& length, std::int64_t batch_size,
+                                   std::int64_t train_samples);
+
+// How many epochs of the plan `steps` steps have begun.
+[[nodiscard]] std::int64_t epochs_begun(std::int64_t steps, const TrainingPlan& plan);
+
+// A training was at `place` with batches of `other_size` and goes on with batches of `batch_size`. Returns its place then: the
+// same sample, and the steps and samples that batches of `batch_size` would have made up to it. If the epoch has only an
+// incomplete batch of `other_size` left, which is dropped, the epoch is over.
+[[nodiscard]] TrainingPlace place_with(std::int64_t batch_size, std::int64_t other_size,
+                                       const recipes::TrainLength& length,
+                                       std::int64_t train_samples, TrainingPlace place);
+
+}  // namespace autotuned::trainer
