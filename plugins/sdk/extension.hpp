@@ -84,7 +84,11 @@ class Extension {
     return false;
   }
 
-  // The hooks are called while applied. In the place of the model's forward, in training and evaluation:
+  // The hooks are called while applied. Whatever they do, every step trains the samples that the loader gave, with their labels,
+  // unless a knob that is turned declares the risk `semantics`: a step that is seen to leave or show the model fewer samples,
+  // other sizes or other numbers (of images with the risk `numerics`: beyond rounding) fails.
+  // In the place of the model's forward, in training and evaluation. In a step `original` gets all of `images`, at once or
+  // in parts:
   virtual at::Tensor forward(const Forward& original, const at::Tensor& images) {
     return original(images);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Extensions that are several times as fast because they train something else: each is tried, none is kept, and the reason
-// names what was found. One that behaves until the training is over is kept once, and found out after it.
+// names what was found. One that behaves until it is trained with is found out there, or after it.
 #include <gmock/gmock.h>
 
 #include <filesystem>
@@ -15,7 +15,7 @@ using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr const char* kOtherLabels = "the labels of step [0-9]+ are not the reference's";
+constexpr const char* kStandsStill = "the update of [a-z.]+ is 0\\.[0-9]+ times as long";
 
 struct Cheat {
   std::string name;
@@ -28,7 +28,7 @@ void PrintTo(const Cheat& cheat, std::ostream* out) {
 
 class CheatingTraining : public testing::TestWithParam<Cheat> {
  protected:
-  CheatingTraining() {
+  explicit CheatingTraining(const std::string& evaluated_every = "end") {
     scene_.use_trainer_plugins({"tiny", "cheats"});
     scene_.write_plugin("cheats", "cheats.cheat: " + GetParam().name);
     scene_.folder().write(
@@ -36,8 +36,10 @@ class CheatingTraining : public testing::TestWithParam<Cheat> {
         "autotuned: 1\nname: small\ndevice: cpu\nmodel: {plugin: tiny, wait_ms: 4}\n"
         "data: {plugin: tiny, samples: 2048}\ninput:\n  - scale: {by: 1/255}\n"
         "optimizer: {type: sgd, lr: 0.1}\ntrain: {epochs: 2, batch_size: 32}\n"
-        "evaluate: {data: {plugin: tiny, samples: 256}, every: end}\n"
-        "tune: {plugins: [cheats], budget: 60s, allow: [numerics]}\noutput: {dir: '" +
+        "evaluate: {data: {plugin: tiny, samples: 256}, every: " +
+            evaluated_every +
+            "}\n"
+            "tune: {plugins: [cheats], budget: 60s, allow: [numerics]}\noutput: {dir: '" +
             (scene_.folder() / "out").string() + "'}\n");
   }
 
@@ -73,7 +75,6 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Cheat{"honest", ""},
         Cheat{"frozen_buffers", "of the buffers: the update of seen is 0\\.000 times as long"},
-        Cheat{"repeats_batch", kOtherLabels},
         Cheat{"repeats_images", "the samples of step [0-9]+ are not the reference's"},
         Cheat{"freezes_later", "the update of hidden\\.weight is 0\\.000 times as long"},
         Cheat{"skips_updates", "the update of hidden\\.weight is 0\\.[0-9]+ times as long"},
@@ -82,8 +83,31 @@ INSTANTIATE_TEST_SUITE_P(
         Cheat{"evaluates_wrongly",
               "in evaluation mode the model's answers to one batch are "
               "[0-9.]+ of what the steps changed away"},
-        Cheat{"skips_samples_at_low_loss",
-              std::string(kOtherLabels) + ".*from the weights at the end of the blocks"}),
+        Cheat{"stands_still_at_low_loss",
+              std::string(kStandsStill) + ".*from the weights at the end of the blocks"}),
+    [](const auto& test) { return test.param.name; });
+
+// What each step looks at: no check need come at the right time.
+class CheatingInSteps : public CheatingTraining {};
+
+TEST_P(CheatingInSteps, IsSeenInTheStep) {
+  const Outcome outcome = run({"--tune-only"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json run = outcome.json();
+  const Json trials = run.at("trials");
+  ASSERT_FALSE(trials.empty());
+  EXPECT_EQ(trials.at(0).at("verdict"), "failed") << trials.at(0).dump(1);
+  EXPECT_THAT(trials.at(0).dump(), HasSubstr("plugin cheats: " + GetParam().reason));
+  EXPECT_EQ(run.at("best").at("configuration").at("cheats.cheat"), "none");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    , CheatingInSteps,
+    testing::Values(Cheat{"repeats_batch", "on_batch: leaves other labels"},
+                    // Honest as long as it may be at a check.
+                    Cheat{"skips_samples_between_checks",
+                          "on_batch: leaves 16 samples instead of 32"},
+                    Cheat{"shows_half", "forward: shows the model 16 samples instead of 32"}),
     [](const auto& test) { return test.param.name; });
 
 // Trained to the end.
@@ -124,7 +148,30 @@ TEST_P(CheatingInTraining, IsSeenAfterTheTraining) {
 
 INSTANTIATE_TEST_SUITE_P(, CheatingInTraining,
                          testing::Values(Cheat{"honest", ""},
-                                         Cheat{"skips_samples_once_tested", kOtherLabels}),
+                                         Cheat{"stands_still_once_tested", kStandsStill}),
+                         [](const auto& test) { return test.param.name; });
+
+class CheatingFromTheSecondEpoch : public CheatingTraining {
+ protected:
+  CheatingFromTheSecondEpoch() : CheatingTraining("epoch") {}
+};
+
+TEST_P(CheatingFromTheSecondEpoch, EndsTheTraining) {
+  const Outcome outcome = run();
+  EXPECT_EQ(outcome.code, 1) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("plugin cheats: " + GetParam().reason));
+  EXPECT_THAT(outcome.err, HasSubstr("the same command continues run"));
+  EXPECT_FALSE(std::filesystem::exists(scene_.folder() / "out/model.pt"));
+
+  const Outcome without = run({"--without", "cheats"});
+  ASSERT_EQ(without.code, 0) << without.err;
+  EXPECT_FALSE(without.json().at("best").at("configuration").contains("cheats.cheat"));
+  EXPECT_EQ(without.json().at("training").at("steps"), 128);
+}
+
+INSTANTIATE_TEST_SUITE_P(, CheatingFromTheSecondEpoch,
+                         testing::Values(Cheat{"skips_samples_once_tested",
+                                               "on_batch: leaves 16 samples instead of 32"}),
                          [](const auto& test) { return test.param.name; });
 
 }  // namespace

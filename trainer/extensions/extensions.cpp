@@ -14,6 +14,7 @@ namespace autotuned::trainer {
 namespace {
 
 using plugins::TrainerLibrary;
+using recipes::RiskClass;
 
 // What an extension must leave as it is, and what it must put back.
 struct TensorState {
@@ -69,6 +70,11 @@ sdk::KnobValues told(const Configuration& values) {
   return told;
 }
 
+[[noreturn]] void blame(const std::string& who, const char* function, const std::string& did) {
+  throw PluginError(who + ": " + function + ": " + did +
+                    ": only a knob of risk semantics may change what is trained");
+}
+
 // What an extension made of a script.
 struct Rewritten {
   Configuration values;
@@ -82,9 +88,11 @@ struct Extensions::One {
   TrainerLibrary library;
   std::string who;  // "plugin mine"
   std::unique_ptr<sdk::Extension> extension;
-  Configuration values;       // applied; empty: not
-  Configuration wanted;       // to be applied
-  bool can_be_undone = true;  // no knob that is turned needs a restart
+  Configuration values;               // applied; empty: not
+  Configuration wanted;               // to be applied
+  bool can_be_undone = true;          // no knob that is turned needs a restart
+  RiskClass risk = RiskClass::exact;  // of the knobs that are turned
+  ShownImages shown;                  // to the model, by its forward
   std::vector<TensorState> before;
   std::vector<Rewritten> scripts;  // with every set of values so far
 };
@@ -111,15 +119,18 @@ Result<void> Extensions::configure(const Configuration& configuration, Learner& 
     one.wanted = {};
     bool is_turned = false;
     bool can_be_undone = true;
+    RiskClass risk = RiskClass::exact;
     for (const recipes::Knob& knob : one.library.knobs) {
       const KnobValue* const value = configuration.find(knob.name);
       one.wanted.set(knob.name, value != nullptr ? *value : knob.default_value);
       if (value == nullptr || *value == knob.default_value) continue;
       is_turned = true;
       can_be_undone = can_be_undone && knob.how == recipes::KnobSwitch::live;
+      risk = std::max(risk, knob.risk);
     }
     if (!is_turned) one.wanted = {};
     one.can_be_undone = can_be_undone;
+    one.risk = risk;
   }
   // A later one stands on what an earlier one did: the last is undone first, down to the first that changes.
   const auto first =
@@ -212,11 +223,20 @@ void Extensions::set_forward(Learner& learner) const {
     learner.tell_images(images);
     return learner.model().forward(images);
   };
-  for (const One* const one : applied_) {
-    forward = [one, original = std::move(forward)](const at::Tensor& images) {
+  for (One* const one : applied_) {
+    Learner::Forward original = [one, original = std::move(forward)](const at::Tensor& images) {
+      one->shown.add(images);
+      return original(images);
+    };
+    forward = [this, one, original = std::move(original)](const at::Tensor& images) {
+      one->shown.start(images);
       at::Tensor logits = plugin_call(one->who, "forward",
                                       [&] { return one->extension->forward(original, images); });
       if (!logits.defined()) throw PluginError(one->who + ": forward: returns nothing");
+      if (is_stepping_ && one->risk != RiskClass::semantics) {
+        const std::string did = one->shown.difference();
+        if (!did.empty()) blame(one->who, "forward", did);
+      }
       return logits;
     };
   }
@@ -225,7 +245,9 @@ void Extensions::set_forward(Learner& learner) const {
 
 DeviceBatch Extensions::on_batch(const DeviceBatch& batch) {
   DeviceBatch result = batch;
+  is_stepping_ = true;
   for (One* const one : applied_) {
+    given_.take(result.images, result.labels);
     sdk::Batch hooked{result.images, result.labels};
     plugin_call(one->who, "on_batch", [&] { one->extension->on_batch(hooked); });
     if (!hooked.images.defined() || !hooked.labels.defined() ||
@@ -236,6 +258,11 @@ DeviceBatch Extensions::on_batch(const DeviceBatch& batch) {
         hooked.images.size(0) != hooked.labels.size(0)) {
       throw PluginError(one->who + ": on_batch: leaves images and labels that do not fit");
     }
+    if (one->risk != RiskClass::semantics) {
+      const std::string did =
+          given_.difference(hooked.images, hooked.labels, one->risk == RiskClass::numerics);
+      if (!did.empty()) blame(one->who, "on_batch", did);
+    }
     result.images = std::move(hooked.images);
     result.labels = std::move(hooked.labels);
   }
@@ -243,6 +270,7 @@ DeviceBatch Extensions::on_batch(const DeviceBatch& batch) {
 }
 
 void Extensions::after_step(std::int64_t steps_done, const at::Tensor& loss) {
+  is_stepping_ = false;
   for (One* const one : applied_) {
     plugin_call(one->who, "after_step", [&] { one->extension->after_step(steps_done, loss); });
   }

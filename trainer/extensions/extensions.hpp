@@ -14,6 +14,7 @@
 #include "base/result.hpp"
 #include "plugins/host/trainer_library.hpp"
 #include "recipes/knobs.hpp"
+#include "trainer/extensions/given_batch.hpp"
 #include "trainer/feed/feed.hpp"
 
 namespace autotuned::sdk {
@@ -39,7 +40,9 @@ class Extensions {
   [[nodiscard]] Result<void> configure(const Configuration& configuration, Learner& learner);
 
   [[nodiscard]] bool is_any_applied() const { return !applied_.empty(); }
-  // The hooks of those applied; throw std::runtime_error that names the plugin.
+  // The hooks of those applied, of each step; throw std::runtime_error that names the plugin. So do they, and the forward
+  // pass between them, where an extension leaves another batch than it was given, unless a knob that it has turned
+  // declares the risk `semantics`: in every step, for one that sees when it is checked.
   [[nodiscard]] DeviceBatch on_batch(const DeviceBatch& batch);
   void after_step(std::int64_t steps_done, const at::Tensor& loss);
 
@@ -53,6 +56,8 @@ class Extensions {
 
   std::list<One> all_;
   std::vector<One*> applied_;
+  GivenBatch given_;
+  bool is_stepping_ = false;  // between on_batch() and after_step()
 };
 
 }  // namespace autotuned::trainer

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an extension was given of a batch, against which it is seen what it leaves of it. Private to trainer/: includes
+// LibTorch.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace autotuned::trainer {
+
+// Looks in every step of blocks, checks and training alike, so that nobody has to tell these apart; on a CPU it takes about a
+// microsecond. Numbers of pixels, tokens and large targets are compared at a few places, which change from step to step. On a
+// device only shapes are compared: its numbers would have to be waited for, and the checks read them. One thread.
+class GivenBatch {
+ public:
+  static constexpr std::size_t kPlaces = 8;
+  static constexpr std::size_t kMostLabelBytes = 16384;  // of which every one is compared
+
+  void take(const at::Tensor& images, const at::Tensor& labels);
+  // What the hook did, as a clause; empty: nothing that can be seen. `rounds`: numbers of images may be rounded.
+  [[nodiscard]] std::string difference(const at::Tensor& images, const at::Tensor& labels,
+                                       bool rounds) const;
+
+ private:
+  struct Sample {
+    std::vector<std::int64_t> places;  // in the order of the tensor's values; none: not compared
+    std::array<double, kPlaces> values{};
+  };
+  void take_sample(const at::Tensor& tensor, Sample& sample);
+  [[nodiscard]] bool is_same(const Sample& sample, const at::Tensor& tensor, bool rounds) const;
+
+  std::vector<std::int64_t> image_sizes_;
+  std::vector<std::int64_t> label_sizes_;
+  at::ScalarType label_type_ = at::kLong;
+  bool has_label_bytes_ = false;
+  std::vector<std::byte> label_bytes_;
+  Sample labels_;  // where there are too many of them
+  Sample images_;
+  std::uint64_t place_ = 0;
+};
+
+// The same of a forward pass: it may show the model its batch in parts.
+class ShownImages {
+ public:
+  void start(const at::Tensor& given);
+  void add(const at::Tensor& images);
+  [[nodiscard]] std::string difference() const;
+
+ private:
+  std::vector<std::int64_t> sizes_;
+  std::int64_t samples_ = 0;
+  bool has_other_size_ = false;
+};
+
+}  // namespace autotuned::trainer
