@@ -40,6 +40,16 @@ Json Job::State::data_identity() const {
   return identity;
 }
 
+std::vector<std::string> Job::State::damaged_names() const {
+  std::vector<std::string> names;
+  for (const input::Dataset* data : {train_data_.get(), test_data_.get()}) {
+    if (data == nullptr || data->damage() == nullptr) continue;
+    for (Error& error : data->damage()->found(0))
+      names.push_back(std::move(error.where));
+  }
+  return names;
+}
+
 Result<void> Job::State::time_checkpoint(const std::filesystem::path& file) {
   if (checkpoint_copy_ns_ > 0) return {};
   // Parameters and up to two moments of each, as copy and as file, which grows by doubling.

@@ -463,16 +463,6 @@ std::int64_t Job::State::damaged_files() const {
   return count;
 }
 
-std::vector<std::string> Job::State::damaged_names() const {
-  std::vector<std::string> names;
-  for (const input::Dataset* data : {train_data_.get(), test_data_.get()}) {
-    if (data == nullptr || data->damage() == nullptr) continue;
-    for (Error& error : data->damage()->found(0))
-      names.push_back(std::move(error.where));
-  }
-  return names;
-}
-
 void Job::State::abandon_step() {
   if (writer_.is_busy()) (void)writer_.finish();
   learner_->drop_step();
