@@ -52,7 +52,7 @@ Reading reading_of(const recipes::Recipe& recipe) {
   if (reading.target != Target::masks) return reading;
   const Json& values = member(recipe.data.parameters, "values");
   for (std::size_t i = 0; values.is_array() && i < std::min<std::size_t>(values.size(), 256); ++i)
-    if (values[i].is_number_unsigned()) reading.numbers[i] = values[i].get<std::uint8_t>();
+    if (values[i].is_number_integer()) reading.numbers[i] = values[i].get<std::uint8_t>();
   return reading;
 }
 
