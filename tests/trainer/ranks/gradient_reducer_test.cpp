@@ -136,12 +136,12 @@ TEST(GradientReducer, TakesTheTensorsOfTheLeader) {
 TEST(GradientReducer, DoesNotWaitForEver) {
   std::atomic<bool> has_failed = false;
   as_ranks(2, std::chrono::milliseconds(200), [&](RankGroup& group) {
+    const at::Tensor weight = parameter();
+    GradientReducer reducer(group, {weight}, {"weight"});
     if (!group.is_leader()) {
       has_failed.wait(false);
       return;
     }
-    const at::Tensor weight = parameter();
-    GradientReducer reducer(group, {weight}, {"weight"});
     std::string error;
     try {
       reducer.begin_step();
