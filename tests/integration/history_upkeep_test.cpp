@@ -96,7 +96,8 @@ TEST(HistoryUpkeep, PruneSaysWhatItRemovedBesideAReader) {
     const Outcome pruned = scene.command({"history", "prune", "--keep-last", "0", "--vacuum"});
     EXPECT_EQ(pruned.code, 1);
     EXPECT_THAT(pruned.out, HasSubstr("removed 1 run with "));
-    EXPECT_THAT(pruned.err, HasSubstr("its space was not given back"));
+    EXPECT_THAT(pruned.err, testing::AnyOf(HasSubstr("its space was not given back"),
+                                           HasSubstr("cannot compact the history")));
     EXPECT_EQ(scene.runs().size(), 1);
   }
   EXPECT_EQ(scene.command({"show", oldest}).code, 2);

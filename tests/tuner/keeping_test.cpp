@@ -99,7 +99,8 @@ TEST(Keeping, AFirstLookThatLeavesNoTimeIsToldAsUndecided) {
   EXPECT_EQ(outcome->trials[0].plugin, "restart");
   EXPECT_EQ(outcome->trials[0].rejection, RejectionReason::undecided_in_time);
   EXPECT_EQ(outcome->trials[0].process_pairs, 1);
-  EXPECT_THAT(outcome->trials[0].reason, HasSubstr("in fresh processes, the budget has no more"));
+  EXPECT_THAT(outcome->trials[0].reason,
+              HasSubstr("in fresh processes, and what is left of the budget"));
   EXPECT_EQ(outcome->best.integer("loader.workers"), 2);
   EXPECT_TRUE(outcome->is_budget_spent);
   EXPECT_FALSE(outcome->is_complete);
