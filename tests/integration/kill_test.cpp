@@ -394,7 +394,7 @@ TEST(Kill, TrialThatEndsTheSessionTwiceIsLeftOut) {
   ASSERT_FALSE(failed.empty());
   EXPECT_EQ(failed.front().at("reason"), "the session ended twice in this trial");
   EXPECT_EQ(failed.front().at("change").at("optimizer.set_to_none"), true);
-  const Json& best = outcome.json().at("best").at("configuration");
+  const Json best = outcome.json().at("best").at("configuration");
   EXPECT_EQ(best.at("optimizer.set_to_none"), false);
   EXPECT_EQ(best.at("memory.malloc"), "keep") << "what comes after it is tried";
   EXPECT_TRUE(scene.all_ended());
