@@ -2,9 +2,6 @@
 #include "trainer/ranks/gradient_reducer.hpp"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/zeros_like.h>
-#include <c10/core/GradMode.h>
-#include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/distributed/c10d/comm.hpp>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 
@@ -13,7 +10,6 @@
 #include <limits>
 #include <tuple>
 #include <unordered_map>
-#include <utility>
 
 #include "trainer/ranks/rank_group_state.hpp"
 
@@ -60,7 +56,7 @@ std::unique_ptr<TimedReducer> make_reducer(RankGroup& group, std::vector<at::Ten
                                            const std::vector<std::string>& names,
                                            const ReducerSettings& settings) {
   const std::vector<bool> is_sparse(parameters.size(), false);
-  // One bucket at first: after the first backward pass they are made anew, in the order in which gradients come.
+  // One bucket at first: after the first step they are made anew, in the order in which gradients come.
   auto [buckets, limits] = c10d::compute_bucket_assignment_by_size(
       parameters, {std::numeric_limits<std::size_t>::max()}, is_sparse);
   std::ranges::reverse(buckets);
@@ -86,28 +82,6 @@ std::unique_ptr<TimedReducer> make_reducer(RankGroup& group, std::vector<at::Ten
   return reducer;
 }
 
-// The buckets of all steps. With three ranks or more, the place of a gradient in the buckets decides in which order ranks are
-// summed, and so how the sum is rounded. If buckets changed after the first step, a training that goes on from a checkpoint
-// would round one step otherwise. So a pass that only gives zeros comes before it.
-void make_buckets(c10d::Reducer& reducer, const std::vector<at::Tensor>& parameters) {
-  const at::AutoGradMode with_gradients(true);
-  std::vector<at::Tensor> before;
-  std::vector<at::Tensor> outputs;
-  std::vector<at::Tensor> zeros;
-  for (const at::Tensor& parameter : parameters) {
-    before.push_back(std::exchange(parameter.mutable_grad(), at::Tensor()));
-    outputs.push_back(parameter.view_as(parameter));
-    zeros.push_back(at::zeros_like(parameter));
-  }
-  reducer.prepare_for_forward();
-  reducer.prepare_for_backward({});
-  torch::autograd::backward(outputs, zeros);
-  for (std::size_t i = 0; i < parameters.size(); ++i)
-    parameters[i].mutable_grad() = before[i];
-  reducer.prepare_for_forward();
-  (void)reducer.rebuild_buckets();
-}
-
 }  // namespace
 
 void take_tensors_from_leader(RankGroup& group, const std::vector<at::Tensor>& tensors) {
@@ -122,17 +96,17 @@ class GradientReducer::State {
   std::unique_ptr<TimedReducer> reducer;
 };
 
-GradientReducer::GradientReducer(RankGroup& group, const std::vector<at::Tensor>& parameters,
+GradientReducer::GradientReducer(RankGroup& group, std::vector<at::Tensor> parameters,
                                  const std::vector<std::string>& names,
                                  const ReducerSettings& settings)
-    : state_(std::make_unique<State>(make_reducer(group, parameters, names, settings))) {
-  make_buckets(*state_->reducer, parameters);
+    : state_(std::make_unique<State>(make_reducer(group, std::move(parameters), names, settings))) {
 }
 
 GradientReducer::~GradientReducer() = default;
 
 void GradientReducer::begin_step() {
   state_->reducer->prepare_for_forward();
+  if (state_->reducer->should_rebuild_buckets()) (void)state_->reducer->rebuild_buckets();
 }
 
 void GradientReducer::begin_last_backward() {

@@ -39,9 +39,8 @@ void take_tensors_from_leader(RankGroup& group, const std::vector<at::Tensor>& t
 class GradientReducer {
  public:
   // `group` must outlive it. `parameters` are those that are trained, with their `names`, in the same order on all ranks;
-  // their memory format stays as it is for the life of the reducer. Each sum over ranks is rounded alike in all steps of all
-  // reducers with these parameters and settings.
-  GradientReducer(RankGroup& group, const std::vector<at::Tensor>& parameters,
+  // their memory format stays as it is for the life of the reducer.
+  GradientReducer(RankGroup& group, std::vector<at::Tensor> parameters,
                   const std::vector<std::string>& names, const ReducerSettings& settings = {});
   ~GradientReducer();
   GradientReducer(const GradientReducer&) = delete;

@@ -3,18 +3,14 @@
 #include "trainer/ranks/gradient_reducer.hpp"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/cat.h>
 #include <ATen/ops/full.h>
-#include <ATen/ops/linspace.h>
 #include <ATen/ops/ones.h>
-#include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 
 #include <atomic>
 #include <exception>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "tests/trainer/ranks/thread_ranks.hpp"
 
@@ -87,40 +83,6 @@ TEST(GradientReducer, AddsUpThePartsOfAStepFirst) {
   });
 }
 
-// Of three numbers the order of a sum shows in its last bit. A training that goes on from a checkpoint has a new reducer.
-TEST(GradientReducer, RoundsTheFirstStepAsEveryOther) {
-  as_ranks(3, kLong, [](RankGroup& group) {
-    constexpr int kNumbers = 1000;
-    std::vector<at::Tensor> weights;
-    std::vector<std::string> names;
-    std::vector<at::Tensor> gradients;
-    for (int i = 0; i < 5; ++i) {
-      weights.push_back(at::ones({kNumbers + 7 * i}).set_requires_grad(true));
-      names.push_back("weight" + std::to_string(i));
-      gradients.push_back(at::linspace(0.1, 1.0 + i, kNumbers + 7 * i).sin() *
-                          (group.is_leader() ? 1e-3 : 1.7));
-    }
-    const auto mean_of = [&](GradientReducer& reducer) {
-      at::Tensor loss = at::zeros({});
-      for (at::Tensor& weight : weights)
-        weight.mutable_grad().reset();
-      reducer.begin_step();
-      reducer.begin_last_backward();
-      for (std::size_t i = 0; i < weights.size(); ++i)
-        loss = loss + (weights[i] * gradients[i]).sum();
-      loss.backward();
-      std::vector<at::Tensor> means;
-      for (const at::Tensor& weight : weights)
-        means.push_back(weight.grad().clone());
-      return at::cat(means);
-    };
-    GradientReducer reducer(group, weights, names, {.bucket_bytes = 5000});
-    const at::Tensor first = mean_of(reducer);
-    for (int step = 0; step < 2; ++step)
-      EXPECT_TRUE(at::equal(mean_of(reducer), first));
-  });
-}
-
 TEST(GradientReducer, TakesTheTensorsOfTheLeader) {
   as_ranks(3, kLong, [](RankGroup& group) {
     const at::Tensor numbers = at::full({2, 2}, group.rank() + 1.0);
@@ -136,12 +98,12 @@ TEST(GradientReducer, TakesTheTensorsOfTheLeader) {
 TEST(GradientReducer, DoesNotWaitForEver) {
   std::atomic<bool> has_failed = false;
   as_ranks(2, std::chrono::milliseconds(200), [&](RankGroup& group) {
-    const at::Tensor weight = parameter();
-    GradientReducer reducer(group, {weight}, {"weight"});
     if (!group.is_leader()) {
       has_failed.wait(false);
       return;
     }
+    const at::Tensor weight = parameter();
+    GradientReducer reducer(group, {weight}, {"weight"});
     std::string error;
     try {
       reducer.begin_step();
