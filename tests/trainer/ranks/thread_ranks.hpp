@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <functional>
 #include <string>
 #include <thread>
@@ -20,6 +21,8 @@ namespace autotuned::trainer {
 // Calls `act` in as many threads, each as another rank, and waits for them.
 inline void as_ranks(int ranks, std::chrono::milliseconds patience,
                      const std::function<void(RankGroup&)>& act) {
+  // Gloo's record of collectives, one for a process, is not made for several ranks in it: they crash in it now and then.
+  ::setenv("TORCH_FR_BUFFER_SIZE", "0", 1);
   const Descriptor store(::memfd_create("ranks", MFD_CLOEXEC));
   const std::string file = "/proc/self/fd/" + std::to_string(store.get());
   std::vector<std::jthread> threads;
