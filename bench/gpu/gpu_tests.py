@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests labelled gpu, each in a process of its own: what one leaves behind on the device, or takes down, is not the next
-one's affair. Where there is a GPU, a test that skips itself has failed."""
+one's affair. No test asserts on time, so several run at once. Where there is a GPU, a test that skips itself has failed."""
 
+import concurrent.futures
 import fnmatch
 import json
 import pathlib
@@ -15,6 +16,7 @@ from report import last_line
 
 # Most take a second or two; one that hangs must leave the others their time.
 TEST_SECONDS = 60
+AT_ONCE = 4  # most of a test's time is the start of LibTorch and CUDA in its process
 LIST_SECONDS = 180  # the first that loads LibTorch
 # What else depends on: memory, a trace, a graph that is refused.
 SMOKE = ["GpuJob.TellsItsMemory", "GpuJob.GoesOnAfterItRanOutOfMemory", "GpuTrace.*", "GpuGraph.ARefusedRecording*",
@@ -103,12 +105,17 @@ def run_tests(report, build, has_gpu, deadline, wanted=("*",)):
         report.add("tests labelled gpu", "failed", note="none were found: build the tests")
     # The time may not suffice for all of them.
     chosen.sort(key=lambda one: not is_one_of(one[1], SMOKE))
-    for program, name in chosen:
+
+    def run_in_time(program, name):
         left = deadline - time.monotonic()
         if left < 5:
             report.add(name, "failed", note="no time was left for it")
-            continue
-        run_one(report, program, name, has_gpu, min(TEST_SECONDS, left))
+        else:
+            run_one(report, program, name, has_gpu, min(TEST_SECONDS, left))
+
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as runners:
+        for done in [runners.submit(run_in_time, *one) for one in chosen]:
+            done.result()
 
 
 def sanitize(report, build, has_gpu, deadline):

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tarfile
+import threading
 import time
 
 MOST_KEPT_BYTES = 16 << 20
@@ -19,7 +20,8 @@ PACK_SECONDS = 60  # from one archive to the next, which takes its place
 
 class Report:
     """`keep`: a folder for files to be kept, or None. `archive`: what they are packed into as they come, or None: who is
-    killed (SIGKILL) packs nothing any more. Rows are beside it, one a line, until the last archive has them."""
+    killed (SIGKILL) packs nothing any more. Rows are beside it, one a line, until the last archive has them. Several
+    threads may use it."""
 
     def __init__(self, root, keep=None, archive=None):
         self.rows = []
@@ -30,13 +32,15 @@ class Report:
         self.commands = 0
         self.archive = archive
         self.packed = time.monotonic()
+        self.lock = threading.RLock()
 
     def add(self, what, result, figure="", note=""):
-        self.rows.append({"what": what, "result": result, "figure": figure, "note": note})
-        if self.archive:
-            with contextlib.suppress(OSError), open(self.rows_file(), "a") as file:
-                file.write(json.dumps(self.rows[-1]) + "\n")
-        print(f"{result:<8} {what}: {figure or note}", file=sys.stderr, flush=True)
+        with self.lock:
+            self.rows.append({"what": what, "result": result, "figure": figure, "note": note})
+            if self.archive:
+                with contextlib.suppress(OSError), open(self.rows_file(), "a") as file:
+                    file.write(json.dumps(self.rows[-1]) + "\n")
+            print(f"{result:<8} {what}: {figure or note}", file=sys.stderr, flush=True)
 
     def rows_file(self):
         return self.archive.with_name(self.archive.name.split(".")[0] + "-rows.jsonl")
@@ -77,18 +81,21 @@ class Report:
     def run(self, command, seconds, environment=None):
         """(exit code, standard output, standard error); -1 when it took longer."""
         command = [str(part) for part in command]
+        with self.lock:
+            self.commands += 1
+            number = self.commands
         begin = time.monotonic()
         result = finished(command, self.root, max(1, seconds), environment)
-        self.commands += 1
         if self.keep:
-            name = f"{self.commands:03}-{pathlib.Path(command[0]).name}.txt"
+            name = f"{number:03}-{pathlib.Path(command[0]).name}.txt"
             took = time.monotonic() - begin
             self.place(name, None).write_text(f"$ {' '.join(command)}\nexit code {result[0]}, {took:.1f} s\n"
                                               f"--- output\n{result[1]}\n--- errors\n{result[2]}\n")
         # Between commands nothing is measured.
-        if self.archive and time.monotonic() - self.packed >= PACK_SECONDS:
-            with contextlib.suppress(OSError):
-                self.pack()
+        with self.lock:
+            if self.archive and time.monotonic() - self.packed >= PACK_SECONDS:
+                with contextlib.suppress(OSError):
+                    self.pack()
         return result
 
 
