@@ -2,7 +2,9 @@
 #include "tuner/diagnosis.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
+#include <string_view>
 #include <utility>
 
 namespace autotuned::tuner {
@@ -15,9 +17,24 @@ constexpr int kSlowCeilingPairs = 2;
 constexpr int kRungShare = 20;  // of the remaining budget, one in so many
 // Of loading and recording; most need a second or two. With less left there is no trace.
 constexpr int kTraceShare = 10;      // of the remaining budget, one in so many
-constexpr int kNextTraceShare = 20;  // the same, of recording another incumbent
+constexpr int kNextTraceShare = 12;  // the same, of recording another incumbent
 constexpr nanoseconds kLeastTraceLimit = seconds(10);
 constexpr nanoseconds kMostTraceLimit = seconds(30);
+
+// How long the host takes to start kernels says nothing about them.
+constexpr std::array kHostTimesOfOperators = {"operators.gemm_conv_ratio",
+                                              "operators.gather_ratio"};
+constexpr std::string_view kKernelRatio = "parts.kernel_ratio";
+constexpr std::string_view kShare = "_share_ratio";
+
+// The members of `metrics` that are still roughly right for another incumbent.
+Json kernel_shares_in(const Json& metrics) {
+  Json shares = Json::object();
+  for (const auto& [name, value] : metrics.items()) {
+    if (name == kKernelRatio || name.ends_with(kShare)) shares[name] = value;
+  }
+  return shares;
+}
 
 }  // namespace
 
@@ -87,8 +104,17 @@ Result<void> Diagnosis::take_profile(const Configuration& incumbent, bool is_tra
   if (is_traced) {
     if (auto added = add_trace(incumbent); !added) return forward_error(added);
   }
+  if (is_on_gpu(*input_)) use_kernel_shares();
   if (ceiling_of_ == incumbent) add_ceiling_metrics(ceiling_, profile_.metrics);
   return ledger_->profiled(incumbent, profile_);
+}
+
+void Diagnosis::use_kernel_shares() {
+  for (const char* const name : kHostTimesOfOperators)
+    profile_.metrics.erase(name);
+  for (const auto& [name, value] : kernel_shares_.items()) {
+    if (!profile_.metrics.contains(name)) profile_.metrics[name] = value;
+  }
 }
 
 // Without a trace a run knows less, and is as good otherwise.
@@ -103,6 +129,7 @@ Result<void> Diagnosis::add_trace(const Configuration& incumbent) {
   if (added) {
     trace_time_ = clock_->now() - begin;
     places_ = profile_.places;
+    kernel_shares_ = kernel_shares_in(profile_.metrics);
     return {};
   }
   if (added.error().kind == ErrorKind::cancelled) return forward_error(added);

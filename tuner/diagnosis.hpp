@@ -51,6 +51,9 @@ class Diagnosis {
   // GPU metrics are host times, and only a trace shows the time of kernels; so each incumbent gets a trace if
   // that takes a small part of the remaining budget.
   [[nodiscard]] bool is_trace_due(const Configuration& incumbent) const;
+  // On a GPU, for a profile without a trace: takes out what the host's times say of operators, and puts in the shares of
+  // the last trace (kernel_shares_).
+  void use_kernel_shares();
   Result<void> take_profile(const Configuration& incumbent, bool is_traced);
   Result<void> add_trace(const Configuration& incumbent);
 
@@ -66,6 +69,9 @@ class Diagnosis {
   Profile profile_;
   std::optional<Configuration> profiled_;  // the configuration of profile_
   Json places_ = Json::object();
+  // Of the last trace: the signals that are shares of the time of kernels or operators. A change of the loading moves none of
+  // them, other changes move them by less than host times differ from them.
+  Json kernel_shares_ = Json::object();
   std::optional<Configuration> traced_;  // the last one that was traced or could not be traced
   // The time of the last trace, including the start of its trainer; nothing if it failed.
   std::optional<std::chrono::nanoseconds> trace_time_;

@@ -172,6 +172,9 @@ class TrainerJob final : public tuner::TrainingBackend {
   Result<Json> ask_undisturbed(Trainer& trainer, const std::string& name, Json fields,
                                std::chrono::nanoseconds limit);
   void suspend_others(const Trainer* working);
+  [[nodiscard]] bool is_on_gpu() const;
+  // Steps that a block has at least, for the time of a step to be that of the training.
+  [[nodiscard]] std::int64_t least_steps(const Trainer& trainer) const;
   // Of a trainer on a GPU, before it waits: LibTorch keeps what it has freed, and the other one needs it.
   void release_memory(Trainer& trainer);
   // Ends those whose restart knobs are others than `key`.

@@ -30,6 +30,10 @@ constexpr nanoseconds kProfileLimit = std::chrono::seconds(10);
 constexpr const char* kTimedCheckpoint = "timed.checkpoint";
 constexpr int kStepsAfterReset = 3;
 constexpr const char* kGraph = "cuda.graph";
+// A GPU begins a block with nothing to do and ends it with nothing left: what the host takes to get ahead of it is a part of
+// each block, and a small one of so many steps. Not where they would take longer than that.
+constexpr std::int64_t kStepsOnGpu = 8;
+constexpr nanoseconds kMostForStepsOnGpu = std::chrono::milliseconds(400);
 // A busy machine takes less for a switch that costs nothing.
 constexpr nanoseconds kNotableSwitch = std::chrono::seconds(1);
 
@@ -135,8 +139,12 @@ void TrainerJob::suspend_others(const Trainer* working) {
   }
 }
 
+bool TrainerJob::is_on_gpu() const {
+  return get_string(facts_, "device").value_or("").starts_with("cuda");
+}
+
 void TrainerJob::release_memory(Trainer& trainer) {
-  if (!get_string(facts_, "device").value_or("").starts_with("cuda")) return;
+  if (!is_on_gpu()) return;
   // A trainer that does not know the request keeps what it has.
   const auto released = trainer.client.request("release", Json::object(), spec_.block_limit);
   trainer.has_released = trainer.has_released || released.has_value();
@@ -305,6 +313,12 @@ Result<void> TrainerJob::see_out(const Trainer& trainer, const Configuration& co
   return {};
 }
 
+std::int64_t TrainerJob::least_steps(const Trainer& trainer) const {
+  if (!is_on_gpu()) return 1;
+  return std::clamp<std::int64_t>(kMostForStepsOnGpu / std::max(trainer.step, nanoseconds(1)), 1,
+                                  kStepsOnGpu);
+}
+
 Result<Block> TrainerJob::measure_block(const Configuration& configuration,
                                         const tuner::BlockRequest& request) {
   auto trainer = trainer_for(configuration);
@@ -313,7 +327,7 @@ Result<Block> TrainerJob::measure_block(const Configuration& configuration,
     if (auto warm = warm_up(**trainer); !warm) return tl::unexpected(warm.error());
   }
   nanoseconds least = request.minimum_duration;
-  Json fields = {{"minimum_steps", request.minimum_steps}};
+  Json fields = {{"minimum_steps", std::max(request.minimum_steps, least_steps(**trainer))}};
   if (!request.reuse.empty()) fields["reuse"] = request.reuse;
   if (std::exchange((*trainer)->has_released, false)) fields["warmup_steps"] = 1;
   if (is_slowed_by_checkpoints_ && request.reuse.empty()) {

@@ -61,7 +61,7 @@ TEST(SessionTrace, OnAGpuPluginsSeeSignalsOfEveryIncumbent) {
 TEST(SessionTrace, OnAGpuIncumbentsInBetweenAreRecordedWhereThatIsCheap) {
   Simulation dear;
   put_on_a_gpu(dear);
-  dear.job.trace_duration = seconds(20);  // of five minutes
+  dear.job.trace_duration = seconds(30);  // of five minutes
   auto outcome = dear.run();
   ASSERT_TRUE(outcome);
   EXPECT_THAT(dear.job.traced, ElementsAre(dear.input.starting, outcome->best));
@@ -71,6 +71,25 @@ TEST(SessionTrace, OnAGpuIncumbentsInBetweenAreRecordedWhereThatIsCheap) {
   outcome = failing.run();
   ASSERT_TRUE(outcome);
   EXPECT_THAT(failing.job.traced, ElementsAre(failing.input.starting, outcome->best));
+}
+
+// What the host needs to start convolutions is a small share of the step, whatever they take on the GPU.
+TEST(SessionTrace, OnAGpuTheShareOfConvolutionsIsThatOfKernels) {
+  Simulation simulation;
+  put_on_a_gpu(simulation);
+  simulation.job.trace_duration = seconds(40);  // too much for the incumbents in between
+  simulation.job.metrics = [](const Configuration&) -> Json {
+    return {{"step.data_wait_ratio", 0.5}, {"operators.gemm_conv_ratio", 0.1}};
+  };
+  ASSERT_TRUE(simulation.run());
+  ASSERT_GT(simulation.advisors.situations.size(), 1U);
+  for (const Json& situation : simulation.advisors.situations) {
+    EXPECT_FALSE(situation.at("metrics").contains("operators.gemm_conv_ratio"));
+    EXPECT_EQ(situation.at("metrics").value("operators.convolution_share_ratio", 0.0), 0.75);
+  }
+  EXPECT_FALSE(
+      simulation.advisors.situations.back().at("metrics").contains("copies.pageable_ratio"))
+      << "that of the past";
 }
 
 // Unlike its times, the model stays what it is.

@@ -99,6 +99,21 @@ TEST_F(TrainerJobTest, TwoThatMayNotShareTheGpuAlternate) {
   EXPECT_EQ(scene_.requests("stop").size(), 2U) << "they are known not to share it";
 }
 
+// Else what the host takes to get ahead of the GPU would be a large part of each block.
+TEST_F(TrainerJobTest, ABlockOnAGpuHasEnoughStepsToKeepItBusy) {
+  scene_.behave({{"device", "cuda:0"}, {"rate", 200}});  // 40 ms a step
+  ASSERT_TRUE(job().start(start_));
+  ASSERT_TRUE(job().run_block(start_, {}));
+  EXPECT_EQ(blocks().back().at("minimum_steps"), 8);
+}
+
+TEST_F(TrainerJobTest, ABlockOnAGpuWithSlowStepsEndsEarlier) {
+  scene_.behave({{"device", "cuda:0"}, {"rate", 40}});  // 0.2 s a step
+  ASSERT_TRUE(job().start(start_));
+  ASSERT_TRUE(job().run_block(start_, {}));
+  EXPECT_EQ(blocks().back().at("minimum_steps"), 2);
+}
+
 // What LibTorch keeps for later is what the other one lacks.
 TEST_F(TrainerJobTest, TheWaitingTrainerOfAGpuGivesItsMemoryBack) {
   scene_.behave({{"device", "cuda:0"}});

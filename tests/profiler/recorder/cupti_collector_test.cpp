@@ -65,6 +65,8 @@ TEST(CuptiCollector, RecordsWhatIsAskedOfTheDriver) {
   ASSERT_TRUE(collector->enable());
   for (const CUpti_driver_api_trace_cbid id : all)
     EXPECT_TRUE(fake.records(id)) << id;
+  // Which cuDNN calls for each of its kernels.
+  EXPECT_FALSE(fake.records(CUPTI_DRIVER_TRACE_CBID_cuDevicePrimaryCtxGetState));
   collector->disable();
   for (const CUpti_driver_api_trace_cbid id : all)
     EXPECT_FALSE(fake.records(id)) << id;

@@ -260,9 +260,9 @@ CUptiResult FakeCupti::enable_runtime_call(CUpti_CallbackId /*id*/, std::uint8_t
 CUptiResult FakeCupti::enable_driver_call(CUpti_CallbackId id, std::uint8_t enable) {
   const std::scoped_lock lock(mutex_);
   if (enable != 0) {
-    driver_calls_.insert(id);
+    quiet_driver_calls_.erase(id);
   } else {
-    driver_calls_.erase(id);
+    quiet_driver_calls_.insert(id);
   }
   return CUPTI_SUCCESS;
 }

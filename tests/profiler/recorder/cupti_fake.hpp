@@ -59,10 +59,12 @@ class FakeCupti final : public CuptiApi {
   [[nodiscard]] int open_scopes() const;  // of all threads
   [[nodiscard]] CUpti_ActivityThreadIdType thread_id_type() const { return thread_id_type_; }
   [[nodiscard]] bool wants_zeroed_buffers() const { return wants_zeroed_; }
-  // Whether calls of that function of the driver are recorded.
+  // Whether calls of that function of the driver are recorded. As CUPTI 13.0 does, unlike its documentation: only where the
+  // whole kind is enabled.
   [[nodiscard]] bool records(CUpti_driver_api_trace_cbid id) const {
     const std::scoped_lock lock(mutex_);
-    return driver_calls_.contains(static_cast<CUpti_CallbackId>(id));
+    return kinds_.contains(CUPTI_ACTIVITY_KIND_DRIVER) &&
+           !quiet_driver_calls_.contains(static_cast<CUpti_CallbackId>(id));
   }
   [[nodiscard]] bool found_dirty_buffer() const { return found_dirty_; }
   [[nodiscard]] CUpti_BuffersCallbackCompleteFunc completed_callback() const { return completed_; }
@@ -119,7 +121,7 @@ class FakeCupti final : public CuptiApi {
   bool found_dirty_ = false;
   CUpti_ActivityThreadIdType thread_id_type_ = CUPTI_ACTIVITY_THREAD_ID_TYPE_DEFAULT;
   std::set<int> kinds_;
-  std::set<CUpti_CallbackId> driver_calls_;
+  std::set<CUpti_CallbackId> quiet_driver_calls_;
   std::uint8_t* buffer_ = nullptr;
   std::size_t buffer_bytes_ = 0;
   std::size_t used_bytes_ = 0;

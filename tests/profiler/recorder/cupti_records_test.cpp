@@ -97,6 +97,8 @@ TEST_P(CuptiRecordsTest, HasEveryKindOfRecord) {
   between.correlationId = 3;
   auto driver_call = sample_call(CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, 11, 9, {80, 81});
   driver_call.kind = CUPTI_ACTIVITY_KIND_DRIVER;
+  auto asks_nothing = sample_call(CUPTI_DRIVER_TRACE_CBID_cuCtxGetDevice, 11, 8, {78, 79});
+  asks_nothing.kind = CUPTI_ACTIVITY_KIND_DRIVER;  // no launch: left out
   CUpti_ActivityContext3 other{};  // nobody asked for it
   other.kind = CUPTI_ACTIVITY_KIND_CONTEXT;
   SampleBuffer buffer;
@@ -111,6 +113,7 @@ TEST_P(CuptiRecordsTest, HasEveryKindOfRecord) {
                        static_cast<std::uint32_t>(CUPTI_SYNCHRONIZATION_INVALID_VALUE), 4,
                        {60, 70}))
       .add(sample_overhead(CUPTI_ACTIVITY_OVERHEAD_LAZY_FUNCTION_LOADING, 12, {70, 75}))
+      .add(asks_nothing)
       .add(driver_call);
   const DeviceTimeline timeline = decoded(buffer);
   ASSERT_THAT(timeline.copies, SizeIs(2));
