@@ -326,8 +326,11 @@ Result<Block> TrainerJob::measure_block(const Configuration& configuration,
   if (!(*trainer)->is_warm) {
     if (auto warm = warm_up(**trainer); !warm) return tl::unexpected(warm.error());
   }
-  nanoseconds least = request.minimum_duration;
-  Json fields = {{"minimum_steps", std::max(request.minimum_steps, least_steps(**trainer))}};
+  const std::int64_t steps = std::max(request.minimum_steps, least_steps(**trainer));
+  // The time of so many, too: by it the trainer decides how long the ring of the loader may take to fill again.
+  nanoseconds least =
+      std::max(request.minimum_duration, is_on_gpu() ? steps * (*trainer)->step : nanoseconds(0));
+  Json fields = {{"minimum_steps", steps}};
   if (!request.reuse.empty()) fields["reuse"] = request.reuse;
   if (std::exchange((*trainer)->has_released, false)) fields["warmup_steps"] = 1;
   if (is_slowed_by_checkpoints_ && request.reuse.empty()) {

@@ -105,6 +105,7 @@ TEST_F(TrainerJobTest, ABlockOnAGpuHasEnoughStepsToKeepItBusy) {
   ASSERT_TRUE(job().start(start_));
   ASSERT_TRUE(job().run_block(start_, {}));
   EXPECT_EQ(blocks().back().at("minimum_steps"), 8);
+  EXPECT_GT(blocks().back().at("minimum_ns"), 300'000'000);
 }
 
 TEST_F(TrainerJobTest, ABlockOnAGpuWithSlowStepsEndsEarlier) {
