@@ -115,7 +115,21 @@ std::multimap<int, const TrialRecord*> drops_of(const RunRecord& record) {
   return drops;
 }
 
-Json profile_json(const Json* profile) {
+// With the trial that answers it, where there is one.
+Json findings_json(const RunRecord& record, const Json& profile) {
+  Json findings = member(profile, "findings");
+  if (!findings.is_array()) return findings;
+  const auto outcomes = outcomes_of(record);
+  for (Json& finding : findings) {
+    const TrialRecord* const trial = trial_of_finding(record, finding);
+    if (trial == nullptr) continue;
+    finding["tried"] = {{"trial", trial->number},
+                        {"outcome", to_string(outcomes.at(trial->number))}};
+  }
+  return findings;
+}
+
+Json profile_json(const RunRecord& record, const Json* profile) {
   if (profile == nullptr) return nullptr;
   Json shares = Json::array();
   for (const Share& share : shares_of(*profile))
@@ -126,7 +140,7 @@ Json profile_json(const Json* profile) {
   return {{"metrics", member(*profile, "metrics")},
           {"shares", std::move(shares)},
           {"operators", std::move(operators)},
-          {"findings", member(*profile, "findings")}};
+          {"findings", findings_json(record, *profile)}};
 }
 
 Json trials_json(const RunRecord& record) {
@@ -203,6 +217,21 @@ const TrialRecord* dropped_by(const RunRecord& record, const TrialRecord& confir
   const auto drops = drops_of(record);
   const auto found = drops.find(confirmation.number);
   return found == drops.end() ? nullptr : found->second;
+}
+
+const TrialRecord* trial_of_finding(const RunRecord& record, const Json& finding) {
+  if (!finding.is_object()) return nullptr;
+  const std::string plugin = get_string(finding, "plugin").value_or("");
+  const std::string knob = get_string(finding, "knob").value_or("");
+  const auto outcomes = outcomes_of(record);
+  const TrialRecord* found = nullptr;
+  for (const TrialRecord& trial : record.trials) {
+    const bool is_answer = (!plugin.empty() && trial.plugin == plugin) ||
+                           (!knob.empty() && trial.change.find(knob) != nullptr);
+    if (trial.kind != TrialKind::proposal || !is_answer || !is_decided(trial)) continue;
+    if (found == nullptr || outcomes.at(found->number) != Outcome::kept) found = &trial;
+  }
+  return found;
 }
 
 std::vector<Silence> silent_plugins(const RunRecord& record) {
@@ -340,7 +369,7 @@ Json story_json(const RunRecord& record) {
   story["libtorch"] = record.environment ? Json(record.environment->libtorch) : Json();
   story["start"] = {{"samples_per_second", run.baseline_samples_per_second},
                     {"configuration", run.starting.to_json()},
-                    {"profile", profile_json(profile_of(record.profiles, run.starting))}};
+                    {"profile", profile_json(record, profile_of(record.profiles, run.starting))}};
   story["trials"] = trials_json(record);
   story["ablation"] = Json::array();
   for (const TrialRecord& trial : record.trials) {
@@ -356,7 +385,7 @@ Json story_json(const RunRecord& record) {
   story["machine_findings"] = machine_findings(record.answers);
   const bool is_tuned = !run.best.empty();
   story["best"]["profile"] =
-      is_tuned ? profile_json(profile_of(record.profiles, run.best)) : Json();
+      is_tuned ? profile_json(record, profile_of(record.profiles, run.best)) : Json();
   story["best"]["one_time_ns"] = one_time_ns(record.trials);
   story["best"]["change"] = run.starting.change_to(run.best).to_json();
   const auto reached = reached_ceiling_ratio(run);
