@@ -9,6 +9,7 @@
 #include "base/enum_names.hpp"
 #include "daemon/report/report.hpp"
 #include "daemon/report/script_report.hpp"
+#include "daemon/report/story_findings.hpp"
 #include "profiler/operators.hpp"
 
 namespace autotuned::daemon {
@@ -115,20 +116,6 @@ std::multimap<int, const TrialRecord*> drops_of(const RunRecord& record) {
   return drops;
 }
 
-// With the trial that answers it, where there is one.
-Json findings_json(const RunRecord& record, const Json& profile) {
-  Json findings = member(profile, "findings");
-  if (!findings.is_array()) return findings;
-  const auto outcomes = outcomes_of(record);
-  for (Json& finding : findings) {
-    const TrialRecord* const trial = trial_of_finding(record, finding);
-    if (trial == nullptr) continue;
-    finding["tried"] = {{"trial", trial->number},
-                        {"outcome", to_string(outcomes.at(trial->number))}};
-  }
-  return findings;
-}
-
 Json profile_json(const RunRecord& record, const Json* profile) {
   if (profile == nullptr) return nullptr;
   Json shares = Json::array();
@@ -217,21 +204,6 @@ const TrialRecord* dropped_by(const RunRecord& record, const TrialRecord& confir
   const auto drops = drops_of(record);
   const auto found = drops.find(confirmation.number);
   return found == drops.end() ? nullptr : found->second;
-}
-
-const TrialRecord* trial_of_finding(const RunRecord& record, const Json& finding) {
-  if (!finding.is_object()) return nullptr;
-  const std::string plugin = get_string(finding, "plugin").value_or("");
-  const std::string knob = get_string(finding, "knob").value_or("");
-  const auto outcomes = outcomes_of(record);
-  const TrialRecord* found = nullptr;
-  for (const TrialRecord& trial : record.trials) {
-    const bool is_answer = (!plugin.empty() && trial.plugin == plugin) ||
-                           (!knob.empty() && trial.change.find(knob) != nullptr);
-    if (trial.kind != TrialKind::proposal || !is_answer || !is_decided(trial)) continue;
-    if (found == nullptr || outcomes.at(found->number) != Outcome::kept) found = &trial;
-  }
-  return found;
 }
 
 std::vector<Silence> silent_plugins(const RunRecord& record) {

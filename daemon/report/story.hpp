@@ -50,10 +50,6 @@ enum class Outcome {
 [[nodiscard]] const TrialRecord* dropped_by(const RunRecord& record,
                                             const TrialRecord& confirmation);
 
-// The decided trial of this run that answers a finding (FindingRecord::to_json()): of its plugin or of its knob, one that was
-// kept before others, else the last. Null for none.
-[[nodiscard]] const TrialRecord* trial_of_finding(const RunRecord& record, const Json& finding);
-
 // Plugins without a trial, with what they said last.
 struct Silence {
   std::string plugin;

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <string_view>
 
-#include "base/printable.hpp"
 #include "base/text.hpp"
 #include "daemon/report/lineage.hpp"
 #include "daemon/report/memory_fallback.hpp"
@@ -14,6 +13,7 @@
 #include "daemon/report/report.hpp"
 #include "daemon/report/script_report.hpp"
 #include "daemon/report/story.hpp"
+#include "daemon/report/story_findings.hpp"
 #include "daemon/report/tuning_end.hpp"
 
 namespace autotuned::daemon {
@@ -110,53 +110,6 @@ std::string step(const Json& profile) {
   return text;
 }
 
-// What became of it, where a finding would advise to try it.
-std::string tried_text(const TrialRecord& trial, Outcome outcome) {
-  std::string text = fmt::format(
-      "{} was tried (trial {}): ", change_text(trial.reference, trial.change), trial.number);
-  switch (outcome) {
-    case Outcome::kept:
-      text += "kept";
-      break;
-    case Outcome::dropped:
-      text += "accepted at first, and dropped later";
-      break;
-    case Outcome::slower:
-      text += "slower";
-      break;
-    case Outcome::no_gain:
-      text += no_gain_text(trial);
-      break;
-    case Outcome::wrong_result:
-      return text + "it does not train the same model";
-    case Outcome::failed:
-      return text + "it failed, " + trial.reason;
-    default:
-      return text + "rejected, " + trial.reason;
-  }
-  return trial.estimate.pairs > 0 ? text + ", " + gain_text(trial.estimate) : text;
-}
-
-// What the rules found in the trace, one a line: what came of trying it, else who acts on it, or what to do.
-std::string findings(const RunRecord& record, const Json& profile, const char* heading) {
-  const auto outcomes = outcomes_of(record);
-  std::string text;
-  for (const Json& finding : member(profile, "findings")) {
-    const auto word = [&](const char* field) {
-      return printable(get_string(finding, field).value_or(""));
-    };
-    const std::string plugin = word("plugin");
-    const std::string severity = word("severity");
-    const TrialRecord* const trial = trial_of_finding(record, finding);
-    const std::string remedy = trial != nullptr ? tried_text(*trial, outcomes.at(trial->number))
-                               : plugin.empty() ? word("advice")
-                                                : "the plugin " + plugin + " acts on it";
-    text += fmt::format("{} {}{}: {}; {}.\n", heading, word("id"),
-                        severity.empty() ? "" : " (" + severity + ")", word("evidence"), remedy);
-  }
-  return text;
-}
-
 std::string start(const RunRecord& record) {
   const storage::RunRow& run = record.run;
   if (run.baseline_samples_per_second <= 0.0)
@@ -165,7 +118,7 @@ std::string start(const RunRecord& record) {
                                  rate_text(run.baseline_samples_per_second, unit_of(run)));
   const Json* profile = profile_of(record.profiles, run.starting);
   if (profile == nullptr) return text + step(Json());
-  return text + step(*profile) + findings(record, *profile, "Found:");
+  return text + step(*profile) + findings_text(record, *profile, "Found:");
 }
 
 std::string checks_text(const std::vector<CheckRecord>& checks) {
@@ -327,7 +280,7 @@ std::string kept(const RunRecord& record) {
     }
   }
   if (const Json* profile = profile_of(record.profiles, run.best)) {
-    text += step(*profile) + findings(record, *profile, "Still found:");
+    text += step(*profile) + findings_text(record, *profile, "Still found:");
   }
   return text;
 }
