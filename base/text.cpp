@@ -201,11 +201,31 @@ std::string format_counted(std::int64_t count, std::string_view what) {
   return fmt::format("{} {}{}", format_count(count), what, count == 1 ? "" : "s");
 }
 
-std::string format_gain(double ratio) {
+std::string format_gain(double ratio, int decimals) {
   if (!std::isfinite(ratio)) return "unknown";
   // Rounded before printing so that a tiny loss does not read "-0.0 %".
-  const double tenths = std::round((ratio - 1) * 1000);
-  return fmt::format("{:+.1f} %", tenths == 0 ? 0.0 : tenths / 10);
+  const double scale = std::pow(10.0, decimals);
+  const double steps = std::round((ratio - 1) * (100 * scale));
+  return fmt::format("{:+.{}f} %", steps == 0 ? 0.0 : steps / scale, decimals);
+}
+
+int ratio_decimals(double low, double high, int least) {
+  constexpr int kMostMore = 2;
+  int decimals = least;
+  const auto differ = [&decimals](double a, double b) {
+    return fmt::format("{:.{}f}", a, decimals) != fmt::format("{:.{}f}", b, decimals);
+  };
+  for (; decimals < least + kMostMore; ++decimals) {
+    const bool has_side = low > 1.0 || high < 1.0;
+    const bool is_side_seen = !has_side || differ(low > 1.0 ? low : high, 1.0);
+    const bool are_ends_apart = !(low < high) || differ(low, high);
+    if (is_side_seen && are_ends_apart) break;
+  }
+  return decimals;
+}
+
+std::string format_ratio(double ratio) {
+  return fmt::format("{:.{}f}", ratio, ratio_decimals(ratio, ratio, 2));
 }
 
 std::string format_share(double ratio) {

@@ -39,7 +39,13 @@ namespace autotuned {
 // "1 picture", "1,200 pictures".
 [[nodiscard]] std::string format_counted(std::int64_t count, std::string_view what);
 // A gain for people: 1.234 → "+23.4 %", 0.98 → "-2.0 %".
-[[nodiscard]] std::string format_gain(double ratio);
+[[nodiscard]] std::string format_gain(double ratio, int decimals = 1);
+// With how many decimals a ratio and its interval say what they are: `least`, or up to two more where an interval on one
+// side of 1 would seem to reach it, or where its ends would look equal. All three have the same, so that rounding takes the
+// ratio out of no interval that holds it. An end that is not known may be 0 or huge.
+[[nodiscard]] int ratio_decimals(double low, double high, int least);
+// A ratio without an interval: "1.35"; "1.004", since only 1 is "1.00".
+[[nodiscard]] std::string format_ratio(double ratio);
 // A part of a whole for people: 0.314 → "31 %", 0.004 → "0.4 %".
 [[nodiscard]] std::string format_share(double ratio);
 // "a, b, c and 4 more": the first `most` of them.

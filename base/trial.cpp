@@ -204,6 +204,10 @@ Json TrialRecord::to_json(std::string_view run_id) const {
           {"duration_ns", duration_ns}};
 }
 
+bool is_given_up(const TrialRecord& trial) {
+  return trial.rejection == RejectionReason::no_gain && trial.reason.starts_with(kGivenUpWords);
+}
+
 bool drops_its_change(const TrialRecord& ablation) {
   if (ablation.verdict != Verdict::rejected) return false;
   return ablation.rejection != RejectionReason::undecided_in_time ||

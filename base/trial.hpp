@@ -29,8 +29,8 @@ enum class Verdict {
 
 // Why a trial was rejected.
 enum class RejectionReason {
-  slower,             // the interval lies below 1
-  no_gain,            // the interval lies below 1 + minimum gain
+  slower,   // the interval lies below 1
+  no_gain,  // the interval lies below 1 + minimum gain, or the trial was given up (is_given_up())
   undecided_in_time,  // its time ended before the interval decided
   totals,             // faster by the median block, but not by all samples over all time
   memory_limit,       // needs more memory than the job may use
@@ -144,6 +144,13 @@ struct TrialRecord {
   // The form in `run --json`, with further fields. Figures are null if nothing was measured.
   [[nodiscard]] Json to_json(std::string_view run_id) const;
 };
+
+// How the reason begins of a trial that was given up before its interval excluded a gain. Its rejection is `no_gain`.
+inline constexpr std::string_view kGivenUpWords = "gain unlikely";
+inline constexpr std::string_view kGivenUpMeaning =
+    "the interval does not exclude a gain, but the pairs promise too little of one to measure on";
+// Whether it was: its interval does not exclude a gain worth having.
+[[nodiscard]] bool is_given_up(const TrialRecord& trial);
 
 // Whether an ablation before the confirmation drops its change. If the ablation ends undecided with a median
 // that shows a gain, the change is kept: the ablation agrees with the trial that accepted the change, and

@@ -10,23 +10,39 @@
 namespace autotuned::tuner {
 namespace {
 
+int decimals_of(const Estimate& estimate) {
+  constexpr int kLeastDecimals = 3;
+  return ratio_decimals(estimate.low, estimate.high, kLeastDecimals);
+}
+
 // "0.980 to 1.100". An end that too few pairs have not shown yet is left out.
 std::string ends_text(const Estimate& estimate) {
   const bool has_low = estimate.low > 0.0;
   const bool has_high = estimate.high < kNoUpperEnd;
-  if (has_low && has_high) return fmt::format("{:.3f} to {:.3f}", estimate.low, estimate.high);
-  if (has_low) return fmt::format("at least {:.3f}", estimate.low);
-  if (has_high) return fmt::format("at most {:.3f}", estimate.high);
+  const int decimals = decimals_of(estimate);
+  const auto end = [decimals](double value) { return fmt::format("{:.{}f}", value, decimals); };
+  if (has_low && has_high) return end(estimate.low) + " to " + end(estimate.high);
+  if (has_low) return "at least " + end(estimate.low);
+  if (has_high) return "at most " + end(estimate.high);
   return "too few pairs for an interval";
 }
 
 std::string interval_text(const Measurement& measurement) {
   const Estimate estimate = measurement.estimate();
-  std::string text = fmt::format("{:.3f} times the rate ({}) over {}", estimate.ratio,
-                                 ends_text(estimate), format_counted(estimate.pairs, "pair"));
+  std::string text =
+      fmt::format("{:.{}f} times the rate ({}) over {}", estimate.ratio, decimals_of(estimate),
+                  ends_text(estimate), format_counted(estimate.pairs, "pair"));
   const int processes = measurement.process_pairs();
   if (processes > 0) text += " in " + format_counted(processes, "pair") + " of processes";
   return text;
+}
+
+// The blocks of a first look may rule a gain out that the trial, whose interval allows for other processes, does not.
+std::string no_gain_reason(const Measurement& measurement, const std::string& interval) {
+  const bool is_excluded = measurement.decision() == Decision::reject &&
+                           measurement.estimate().high <= measurement.comparison().estimate().high;
+  if (is_excluded) return "no gain worth having: " + interval;
+  return fmt::format("{}: {}; {}", kGivenUpWords, interval, kGivenUpMeaning);
 }
 
 }  // namespace
@@ -67,7 +83,7 @@ void decide_trial(TrialRecord& trial, const Measurement& measurement, bool is_wa
   } else if (measurement.estimate().high < 1.0) {
     reject_trial(trial, RejectionReason::slower, "slower: " + interval);
   } else if (decision == Decision::reject || is_hopeless) {
-    reject_trial(trial, RejectionReason::no_gain, "no gain worth having: " + interval);
+    reject_trial(trial, RejectionReason::no_gain, no_gain_reason(measurement, interval));
   } else {
     reject_trial(trial, RejectionReason::undecided_in_time, "undecided in its time: " + interval);
   }

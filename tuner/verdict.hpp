@@ -20,7 +20,7 @@ void reject_trial(TrialRecord& trial, RejectionReason rejection, std::string rea
 
 // Accepts if the measurement shows a gain, else rejects. If `is_watched_for_stalls`, a small gain needs
 // enough pairs to show a rare stall. `is_hopeless`: measuring ended early because it did not look like a
-// gain.
+// gain; unless the interval excludes one, the reason begins with kGivenUpWords.
 void decide_trial(TrialRecord& trial, const Measurement& measurement, bool is_watched_for_stalls,
                   bool is_hopeless);
 

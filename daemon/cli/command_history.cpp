@@ -7,7 +7,6 @@
 #include <iostream>
 #include <iterator>
 #include <limits>
-#include <map>
 #include <set>
 #include <utility>
 
@@ -24,6 +23,7 @@
 #include "daemon/report/memory_fallback.hpp"
 #include "daemon/report/report.hpp"
 #include "daemon/report/run_files.hpp"
+#include "daemon/report/run_list.hpp"
 #include "daemon/report/script_report.hpp"
 #include "daemon/report/story.hpp"
 #include "daemon/report/tuning_end.hpp"
@@ -199,7 +199,7 @@ int print_trend(const storage::History& history, const std::vector<storage::RunR
   if (as_json) {
     std::cout << to_line(trends_json(*trends)) << "\n";
   } else {
-    print_text(trends_text(*trends));
+    print_text(trends_text(*trends, text_columns()));
   }
   return kDone;
 }
@@ -327,37 +327,7 @@ int list_history(const HistoryOptions& options) {
                               : "no runs yet; `autotuned run FILE` starts one\n");
     return kDone;
   }
-  const auto scripts =
-      std::ranges::count_if(runs, [](const storage::RunRow& run) { return is_script(run.recipe); });
-  const bool are_scripts = scripts == std::ssize(runs);
-  std::vector<std::vector<std::string>> rows = {{"run", "started",
-                                                 are_scripts   ? "script"
-                                                 : scripts > 0 ? "recipe or script"
-                                                               : "recipe",
-                                                 "state", "start samples/s", "best samples/s",
-                                                 "faster"}};
-  std::map<std::string, std::string> notes;  // the runs that each is about
-  for (const storage::RunRow& run : runs) {
-    const auto rate = [&run](double value) {
-      if (value <= 0) return std::string("-");
-      if (unit_of(run) != "samples") return rate_text(value, unit_of(run));
-      return format_count(static_cast<std::int64_t>(value + 0.5));
-    };
-    rows.push_back({run.id.text, time_text(run.started_unix_ns), run.recipe_name, state_text(run),
-                    rate(run.baseline_samples_per_second), rate(run.best_samples_per_second),
-                    run.best.empty() ? "-" : estimate_text(run.speedup)});
-    const std::string extended = extended_run(run);
-    for (const std::string& note :
-         {stand_in_note(run.recipe),
-          extended.empty() ? "" : "goes on with the training of run " + extended}) {
-      if (note.empty()) continue;
-      std::string& runs_with_it = notes[note];
-      runs_with_it += (runs_with_it.empty() ? "" : ", ") + run.id.text;
-    }
-  }
-  std::string text = table_text(rows);
-  for (const auto& [note, runs_with_it] : notes)
-    text += "\n" + printable(runs_with_it + ": " + note) + "\n";
+  std::string text = run_list_text(runs, text_columns());
   if (has_more) text += "\nthere are older ones: --limit shows more\n";
   print_text(text);
   return kDone;

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <ctime>
+#include <numeric>
+#include <set>
 #include <utility>
 
 #include "base/printable.hpp"
@@ -16,10 +18,55 @@ namespace autotuned::daemon {
 
 namespace {
 
+using TableRows = std::vector<std::vector<std::string>>;
+
+constexpr std::size_t kGapColumns = 2;  // between two columns of a table
+
+bool begins_character(char c) {
+  return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
+}
+
 std::size_t width_of(const std::string& text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
-  }));
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), begins_character));
+}
+
+// The first `width` characters.
+std::string first_characters(const std::string& text, std::size_t width) {
+  std::size_t end = 0;
+  for (std::size_t found = 0; end < text.size(); ++end) {
+    if (begins_character(text[end]) && ++found > width) break;
+  }
+  return text.substr(0, end);
+}
+
+// Of each column the width of its widest cell.
+std::vector<std::size_t> widths_of(const TableRows& rows) {
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()), 0);
+    for (std::size_t i = 0; i < row.size(); ++i)
+      widths[i] = std::max(widths[i], width_of(row[i]));
+  }
+  return widths;
+}
+
+void make_printable(TableRows& rows) {
+  for (auto& row : rows) {
+    for (std::string& cell : row)
+      cell = printable(std::move(cell));
+  }
+}
+
+// Of a table that is `excess` columns too wide.
+void narrow_column(TableRows& rows, const TableCut& cut, std::size_t excess) {
+  const std::size_t width = widths_of(rows)[cut.column];
+  const std::size_t wanted =
+      cut.is_part ? cut.least : std::max(cut.least, width - std::min(width, excess));
+  for (auto& row : rows) {
+    if (cut.column >= row.size() || width_of(row[cut.column]) <= wanted) continue;
+    std::string& cell = row[cut.column];
+    cell = cut.is_part ? first_characters(cell, wanted) : first_characters(cell, wanted - 1) + "…";
+  }
 }
 
 // A variable of the environment that is not set is an empty one, or has no value at all.
@@ -46,10 +93,16 @@ std::string change_text(const Configuration& reference, const Configuration& cha
 
 std::string estimate_text(const Estimate& estimate) {
   if (estimate.pairs == 0) return "not measured";
-  return fmt::format("{:.2f} x ({})", estimate.ratio, interval_text(estimate, 2));
+  return fmt::format("{} x ({})", ratio_text(estimate, 2), interval_text(estimate, 2));
 }
 
-std::string interval_text(const Estimate& estimate, int decimals) {
+std::string ratio_text(const Estimate& estimate, int least_decimals) {
+  return fmt::format("{:.{}f}", estimate.ratio,
+                     ratio_decimals(estimate.low, estimate.high, least_decimals));
+}
+
+std::string interval_text(const Estimate& estimate, int least_decimals) {
+  const int decimals = ratio_decimals(estimate.low, estimate.high, least_decimals);
   const auto end = [decimals](double value) { return fmt::format("{:.{}f}", value, decimals); };
   if (is_known(estimate.low) && is_known(estimate.high)) {
     return end(estimate.low) + " to " + end(estimate.high);
@@ -67,13 +120,16 @@ std::string gain_text(const Estimate& estimate) {
   if (estimate.pairs == 0) return "not measured";
   const bool has_low = is_known(estimate.low);
   const bool has_high = is_known(estimate.high);
-  const std::string ends = has_low && has_high ? "between " + format_gain(estimate.low) + " and " +
-                                                     format_gain(estimate.high)
-                           : has_low  ? "at least " + format_gain(estimate.low)
-                           : has_high ? "at most " + format_gain(estimate.high)
+  // A tenth of a per cent is the third decimal of a ratio.
+  const int decimals = ratio_decimals(estimate.low, estimate.high, 3) - 2;
+  const auto gain = [decimals](double ratio) { return format_gain(ratio, decimals); };
+  const std::string ends = has_low && has_high
+                               ? "between " + gain(estimate.low) + " and " + gain(estimate.high)
+                           : has_low  ? "at least " + gain(estimate.low)
+                           : has_high ? "at most " + gain(estimate.high)
                                       : std::string("too few pairs for an interval");
-  return fmt::format("{} ({}, {} pair{} of blocks)", format_gain(estimate.ratio), ends,
-                     estimate.pairs, estimate.pairs == 1 ? "" : "s");
+  return fmt::format("{} ({}, {} pair{} of blocks)", gain(estimate.ratio), ends, estimate.pairs,
+                     estimate.pairs == 1 ? "" : "s");
 }
 
 std::string rate_text(double samples_per_second, std::string_view unit) {
@@ -114,21 +170,46 @@ std::string time_text(std::int64_t unix_time_ns) {
   return fmt::format("{:%Y-%m-%d %H:%M:%S}", local);
 }
 
-std::string table_text(std::vector<std::vector<std::string>> rows) {
-  std::vector<std::size_t> widths;
-  for (auto& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()), 0);
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      row[i] = printable(std::move(row[i]));
-      widths[i] = std::max(widths[i], width_of(row[i]));
+std::size_t table_columns(const std::vector<std::vector<std::string>>& rows) {
+  const std::vector<std::size_t> widths = widths_of(rows);
+  const std::size_t gaps = widths.empty() ? 0 : kGapColumns * (widths.size() - 1);
+  return std::accumulate(widths.begin(), widths.end(), gaps);
+}
+
+std::string fitted_table_text(std::vector<std::vector<std::string>> rows, int columns,
+                              const std::vector<TableCut>& cuts) {
+  make_printable(rows);
+  const auto most = static_cast<std::size_t>(std::max(columns, 0));
+  std::set<std::size_t> left_out;
+  // What is left out has no gap either.
+  const auto taken = [&] { return table_columns(rows) - kGapColumns * left_out.size(); };
+  for (const TableCut& cut : cuts) {
+    if (most == 0 || taken() <= most) break;
+    if (cut.least > 0) {
+      narrow_column(rows, cut, taken() - most);
+      continue;
     }
+    left_out.insert(cut.column);
+    for (auto& row : rows)
+      if (cut.column < row.size()) row[cut.column].clear();
   }
+  // From the last one on, so that the numbers of the others stay what they are.
+  for (auto column = left_out.rbegin(); column != left_out.rend(); ++column) {
+    for (auto& row : rows)
+      if (*column < row.size()) row.erase(row.begin() + static_cast<std::ptrdiff_t>(*column));
+  }
+  return table_text(std::move(rows));
+}
+
+std::string table_text(std::vector<std::vector<std::string>> rows) {
+  make_printable(rows);
+  const std::vector<std::size_t> widths = widths_of(rows);
   std::string text;
   for (const auto& row : rows) {
     std::string line;
     for (std::size_t i = 0; i < row.size(); ++i) {
       line += row[i];
-      if (i + 1 < row.size()) line.append(widths[i] - width_of(row[i]) + 2, ' ');
+      if (i + 1 < row.size()) line.append(widths[i] - width_of(row[i]) + kGapColumns, ' ');
     }
     text += line + "\n";
   }

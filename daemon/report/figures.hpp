@@ -2,6 +2,7 @@
 // Figures as people read them: changes, ratios with their intervals, rates, times, tables.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -18,8 +19,11 @@ namespace autotuned::daemon {
 
 // "1.23 x (1.18 to 1.29)". An end that too few pairs have not shown yet is left out: "1.23 x (at least 1.18)".
 [[nodiscard]] std::string estimate_text(const Estimate& estimate);
-// "1.18 to 1.29"; "too few pairs for an interval" where neither end is known.
-[[nodiscard]] std::string interval_text(const Estimate& estimate, int decimals);
+// "1.18 to 1.29"; "too few pairs for an interval" where neither end is known. With as many decimals as it takes, at least
+// `least_decimals` (ratio_decimals() of base/text.hpp).
+[[nodiscard]] std::string interval_text(const Estimate& estimate, int least_decimals);
+// "1.23": the ratio alone, with the decimals of its interval.
+[[nodiscard]] std::string ratio_text(const Estimate& estimate, int least_decimals);
 // Whether one end is known.
 [[nodiscard]] bool has_interval(const Estimate& estimate);
 // "+23.4 % (between +18.0 % and +29.1 %, 22 pairs of blocks)".
@@ -39,5 +43,20 @@ namespace autotuned::daemon {
 // Rows of cells as columns that line up; the first row is the heading. Counts UTF-8 characters. Cells are made
 // printable(): they may be texts of others.
 [[nodiscard]] std::string table_text(std::vector<std::vector<std::string>> rows);
+
+// What a table gives up where it is too wide.
+struct TableCut {
+  std::size_t column = 0;
+  // The column becomes no narrower than this, and its cells end with "…"; 0: it is left out.
+  std::size_t least = 0;
+  // Its cells become their first `least` characters, which say something by themselves, such as the day of a time.
+  bool is_part = false;
+};
+// How many columns table_text() takes.
+[[nodiscard]] std::size_t table_columns(const std::vector<std::vector<std::string>>& rows);
+// table_text() in `columns`, or in as few more as can be: the cuts are made one after the other, as far as it takes.
+// `columns` 0: the whole table.
+[[nodiscard]] std::string fitted_table_text(std::vector<std::vector<std::string>> rows, int columns,
+                                            const std::vector<TableCut>& cuts);
 
 }  // namespace autotuned::daemon

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <optional>
@@ -65,6 +66,43 @@ Result<MeasuredRun> fastest_of(const storage::History& history,
     if (!fastest) fastest = std::move(measured);
   }
   return *std::move(fastest);
+}
+
+Rows trend_rows(const std::vector<JobTrend>& trends, bool has_units) {
+  Rows rows = {
+      {"job", "machine", has_units ? "fastest before" : "before", "on", "newest", "on", "change"}};
+  const auto rate = [has_units](const MeasuredRun& measured) {
+    const char* const mark = measured.is_quiet()     ? ""
+                             : measured.disturbances ? " (busy)"
+                                                     : " (unknown)";
+    const double value = rate_of(measured.run);
+    return (has_units ? rate_text(value) : format_count(static_cast<std::int64_t>(value + 0.5))) +
+           mark;
+  };
+  const auto day = [](const MeasuredRun& measured) {
+    return time_text(measured.run.started_unix_ns).substr(0, 10);
+  };
+  for (const JobTrend& trend : trends) {
+    rows.push_back({trend.job, trend.machine, rate(trend.fastest_before), day(trend.fastest_before),
+                    rate(trend.newest), day(trend.newest),
+                    trend.is_comparable()
+                        ? format_gain(rate_of(trend.newest.run) / rate_of(trend.fastest_before.run))
+                        : "not comparable"});
+  }
+  return rows;
+}
+
+// A machine that is that of all jobs gives way first, else the days: they tell no jobs apart.
+std::vector<TableCut> cuts_of(const std::vector<JobTrend>& trends) {
+  constexpr std::size_t kLeastName = 12;
+  constexpr TableCut kShortMachine = {.column = 1, .least = kLeastName};
+  constexpr TableCut kDayBefore = {.column = 3};
+  constexpr TableCut kDayOfNewest = {.column = 5};
+  constexpr TableCut kShortJob = {.column = 0, .least = kLeastName};
+  const bool is_one_machine = std::ranges::all_of(
+      trends, [&trends](const JobTrend& trend) { return trend.machine == trends.front().machine; });
+  if (is_one_machine) return {kShortMachine, {.column = 1}, kDayBefore, kDayOfNewest, kShortJob};
+  return {kDayBefore, kDayOfNewest, kShortMachine, kShortJob};
 }
 
 constexpr const char* kTogether = "(together)";
@@ -164,7 +202,7 @@ std::string gains_text(const std::vector<PluginGain>& gains) {
     }
     winners.insert(plugin_text(gain));
     rows.push_back({plugin_text(gain), gain.job, gain.machine, format_count(gain.tried),
-                    format_count(gain.won), fmt::format("{:.2f} x", gain.gain_ratio)});
+                    format_count(gain.won), format_ratio(gain.gain_ratio) + " x"});
   }
   for (const std::string& winner : winners)
     others.erase(winner);
@@ -240,29 +278,17 @@ Json trends_json(const std::vector<JobTrend>& trends) {
   return list;
 }
 
-std::string trends_text(const std::vector<JobTrend>& trends) {
+std::string trends_text(const std::vector<JobTrend>& trends, int columns) {
   if (trends.empty()) return "no job was measured twice on one machine\n";
-  Rows rows = {{"job", "machine", "fastest before", "on", "newest", "on", "change"}};
-  const auto rate = [](const MeasuredRun& measured) {
-    const char* const mark = measured.is_quiet()     ? ""
-                             : measured.disturbances ? " (busy)"
-                                                     : " (unknown)";
-    return rate_text(rate_of(measured.run)) + mark;
-  };
-  const auto day = [](const MeasuredRun& measured) {
-    return time_text(measured.run.started_unix_ns).substr(0, 10);
-  };
-  for (const JobTrend& trend : trends) {
-    rows.push_back({trend.job, trend.machine, rate(trend.fastest_before), day(trend.fastest_before),
-                    rate(trend.newest), day(trend.newest),
-                    trend.is_comparable()
-                        ? format_gain(rate_of(trend.newest.run) / rate_of(trend.fastest_before.run))
-                        : "not comparable"});
+  Rows rows = trend_rows(trends, /*has_units=*/true);
+  std::string text;
+  if (columns > 0 && table_columns(rows) > static_cast<std::size_t>(columns)) {
+    rows = trend_rows(trends, /*has_units=*/false);
+    text = "Rates are in samples/s.\n";
   }
-  std::string text =
-      table_text(std::move(rows)) +
-      "The two runs of a job were not measured side by side: other work on the machine may "
-      "explain a\nsmall change. `autotuned compare A B` says what else differs.\n";
+  text = fitted_table_text(std::move(rows), columns, cuts_of(trends)) + text +
+         "The two runs of a job were not measured side by side: other work on the machine may "
+         "explain a small change. `autotuned compare A B` says what else differs.\n";
   const auto has = [&trends](const auto& is_such) {
     return std::ranges::any_of(trends, [&](const JobTrend& trend) {
       return is_such(trend.newest) || is_such(trend.fastest_before);
@@ -271,13 +297,12 @@ std::string trends_text(const std::vector<JobTrend>& trends) {
   if (has([](const MeasuredRun& run) { return run.disturbances && !run.is_quiet(); })) {
     text +=
         "busy: something disturbed the machine meanwhile, so a difference says nothing about the "
-        "job.\n`autotuned explain RUN` says what it was; run it again on a quiet machine.\n";
+        "job. `autotuned explain RUN` says what it was; run it again on a quiet machine.\n";
   }
   if (has([](const MeasuredRun& run) { return !run.disturbances; })) {
     text +=
         "unknown: whether something disturbed the machine was not recorded: the search did not "
-        "end, "
-        "or it\nwas a script.\n";
+        "end, or it was a script.\n";
   }
   return text;
 }

@@ -59,7 +59,8 @@ struct JobTrend {
 [[nodiscard]] Result<std::vector<JobTrend>> job_trends(const storage::History& history,
                                                        const std::vector<storage::RunRow>& runs);
 [[nodiscard]] Json trends_json(const std::vector<JobTrend>& trends);
-[[nodiscard]] std::string trends_text(const std::vector<JobTrend>& trends);
+// In a terminal of so many columns units, machines and days give way; 0: no terminal, and nothing gives way.
+[[nodiscard]] std::string trends_text(const std::vector<JobTrend>& trends, int columns = 0);
 
 // "AMD EPYC 9V74, 2 CPUs, NVIDIA H200" of the facts of an environment.
 [[nodiscard]] std::string machine_name(const Json& facts);

@@ -170,7 +170,7 @@ std::string outcome_text(const storage::RunRow& run, const std::vector<TrialReco
   if (const std::string steps = steps_under_text(run.training); !steps.empty()) {
     text += "steps    while it was tuned: " + steps + "\n";
   }
-  text += untried_text(run);
+  text += untried_lines(run);
   if (const std::string check = trained_check_text(run); !check.empty()) {
     text += fmt::format("{}  {}\n", has_failed_check(run) ? "WARNING" : "note   ", check);
   }
@@ -224,6 +224,7 @@ bool is_undecided(const TrialRecord& trial) {
 
 std::string no_gain_text(const TrialRecord& trial) {
   if (is_undecided(trial)) return "undecided";
+  if (is_given_up(trial)) return std::string(kGivenUpWords);
   return trial.rejection == RejectionReason::slower ? "slower" : "no gain";
 }
 
@@ -372,7 +373,7 @@ std::string ablation_text(const std::vector<TrialRecord>& trials) {
                     trial.verdict == Verdict::accepted   ? "helps"
                     : trial.verdict == Verdict::rejected ? no_gain_text(trial)
                                                          : std::string(to_string(trial.verdict)),
-                    is_measured ? fmt::format("{:.3f}", trial.estimate.ratio) : "-",
+                    is_measured ? ratio_text(trial.estimate, 3) : "-",
                     is_measured ? interval_text(trial.estimate, 3) : "-",
                     std::to_string(trial.estimate.pairs)});
   }
@@ -410,7 +411,7 @@ std::string run_text(const storage::RunRow& run, const std::vector<TrialRecord>&
           {std::to_string(trial.number),
            trial.kind == TrialKind::proposal ? trial.plugin : std::string(to_string(trial.kind)),
            change_text(trial.reference, trial.change), std::string(to_string(trial.verdict)),
-           is_measured ? fmt::format("{:.3f}", trial.estimate.ratio) : "-",
+           is_measured ? ratio_text(trial.estimate, 3) : "-",
            is_measured ? interval_text(trial.estimate, 3) : "-",
            std::to_string(trial.estimate.pairs)});
     }

@@ -57,7 +57,7 @@ namespace autotuned::daemon {
 
 // Whether the time of a trial ended before its interval decided (glossary: undecided).
 [[nodiscard]] bool is_undecided(const TrialRecord& trial);
-// "undecided", "slower" or "no gain", of a trial that was measured and rejected for its rates.
+// "undecided", "gain unlikely", "slower" or "no gain", of a trial that was measured and rejected for its rates.
 [[nodiscard]] std::string no_gain_text(const TrialRecord& trial);
 
 // What rates of this run count: "samples", or "steps" of a script whose samples cannot be counted.

@@ -3,9 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <string_view>
 #include <vector>
 
 #include "base/text.hpp"
@@ -84,6 +87,19 @@ std::string untried_text(const storage::RunRow& run, bool is_whole) {
   return std::string(kNoSecondLook) + "\n";
 }
 
+std::string untried_lines(const storage::RunRow& run) {
+  constexpr std::string_view kSaidByLabel = "not tried: ";
+  std::string text = untried_text(run);
+  if (text.starts_with(kSaidByLabel)) text.erase(0, kSaidByLabel.size());
+  std::string lines;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    lines += (at == 0 ? "untried  " : "         ") + text.substr(at, end - at) + "\n";
+    at = end + 1;
+  }
+  return lines;
+}
+
 std::string end_text(const Json& training) {
   const std::int64_t signal = get_integer(training, "signal").value_or(0);
   if (signal == 0) {
@@ -129,7 +145,7 @@ std::string tuned_text(const storage::RunRow& run) {
   }
   const std::string steps = steps_under_text(run.training);
   if (!steps.empty()) text += "\nsteps    of the training: " + steps;
-  return text + "\n" + untried_text(run);
+  return text + "\n" + untried_lines(run);
 }
 
 }  // namespace autotuned::daemon

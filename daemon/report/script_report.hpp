@@ -41,6 +41,8 @@ inline constexpr const char* kNoSecondLook =
 // What there was no time to try: of several proposals the first and how many there are, or a line for each (`is_whole`). Empty where
 // there is nothing of the kind.
 [[nodiscard]] std::string untried_text(const storage::RunRow& run, bool is_whole = false);
+// The same as lines of a summary, behind a label of nine columns.
+[[nodiscard]] std::string untried_lines(const storage::RunRow& run);
 
 // "exit status 3", "signal 9 (Killed)": how a script ended.
 [[nodiscard]] std::string end_text(const Json& training);

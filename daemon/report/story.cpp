@@ -9,6 +9,7 @@
 #include "base/enum_names.hpp"
 #include "daemon/report/report.hpp"
 #include "daemon/report/script_report.hpp"
+#include "daemon/report/story_findings.hpp"
 #include "profiler/operators.hpp"
 
 namespace autotuned::daemon {
@@ -115,7 +116,7 @@ std::multimap<int, const TrialRecord*> drops_of(const RunRecord& record) {
   return drops;
 }
 
-Json profile_json(const Json* profile) {
+Json profile_json(const RunRecord& record, const Json* profile) {
   if (profile == nullptr) return nullptr;
   Json shares = Json::array();
   for (const Share& share : shares_of(*profile))
@@ -126,7 +127,7 @@ Json profile_json(const Json* profile) {
   return {{"metrics", member(*profile, "metrics")},
           {"shares", std::move(shares)},
           {"operators", std::move(operators)},
-          {"findings", member(*profile, "findings")}};
+          {"findings", findings_json(record, *profile)}};
 }
 
 Json trials_json(const RunRecord& record) {
@@ -340,7 +341,7 @@ Json story_json(const RunRecord& record) {
   story["libtorch"] = record.environment ? Json(record.environment->libtorch) : Json();
   story["start"] = {{"samples_per_second", run.baseline_samples_per_second},
                     {"configuration", run.starting.to_json()},
-                    {"profile", profile_json(profile_of(record.profiles, run.starting))}};
+                    {"profile", profile_json(record, profile_of(record.profiles, run.starting))}};
   story["trials"] = trials_json(record);
   story["ablation"] = Json::array();
   for (const TrialRecord& trial : record.trials) {
@@ -356,7 +357,7 @@ Json story_json(const RunRecord& record) {
   story["machine_findings"] = machine_findings(record.answers);
   const bool is_tuned = !run.best.empty();
   story["best"]["profile"] =
-      is_tuned ? profile_json(profile_of(record.profiles, run.best)) : Json();
+      is_tuned ? profile_json(record, profile_of(record.profiles, run.best)) : Json();
   story["best"]["one_time_ns"] = one_time_ns(record.trials);
   story["best"]["change"] = run.starting.change_to(run.best).to_json();
   const auto reached = reached_ceiling_ratio(run);

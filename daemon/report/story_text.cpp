@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <string_view>
 
-#include "base/printable.hpp"
 #include "base/text.hpp"
 #include "daemon/report/lineage.hpp"
 #include "daemon/report/memory_fallback.hpp"
@@ -14,6 +13,7 @@
 #include "daemon/report/report.hpp"
 #include "daemon/report/script_report.hpp"
 #include "daemon/report/story.hpp"
+#include "daemon/report/story_findings.hpp"
 #include "daemon/report/tuning_end.hpp"
 
 namespace autotuned::daemon {
@@ -110,22 +110,6 @@ std::string step(const Json& profile) {
   return text;
 }
 
-// What the rules found in the trace, one a line: who acts on it, or what to do.
-std::string findings(const Json& profile, const char* heading) {
-  std::string text;
-  for (const Json& finding : member(profile, "findings")) {
-    const auto word = [&](const char* field) {
-      return printable(get_string(finding, field).value_or(""));
-    };
-    const std::string plugin = word("plugin");
-    const std::string severity = word("severity");
-    text += fmt::format("{} {}{}: {}; {}.\n", heading, word("id"),
-                        severity.empty() ? "" : " (" + severity + ")", word("evidence"),
-                        plugin.empty() ? word("advice") : "the plugin " + plugin + " acts on it");
-  }
-  return text;
-}
-
 std::string start(const RunRecord& record) {
   const storage::RunRow& run = record.run;
   if (run.baseline_samples_per_second <= 0.0)
@@ -134,7 +118,7 @@ std::string start(const RunRecord& record) {
                                  rate_text(run.baseline_samples_per_second, unit_of(run)));
   const Json* profile = profile_of(record.profiles, run.starting);
   if (profile == nullptr) return text + step(Json());
-  return text + step(*profile) + findings(*profile, "Found:");
+  return text + step(*profile) + findings_text(record, *profile, "Found:");
 }
 
 std::string checks_text(const std::vector<CheckRecord>& checks) {
@@ -173,8 +157,8 @@ std::string outcome_text(const RunRecord& record, const TrialRecord& trial, Outc
     case Outcome::slower:
       return "Rejected, slower: " + gain_text(trial.estimate) + ".";
     case Outcome::no_gain:
-      return (is_undecided(trial) ? "Rejected, undecided: " : "Rejected, no gain: ") +
-             gain_text(trial.estimate) + ".";
+      return "Rejected, " + no_gain_text(trial) + ": " + gain_text(trial.estimate) +
+             (is_given_up(trial) ? fmt::format("; {}.", kGivenUpMeaning) : std::string("."));
     case Outcome::wrong_result:
       return "Rejected, wrong result: it does not train the same model" + checks_text(checks) +
              (trial.estimate.pairs > 0
@@ -296,7 +280,7 @@ std::string kept(const RunRecord& record) {
     }
   }
   if (const Json* profile = profile_of(record.profiles, run.best)) {
-    text += step(*profile) + findings(*profile, "Still found:");
+    text += step(*profile) + findings_text(record, *profile, "Still found:");
   }
   return text;
 }

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "base/trial.hpp"
 #include "daemon/report/rank_report.hpp"
 #include "daemon/report/report.hpp"
 #include "daemon/report/script_report.hpp"
@@ -24,6 +25,8 @@ namespace {
 // Of files that could not be read, by name.
 constexpr std::int64_t kMostDamagedNamed = 3;
 constexpr std::size_t kMostFindings = 1;
+// An upper bound that is as good as reached says nothing.
+constexpr double kLeastAbove = 0.01;
 constexpr int kWhole = std::numeric_limits<int>::max();  // columns of a text that is not cut
 
 using Lines = std::vector<Line>;
@@ -35,9 +38,11 @@ Tone tone_of(const std::string& verdict, bool is_provisional) {
 }
 
 // A word for the reason of a rejected trial, where that says enough.
-std::string short_reason(const std::string& rejection) {
+std::string short_reason(const std::string& rejection, const std::string& reason) {
   if (rejection == "slower") return "slower";
-  if (rejection == "no_gain") return "no gain";
+  if (rejection == "no_gain") {
+    return std::string(reason.starts_with(kGivenUpWords) ? kGivenUpWords : "no gain");
+  }
   if (rejection == "undecided_in_time") return "undecided";
   return {};
 }
@@ -84,7 +89,8 @@ Lines finished_trial_lines(const Json& trial, const RunProgress& progress, const
   const std::string kind = text_in(trial, "kind");
   const bool is_provisional = verdict == "accepted" && kind == "proposal";
   const Estimate estimate = estimate_of(trial);
-  const std::string word = short_reason(text_in(trial, "rejection"));
+  const std::string reason = text_in(trial, "reason");
+  const std::string word = short_reason(text_in(trial, "rejection"), reason);
   std::vector<std::string> outcome;
   // What a trial that failed has measured decides nothing: its reason is the message.
   if (estimate.pairs > 0 && verdict != "failed") outcome.push_back(estimate_text(estimate));
@@ -92,7 +98,6 @@ Lines finished_trial_lines(const Json& trial, const RunProgress& progress, const
   if (!word.empty() && verdict == "rejected") outcome.push_back(word);
   Lines lines = verdict_lines(label(verdict, tone_of(verdict, is_provisional)),
                               title_of_finished(trial, look), joined(outcome, kWhole), look);
-  const std::string reason = text_in(trial, "reason");
   // Of one that was stopped the run says why, and of a rejected one often the word.
   const bool is_explained = verdict == "interrupted" || !word.empty();
   const bool says_more = verdict != "accepted" && (!is_explained || look.is_verbose);
@@ -264,7 +269,7 @@ Lines earlier_lines(const RunProgress& progress, const Look& look) {
   std::string text = fmt::format("{} trial{} decided", progress.trials_before,
                                  progress.trials_before == 1 ? "" : "s");
   if (!progress.kept.empty() && !progress.confirmed) {
-    text += fmt::format(", {:.2f} x provisional", progress.best_ratio());
+    text += ", " + format_ratio(progress.best_ratio()) + " x provisional";
   }
   return labelled(label("before"), text, look);
 }
@@ -276,17 +281,14 @@ std::string best_text(const RunProgress& progress, int columns) {
   } else if (progress.confirmed) {
     parts = {estimate_text(*progress.confirmed), "confirmed against the start"};
   } else if (!progress.kept.empty()) {
-    parts.push_back(fmt::format("{:.2f} x the start, provisional", progress.best_ratio()));
+    parts.push_back(format_ratio(progress.best_ratio()) + " x the start, provisional");
   } else {
     parts = {"the start", rate_text(progress.start_samples_per_second)};
   }
-  const double bound_ratio =
-      progress.start_samples_per_second > 0.0
-          ? progress.upper_bound_samples_per_second / progress.start_samples_per_second
-          : 0.0;
-  // It is a lower limit, and of the configuration that it was measured with.
-  if (bound_ratio > progress.best_ratio()) {
-    parts.push_back(fmt::format("upper bound {:.2f} x or more", bound_ratio));
+  // It is a lower limit, in times the start as what stands before it.
+  const double bound_ratio = progress.best_ratio() * progress.free_input_ratio;
+  if (bound_ratio >= progress.best_ratio() + kLeastAbove) {
+    parts.push_back(fmt::format("upper bound {} x or more", format_ratio(bound_ratio)));
   }
   return joined(parts, columns);
 }

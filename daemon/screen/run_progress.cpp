@@ -2,6 +2,7 @@
 #include "daemon/screen/run_progress.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <iterator>
 
 #include "daemon/report/report.hpp"
@@ -34,6 +35,16 @@ void take_run(RunProgress& progress, const Json& event) {
   progress.trial.reset();
   progress.kept.clear();
   progress.confirmed.reset();
+  progress.free_input_ratio = 0.0;
+}
+
+// Of the highest rung of the ladder: the rates of two other moments may have drifted apart.
+double free_input_ratio_of(const Json& event) {
+  for (const Json& rung : member(event, "ladder")) {
+    const double reached = number_in(rung, "reached_ratio");
+    if (text_in(rung, "rung") == "device_batch" && reached > 0.0) return 1.0 / reached;
+  }
+  return 0.0;
 }
 
 // Only the first one names the recipe; the other is the check of what was trained.
@@ -78,6 +89,7 @@ void take_verdict(RunProgress& progress, const Json& event) {
   const std::string verdict = text_in(trial, "verdict");
   if (verdict == "interrupted") return;
   const bool is_accepted = verdict == "accepted";
+  const std::size_t kept_before = progress.kept.size();
   const auto change = Configuration::from_json(member(trial, "change"));
   if (kind == "verification" && is_accepted) {
     progress.kept = {{.title = title_of(trial), .change = {}, .ratio = number_in(trial, "ratio")}};
@@ -102,6 +114,7 @@ void take_verdict(RunProgress& progress, const Json& event) {
     std::ranges::copy_if(progress.kept, std::back_inserter(progress.said.withdrawn), is_dropped);
     std::erase_if(progress.kept, is_dropped);
   }
+  if (progress.kept.size() != kept_before) progress.free_input_ratio = 0.0;
 }
 
 void note_tried(RunProgress& progress, const Json& trial) {
@@ -196,7 +209,7 @@ void take(RunProgress& progress, const Json& event, nanoseconds now) {
     progress.start_samples_per_second = number_in(event, "samples_per_second");
     progress.doing = "measuring the upper bound";
   } else if (name == "ceiling") {
-    progress.upper_bound_samples_per_second = number_in(event, "samples_per_second");
+    progress.free_input_ratio = free_input_ratio_of(event);
     progress.bound_by = text_in(event, "bound_by");
     ++progress.upper_bounds;
     progress.doing = "taking a profile";

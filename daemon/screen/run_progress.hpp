@@ -80,7 +80,9 @@ struct RunProgress {
   std::optional<TrialUnderWay> trial;
 
   double start_samples_per_second = 0.0;
-  double upper_bound_samples_per_second = 0.0;
+  // The upper bound over the rate of the configuration with which it was measured, in the same blocks; 0: not known of what is
+  // kept now.
+  double free_input_ratio = 0.0;
   std::string bound_by;
   int upper_bounds = 0;  // how many were told
   std::vector<KeptChange> kept;

@@ -9,6 +9,7 @@
 
 #include "base/printable.hpp"
 #include "daemon/screen/characters.hpp"
+#include "daemon/screen/line_breaks.hpp"
 
 namespace autotuned::daemon {
 
@@ -48,7 +49,7 @@ bool is_set(const char* variable) {
 std::string_view next_line(std::string_view& text, int columns) {
   std::size_t end = 0;
   while (end < text.size()) {
-    const std::size_t space = std::min(text.find(' ', end == 0 ? 0 : end + 1), text.size());
+    const std::size_t space = next_break(text, end == 0 ? 0 : end + 1);
     if (end > 0 && columns_of(text.substr(0, space)) > columns) break;
     end = space;
     if (end == 0) ++end;  // it begins with a space

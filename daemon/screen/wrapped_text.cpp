@@ -9,6 +9,7 @@
 #include <iostream>
 
 #include "daemon/screen/characters.hpp"
+#include "daemon/screen/line_breaks.hpp"
 #include "daemon/screen/terminal_panel.hpp"
 
 namespace autotuned::daemon {
@@ -42,9 +43,9 @@ int hanging_indent(std::string_view line, int columns) {
 
 // The end of what fits of `line`, from `least` on: at a blank, or at its end.
 std::size_t break_of(std::string_view line, std::size_t least, int columns) {
-  std::size_t end = std::min(line.find(' ', least), line.size());
+  std::size_t end = next_break(line, least);
   while (end < line.size()) {
-    const std::size_t next = std::min(line.find(' ', end + 1), line.size());
+    const std::size_t next = next_break(line, end + 1);
     if (columns_of(line.substr(0, next)) > columns) break;
     end = next;
   }
@@ -75,8 +76,9 @@ void add_wrapped(std::string& text, std::string_view line, int columns) {
   }
 }
 
-std::string for_terminal(std::string_view text, int descriptor, std::FILE* stream) {
-  return wrapped(text, ::isatty(descriptor) != 0 ? screen_size(stream).columns : 0);
+// 0: it is no terminal.
+int columns_behind(int descriptor, std::FILE* stream) {
+  return ::isatty(descriptor) != 0 ? screen_size(stream).columns : 0;
 }
 
 }  // namespace
@@ -93,12 +95,16 @@ std::string wrapped(std::string_view text, int columns) {
   return fitted;
 }
 
+int text_columns() {
+  return columns_behind(STDOUT_FILENO, stdout);
+}
+
 void print_text(std::string_view text) {
-  std::cout << for_terminal(text, STDOUT_FILENO, stdout);
+  std::cout << wrapped(text, text_columns());
 }
 
 void print_message(std::string_view text) {
-  std::cerr << for_terminal(text, STDERR_FILENO, stderr);
+  std::cerr << wrapped(text, columns_behind(STDERR_FILENO, stderr));
 }
 
 }  // namespace autotuned::daemon

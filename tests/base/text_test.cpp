@@ -142,6 +142,29 @@ TEST(FormatGain, ShowsTheSignAndOneDigit) {
   EXPECT_EQ(format_gain(0.99999), "+0.0 %");  // never "-0.0 %"
   EXPECT_EQ(format_gain(3.5), "+250.0 %");
   EXPECT_EQ(format_gain(std::nan("")), "unknown");
+  EXPECT_EQ(format_gain(1.0003, 2), "+0.03 %");
+  EXPECT_EQ(format_gain(0.999999, 2), "+0.00 %");
+}
+
+TEST(RatioDecimals, AreMoreWhereRoundingWouldContradictTheInterval) {
+  EXPECT_EQ(ratio_decimals(1.18, 1.29, 2), 2);
+  EXPECT_EQ(ratio_decimals(0.97, 1.03, 2), 2) << "it holds 1";
+  EXPECT_EQ(ratio_decimals(0.9999, 1.03, 2), 2) << "it holds 1, and says so";
+  EXPECT_EQ(ratio_decimals(1.002, 1.1, 2), 3) << "it would seem to hold 1";
+  EXPECT_EQ(ratio_decimals(0.9, 0.998, 2), 3);
+  EXPECT_EQ(ratio_decimals(1.0002, 1.1, 2), 4);
+  EXPECT_EQ(ratio_decimals(1.0000002, 1.1, 2), 4) << "no more than two more";
+  EXPECT_EQ(ratio_decimals(1.048, 1.052, 2), 3) << "its ends would look equal";
+  EXPECT_EQ(ratio_decimals(1.0, 1.0, 2), 2) << "they are equal";
+  EXPECT_EQ(ratio_decimals(1.001, 1.1, 3), 3);
+  EXPECT_EQ(ratio_decimals(0.0, 1e6, 2), 2) << "no end is known";
+}
+
+TEST(FormatRatio, OnlyOneReadsAsOne) {
+  EXPECT_EQ(format_ratio(1.0), "1.00");
+  EXPECT_EQ(format_ratio(1.005), "1.005");
+  EXPECT_EQ(format_ratio(0.9996), "0.9996");
+  EXPECT_EQ(format_ratio(1.354), "1.35");
 }
 
 TEST(ParseDuration, ReadsWhatPeopleWrite) {

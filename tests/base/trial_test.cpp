@@ -172,5 +172,16 @@ TEST(TrialRecord, WhatWasNotMeasuredIsNull) {
   EXPECT_EQ(json["failure"], "out_of_memory");
 }
 
+TEST(Trial, IsGivenUpBySayingSo) {
+  TrialRecord trial;
+  trial.verdict = Verdict::rejected;
+  trial.reason = std::string(kGivenUpWords) + ": 0.950 times the rate";
+  EXPECT_FALSE(is_given_up(trial)) << "a plugin's words, or a check's";
+  trial.rejection = RejectionReason::no_gain;
+  EXPECT_TRUE(is_given_up(trial));
+  trial.reason = "no gain worth having: 0.950 times the rate";
+  EXPECT_FALSE(is_given_up(trial));
+}
+
 }  // namespace
 }  // namespace autotuned

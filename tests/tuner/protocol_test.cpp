@@ -258,6 +258,22 @@ TEST(Trial, ALargeGainGetsMorePairsWhereTheBudgetAllows) {
   EXPECT_GT(trial.estimate.pairs, 7);
 }
 
+// Whoever has the interval at hand sees that it holds gains: so the sentence does not deny them.
+TEST(Trial, OneThatIsGivenUpAfterAFirstLookExcludesNoGain) {
+  const TrialRecord looked = ProcessTrial(1, 0.98, 0.0).run();
+  EXPECT_EQ(looked.process_pairs, 1);
+  ASSERT_EQ(looked.rejection, RejectionReason::no_gain) << looked.reason;
+  EXPECT_GT(looked.estimate.high, 1.02) << "the least gain worth having";
+  EXPECT_TRUE(is_given_up(looked)) << looked.reason;
+  EXPECT_THAT(looked.reason, HasSubstr("does not exclude a gain"));
+
+  const TrialRecord decided = ProcessTrial(1, 1.0, 0.0).run(/*is_restart=*/false);
+  ASSERT_EQ(decided.rejection, RejectionReason::no_gain) << decided.reason;
+  EXPECT_LT(decided.estimate.high, 1.02);
+  EXPECT_FALSE(is_given_up(decided));
+  EXPECT_THAT(decided.reason, testing::StartsWith("no gain worth having: "));
+}
+
 // A verdict of "slower" takes fewer pairs than a lower end does at a small error.
 TEST(Trial, AnEndThatIsNotKnownIsNotPrintedAsAFigure) {
   ProcessTrial slower(1, 1.0, 0.0);

@@ -89,7 +89,7 @@ export function trialsChart(trials) {
     data: { datasets: [...intervalSets(rows, first, last), ...SHAPES.map(([colour, pointStyle, mood]) => ({
       label: MOODS[mood], data: rows.filter((row) => row.mood === mood), backgroundColor: colourOf(colour), borderColor: colourOf(colour), pointStyle, pointRadius: rows.length > 80 ? 3 : 5 }))] },
     options: commonOptions(axis("trial", { type: "linear", min: first, max: last, ticks: { precision: 0, callback: (value) => Number.isInteger(value) ? value : "" } }), axis("times the rate"),
-      ({ raw }) => `${raw.trial.number}. ${raw.trial.plugin}: ${ratioText(raw.y)} (${intervalText(raw.low, raw.high)}), ${outcomeOf(raw.trial).text}`,
+      ({ raw }) => `${raw.trial.number}. ${raw.trial.plugin}: ${ratioText(raw.y, raw.low, raw.high)} (${intervalText(raw.low, raw.high)}), ${outcomeOf(raw.trial).text}`,
       { legend: { display: true, labels: { color: colourOf("ink"), usePointStyle: true, boxWidth: 8, boxHeight: 7, filter: (item, data) => !data.datasets[item.datasetIndex].isSilent && data.datasets[item.datasetIndex].data.length > 0 } } }),
   }));
 }
@@ -106,7 +106,7 @@ export function historyChart(runs, machines) {
     data: { datasets: [...intervalSets(rows, first - slack, last + slack), ...machines.map((machine, i) => ({
       label: machine.name, data: rows.filter((row) => row.machine === machine.key), backgroundColor: colourOf(PART_COLOURS[i % 7]), borderColor: colourOf(PART_COLOURS[i % 7]), pointStyle: shapes[i % shapes.length], pointRadius: 5 }))] },
     options: commonOptions(axis("", { type: "linear", min: first - slack, max: last + slack, ticks: { maxTicksLimit: 5, callback: timeText } }), axis("times the rate"),
-      ({ raw }) => `${raw.name}, ${whenText(raw.x)}: ${ratioText(raw.y)} (${intervalText(raw.low, raw.high)})`,
+      ({ raw }) => `${raw.name}, ${whenText(raw.x)}: ${ratioText(raw.y, raw.low, raw.high)} (${intervalText(raw.low, raw.high)})`,
       { legend: { display: machines.length > 1, position: "bottom", labels: { color: colourOf("ink"), usePointStyle: true, boxWidth: 8, boxHeight: 7, filter: (item, data) => !data.datasets[item.datasetIndex].isSilent } } }),
   }));
 }

@@ -88,7 +88,7 @@ function differenceTable(caption, differences, a, b) {
 function sideFigures(side) {
   return element("div", {}, element("p", {}, element("strong", {}, side.name), " ", small(side.what)), figureList([
     ["rate", side.samples_per_second > 0 ? rateText(side.samples_per_second) : "not measured"],
-    ["faster than its start", side.ratio ? ratioText(side.ratio) : null, side.ratio ? intervalText(side.ratio_low, side.ratio_high) : ""]]));
+    ["faster than its start", side.ratio ? ratioText(side.ratio, side.ratio_low, side.ratio_high) : null, side.ratio ? intervalText(side.ratio_low, side.ratio_high) : ""]]));
 }
 
 export function comparisonNodes(comparison) {

@@ -8,14 +8,25 @@ const isNumber = (value) => typeof value === "number" && Number.isFinite(value);
 export const countText = (count) => Math.round(count).toLocaleString("en-US");
 export const countedText = (count, what) => countText(count) + " " + what + (Math.round(count) === 1 ? "" : "s");
 export const rateText = (rate) => isNumber(rate) && rate > 0 ? countText(rate) + " samples/s" : "not measured";
-export const ratioText = (ratio) => isNumber(ratio) ? ratio.toFixed(2) + " ×" : "–";
+// As the commands print it (ratio_decimals() of base/text.hpp): an interval on one side of 1 does not seem to reach it.
+function ratioDecimals(low, high) {
+  if (!isNumber(low) || !isNumber(high)) return 2;
+  for (let decimals = 2; decimals < 4; ++decimals) {
+    const differ = (a, b) => a.toFixed(decimals) !== b.toFixed(decimals);
+    const isSideSeen = !(low > 1 || high < 1) || differ(low > 1 ? low : high, 1);
+    if (isSideSeen && (!(low < high) || differ(low, high))) return decimals;
+  }
+  return 4;
+}
+export const ratioText = (ratio, low = ratio, high = ratio) => isNumber(ratio) ? ratio.toFixed(ratioDecimals(low, high)) + " ×" : "–";
 export const percentText = (ratio) => isNumber(ratio) ? (100 * ratio).toFixed(1) + " %" : "–";
 export const gainText = (ratio) => isNumber(ratio) ? (ratio >= 1 ? "+" : "−") + Math.abs(100 * (ratio - 1)).toFixed(1) + " %" : "–";
 
 export function intervalText(low, high) {
   const hasLower = isNumber(low) && low > 0;
-  if (!isUpperEnd(high)) return hasLower ? `at least ${low.toFixed(2)}` : "no interval yet";
-  return hasLower ? `${low.toFixed(2)} to ${high.toFixed(2)}` : `at most ${high.toFixed(2)}`;
+  const decimals = ratioDecimals(low, high);
+  if (!isUpperEnd(high)) return hasLower ? `at least ${low.toFixed(decimals)}` : "no interval yet";
+  return hasLower ? `${low.toFixed(decimals)} to ${high.toFixed(decimals)}` : `at most ${high.toFixed(decimals)}`;
 }
 export const isUpperEnd = (high) => isNumber(high) && high > 0 && high < NO_UPPER_END;
 
@@ -84,6 +95,7 @@ const OUTCOMES = {
   did_not_hold: ["↶", "did not hold", -1],
   slower: ["▼", "slower", -1],
   no_gain: ["=", "no gain", 0],
+  gain_unlikely: ["≈", "gain unlikely", 0],
   undecided: ["≈", "undecided", 0],
   wrong_result: ["≠", "trains another model", -1],
   rejected: ["✕", "rejected", 0],
@@ -94,7 +106,9 @@ const OUTCOMES = {
 };
 export function outcomeOf(trial) {
   const isUndecided = trial.rejection === "undecided_in_time" && trial.outcome !== "did_not_hold";
-  const name = isUndecided ? "undecided" : trial.outcome || trial.verdict;
+  // Given up before its interval decided (base/trial.hpp).
+  const isGivenUp = trial.outcome === "no_gain" && String(trial.reason || "").startsWith("gain unlikely");
+  const name = isUndecided ? "undecided" : isGivenUp ? "gain_unlikely" : trial.outcome || trial.verdict;
   const [sign, text, mood] = OUTCOMES[name] || ["?", String(name), 0];
   return { name, sign, text, mood };
 }
@@ -124,7 +138,7 @@ export function verdictOf(run) {
   }
   const interval = intervalText(best.speedup_low, best.speedup_high);
   const isSure = best.speedup_low > 1;
-  return { ratio: ratioText(best.speedup), interval, mood: isSure ? 1 : 0,
+  return { ratio: ratioText(best.speedup, best.speedup_low, best.speedup_high), interval, mood: isSure ? 1 : 0,
     sure: isSure ? `Sure: the whole interval is above 1, over ${countedText(run.pairs, "pair")} measured side by side.`
       : `Undecided: the interval reaches down to 1 or below, over ${countedText(run.pairs, "pair")}.` };
 }

@@ -3,6 +3,13 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "daemon/report/figures.hpp"
 #include "daemon/report/story.hpp"
 #include "tests/base/temporary_folder.hpp"
 #include "tests/daemon/small_run.hpp"
@@ -122,6 +129,37 @@ TEST_F(JobTrends, OfAScriptIsUnknownUnlessSomethingWasRecorded) {
   EXPECT_FALSE(found[0].is_comparable());
   EXPECT_THAT(trends_text(found),
               AllOf(HasSubstr("800 samples/s (unknown)"), HasSubstr("700 samples/s (busy)")));
+}
+
+std::size_t widest_of(const std::string& table) {
+  std::istringstream lines(table);
+  std::size_t widest = 0;
+  for (std::string line; std::getline(lines, line) && !line.ends_with('.');)
+    widest = std::max(widest, table_columns(std::vector(1, std::vector{line})));
+  return widest;
+}
+
+TEST_F(JobTrends, FitIntoATerminal) {
+  add("r-1", 12'345.0, kLoad);
+  add("r-2", 11'000.0, kLoad);
+  auto found = trends();
+  ASSERT_THAT(found, SizeIs(1));
+  found[0].machine = "AMD EPYC 9V74 80-Core Processor, 2 CPUs";
+  const std::string whole = trends_text(found);
+  EXPECT_GT(widest_of(whole), 100U);
+  EXPECT_EQ(trends_text(found, 200), whole);
+  // The one machine there is goes first, as far as it takes; rates share their unit.
+  const std::string narrow = trends_text(found, 80);
+  EXPECT_LE(widest_of(narrow), 80U) << narrow;
+  EXPECT_THAT(narrow, AllOf(HasSubstr("12,345 (busy)"), HasSubstr("11,000 (busy)"),
+                            HasSubstr("not comparable"), HasSubstr("Rates are in samples/s."),
+                            Not(HasSubstr("80-Core"))));
+  // Of several, a part of each stays to tell them apart.
+  found.push_back(found[0]);
+  found[1].machine = "Intel Xeon Platinum 8481C, 8 CPUs";
+  const std::string two = trends_text(found, 80);
+  EXPECT_LE(widest_of(two), 80U) << two;
+  EXPECT_THAT(two, AllOf(HasSubstr("AMD EPYC"), HasSubstr("Intel Xeon")));
 }
 
 class PluginGains : public JobTrends {

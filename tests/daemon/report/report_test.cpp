@@ -374,6 +374,32 @@ TEST(Report, EndsOfAnIntervalThatAreNotKnownYet) {
   EXPECT_EQ(gain_text({}), "not measured");
 }
 
+// One that says 1.00 beside an interval above 1, or beside a change that was kept, contradicts itself.
+TEST(Report, RoundingContradictsNoInterval) {
+  const Estimate small{.ratio = 1.005, .low = 1.002, .high = 1.008, .pairs = 300};
+  EXPECT_EQ(estimate_text(small), "1.005 x (1.002 to 1.008)");
+  EXPECT_EQ(ratio_text(small, 3), "1.005");
+  EXPECT_EQ(gain_text(small), "+0.5 % (between +0.2 % and +0.8 %, 300 pairs of blocks)");
+  const Estimate least{.ratio = 1.0052, .low = 1.0003, .high = 1.0104, .pairs = 900};
+  EXPECT_EQ(estimate_text(least), "1.0052 x (1.0003 to 1.0104)");
+  EXPECT_EQ(ratio_text(least, 3) + " " + interval_text(least, 3), "1.0052 1.0003 to 1.0104");
+  EXPECT_EQ(gain_text(least), "+0.52 % (between +0.03 % and +1.04 %, 900 pairs of blocks)");
+  EXPECT_EQ(estimate_text({.ratio = 1.003, .low = 0.97, .high = 1.03, .pairs = 30}),
+            "1.00 x (0.97 to 1.03)");
+  EXPECT_EQ(estimate_text({.ratio = 1.03, .low = 1.004, .high = tuner::kNoUpperEnd, .pairs = 9}),
+            "1.030 x (at least 1.004)");
+}
+
+TEST(Report, ATrialThatWasGivenUpIsNotSaidToHaveNoGain) {
+  TrialRecord ablation = own_sample_trial();
+  ablation.kind = TrialKind::ablation;
+  ablation.verdict = Verdict::rejected;
+  ablation.rejection = RejectionReason::no_gain;
+  EXPECT_EQ(no_gain_text(ablation), "no gain");
+  ablation.reason = std::string(kGivenUpWords) + ": 0.95 times the rate";
+  EXPECT_EQ(no_gain_text(ablation), "gain unlikely");
+}
+
 TEST(Report, SaysWhatTheTimeOfATrialIsOf) {
   TrialRecord trial;
   trial.duration_ns = 26'000'000'000;
@@ -400,6 +426,22 @@ TEST(Report, ChangeOfNothingAndOfAKnobThatWasUnset) {
   without.set("env.MALLOC_ARENA_MAX", std::string());
   EXPECT_EQ(change_text(without, change), "env.MALLOC_ARENA_MAX unset → 1");
   EXPECT_EQ(change_text(change, without), "env.MALLOC_ARENA_MAX 1 → unset");
+}
+
+TEST(Report, ATableGivesUpNoMoreThanItTakes) {
+  const std::vector<std::vector<std::string>> rows = {{"job", "when", "rate"},
+                                                      {"→→→→→→", "2026-11-21 10:15", "1,234"}};
+  const std::vector<TableCut> cuts = {
+      {.column = 1, .least = 10, .is_part = true}, {.column = 2}, {.column = 0, .least = 3}};
+  const std::string whole = "job     when              rate\n→→→→→→  2026-11-21 10:15  1,234\n";
+  EXPECT_EQ(table_columns(rows), 31U);
+  EXPECT_EQ(fitted_table_text(rows, 0, cuts), whole) << "no terminal";
+  EXPECT_EQ(fitted_table_text(rows, 31, cuts), whole);
+  EXPECT_EQ(fitted_table_text(rows, 30, cuts),
+            "job     when        rate\n→→→→→→  2026-11-21  1,234\n");
+  EXPECT_EQ(fitted_table_text(rows, 24, cuts), "job     when\n→→→→→→  2026-11-21\n");
+  EXPECT_EQ(fitted_table_text(rows, 17, cuts), "job    when\n→→→→…  2026-11-21\n");
+  EXPECT_EQ(fitted_table_text(rows, 1, cuts), "job  when\n→→…  2026-11-21\n");
 }
 
 TEST(Report, ColumnsCountCharactersNotBytes) {

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <sstream>
 #include <string>
 
 #include "daemon/report/report.hpp"
@@ -75,9 +76,33 @@ TEST(ScriptReport, SaysWhatThereWasNoTimeFor) {
   for (const std::string& text : {tuned_text(run), run_text(run, {})}) {
     EXPECT_THAT(
         text,
-        HasSubstr("not tried: precision.autocast off → bf16 (amp): what was left of the budget of "
-                  "20.0 s is too short for a trial\nthe next run goes on with it"));
+        HasSubstr("untried  precision.autocast off → bf16 (amp): what was left of the budget of "
+                  "20.0 s is too short for a trial\n         the next run goes on with it"));
   }
+}
+
+// The card takes the first nine columns of each line for its label.
+TEST(ScriptReport, EachLineOfASummaryBeginsWithALabelOrItsBlanks) {
+  storage::RunRow run = sample();
+  run.training["is_budget_spent"] = true;
+  const auto look = [&run] {
+    for (const std::string& text : {tuned_text(run), summary_text(run, {})}) {
+      std::istringstream lines(text);
+      for (std::string line; std::getline(lines, line);) {
+        ASSERT_GT(line.size(), 9U) << text;
+        EXPECT_EQ(line[8], ' ') << line;
+        EXPECT_NE(line[9], ' ') << line;
+      }
+    }
+  };
+  look();
+  run.training["untried"] =
+      Json::array({{{"plugin", "amp"}, {"change", "precision.autocast off → bf16"}}});
+  look();
+  run.training["untried"].push_back({{"plugin", "threads"}, {"change", "threads.intra_op 2 → 1"}});
+  look();
+  run.training["shortage"] = "--budget 1.0 s is too small for one trial here";
+  look();
 }
 
 TEST(ScriptReport, SaysThatNoTrialFittedIntoItsTime) {
@@ -87,7 +112,8 @@ TEST(ScriptReport, SaysThatNoTrialFittedIntoItsTime) {
   run.training["shortage"] = "--budget 1.0 s is too small for one trial here";
   EXPECT_THAT(
       tuned_text(run),
-      HasSubstr("\nnothing new was tried: --budget 1.0 s is too small for one trial here\n"));
+      HasSubstr(
+          "\nuntried  nothing new was tried: --budget 1.0 s is too small for one trial here\n"));
   EXPECT_THAT(tuned_text(run), testing::Not(HasSubstr("second look")));
 }
 
@@ -104,7 +130,7 @@ TEST(ScriptReport, ManyProposalsWithoutATrialAreOneLine) {
                                 "bf16 (amp): what was left of the budget"));
   EXPECT_THAT(folded, HasSubstr("`autotuned explain r-20261123-5d0c1e --verbose` lists them"));
   EXPECT_THAT(folded, testing::Not(HasSubstr("threads.intra_op 2 → 6")));
-  EXPECT_THAT(run_text(record.run, {}), HasSubstr("not tried: 7 proposals, the first is "));
+  EXPECT_THAT(run_text(record.run, {}), HasSubstr("untried  7 proposals, the first is "));
   const std::string whole = story_text(record, /*is_whole=*/true);
   EXPECT_THAT(whole, HasSubstr("\n    precision.autocast off → bf16 (amp)\n"));
   EXPECT_THAT(whole, HasSubstr("\n    threads.intra_op 2 → 6 (threads)\n"));

@@ -50,6 +50,19 @@ TEST(Story, TellsWhatWasFoundAtTheStartAndIsStillThere) {
   EXPECT_EQ(json.at("best").at("profile").at("findings"), record.profiles[1].at("findings"));
 }
 
+TEST(Story, OneThatWasGivenUpIsNotSaidToHaveNoGain) {
+  RunRecord record = sample_record();
+  TrialRecord trial = sample_trial(3, "malloc", Verdict::rejected, {0.95, 0.62, 1.18, 10});
+  trial.rejection = RejectionReason::no_gain;
+  trial.reason = std::string(kGivenUpWords) + ": 0.950 times the rate";
+  record.trials.push_back(trial);
+  EXPECT_THAT(
+      story_text(record),
+      AllOf(HasSubstr("Rejected, gain unlikely: -5.0 % (between -38.0 % and +18.0 %, 10 pairs "
+                      "of blocks); the interval does not exclude a gain"),
+            Not(HasSubstr("no gain"))));
+}
+
 TEST(Story, TellsWhatTheBestConfigurationCostsOnce) {
   RunRecord record = sample_record();
   EXPECT_THAT(story_text(record), Not(HasSubstr("needs once")));

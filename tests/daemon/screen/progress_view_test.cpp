@@ -76,6 +76,27 @@ TEST(ProgressView, ABudgetForNoSecondLookLeavesNoProposalUntried) {
                 "--budget gives it more\n");
 }
 
+// Its interval holds gains that are worth having.
+TEST(ProgressView, ATrialThatWasGivenUpIsNotSaidToHaveNoGain) {
+  Json trial = {{"kind", "proposal"},
+                {"plugin", "malloc"},
+                {"reference", {{"a", 1}}},
+                {"change", {{"a", 2}}},
+                {"verdict", "rejected"},
+                {"rejection", "no_gain"},
+                {"reason", "gain unlikely"},
+                {"ratio", 0.95},
+                {"ratio_low", 0.62},
+                {"ratio_high", 1.18},
+                {"pairs", 10}};
+  EXPECT_EQ(shown({}, {{{"event", "trial_finished"}, {"trial", trial}}}),
+            "rejected   malloc: a 1 → 2, 0.95 x (0.62 to 1.18), gain unlikely\n");
+  trial["reason"] = "no gain worth having";
+  trial["ratio_high"] = 1.01;
+  EXPECT_EQ(shown({}, {{{"event", "trial_finished"}, {"trial", trial}}}),
+            "rejected   malloc: a 1 → 2, 0.95 x (0.62 to 1.01), no gain\n");
+}
+
 TEST(ProgressView, TheFirstPanelIsThereBeforeTheFirstEvent) {
   EXPECT_THAT(shown({.is_live = true}, {}), HasSubstr("starting"));
   EXPECT_EQ(shown({}, {}), "");

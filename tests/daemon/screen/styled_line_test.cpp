@@ -58,6 +58,11 @@ TEST(StyledLine, TextBehindALabelBreaksBetweenWords) {
             (std::vector<std::string>{"note       "}));
 }
 
+TEST(StyledLine, TextBehindALabelBreaksNoFigure) {
+  EXPECT_EQ(drawn_all(labelled(label("note"), "it took 72 % of it", plain(21)), plain(0)),
+            (std::vector<std::string>{"note       it took", "           72 % of it"}));
+}
+
 TEST(StyledLine, AWordThatIsTooWideStaysWhole) {
   EXPECT_EQ(drawn_all(labelled({"in ", Tone::plain}, "a /very/long/path b", plain(10)), plain(0)),
             (std::vector<std::string>{"in a", "   /very/long/path", "   b"}));

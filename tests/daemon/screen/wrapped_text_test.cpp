@@ -47,6 +47,11 @@ TEST(WrappedText, HangsBehindLabelsCellsAndMarksOfLists) {
   EXPECT_EQ(wrapped("    → raise the number", 18), "    → raise the\n      number");
 }
 
+TEST(WrappedText, BreaksNoFigure) {
+  EXPECT_EQ(wrapped("it waited 72 % of", 12), "it waited\n  72 % of");
+  EXPECT_EQ(wrapped("faster   1.35 x (1.2 to 1.4)", 24), "faster   1.35 x\n         (1.2 to 1.4)");
+}
+
 // A cell on the right half of a terminal leaves no room for a sentence.
 TEST(WrappedText, HangsUnderNoCellOnTheRight) {
   EXPECT_EQ(wrapped("a  b           c d e f", 20), "a  b           c d e\n   f");

@@ -44,6 +44,18 @@ TEST_F(WebPageScript, FindingsHaveTheirRemedies) {
   expect_scene("findings", record);
 }
 
+// What was tried needs no advice; no rounding and no word denies what an interval says.
+TEST_F(WebPageScript, SaysWhatCameOfTryingAFinding) {
+  RunRecord record = sample_record();
+  record.run.speedup = {.ratio = 1.005, .low = 1.002, .high = 1.008, .pairs = 300};
+  record.profiles[0]["findings"].push_back(sample_finding("data_loading", "num_workers"));
+  TrialRecord trial = sample_trial(3, "num_workers", Verdict::rejected, {0.95, 0.62, 1.18, 10});
+  trial.rejection = RejectionReason::no_gain;
+  trial.reason = std::string(kGivenUpWords) + ": 0.950 times the rate";
+  record.trials.push_back(trial);
+  expect_scene("tried", record);
+}
+
 TEST_F(WebPageScript, FollowsARunThatMoves) {
   expect_scene("live", sample_record());
 }

@@ -59,6 +59,13 @@ const scenes = {
     says(page, "Nothing stands out any more.");
   },
 
+  async tried() {
+    const { page } = await open(file);
+    says(page, "41.0 % of the step is spent waiting→ trial 3 tried it: gain unlikely");
+    says(page, "≈ gain unlikely");
+    says(page, "1.005 ×as fast as at the start (1.002 to 1.008)");
+  },
+
   async hostile() {
     const { page } = await open(file);
     says(page, more);

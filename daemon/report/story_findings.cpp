@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/report/story_findings.hpp"
+
+#include <fmt/format.h>
+
+#include "base/printable.hpp"
+#include "daemon/report/report.hpp"
+
+namespace autotuned::daemon {
+
+namespace {
+
+// Of its plugin or of its knob, one that was kept before others, else the last. Null for none.
+const TrialRecord* trial_of_finding(const RunRecord& record, const Json& finding) {
+  if (!finding.is_object()) return nullptr;
+  const std::string plugin = get_string(finding, "plugin").value_or("");
+  const std::string knob = get_string(finding, "knob").value_or("");
+  const auto outcomes = outcomes_of(record);
+  const TrialRecord* found = nullptr;
+  for (const TrialRecord& trial : record.trials) {
+    const bool is_decided =
+        trial.verdict != Verdict::running && trial.verdict != Verdict::interrupted;
+    const bool is_answer = (!plugin.empty() && trial.plugin == plugin) ||
+                           (!knob.empty() && trial.change.find(knob) != nullptr);
+    if (trial.kind != TrialKind::proposal || !is_answer || !is_decided) continue;
+    if (found == nullptr || outcomes.at(found->number) != Outcome::kept) found = &trial;
+  }
+  return found;
+}
+
+// What became of it, where a finding would advise to try it.
+std::string tried_text(const TrialRecord& trial, Outcome outcome) {
+  std::string text = fmt::format(
+      "{} was tried (trial {}): ", change_text(trial.reference, trial.change), trial.number);
+  switch (outcome) {
+    case Outcome::kept:
+      text += "kept";
+      break;
+    case Outcome::dropped:
+      text += "accepted at first, and dropped later";
+      break;
+    case Outcome::slower:
+      text += "slower";
+      break;
+    case Outcome::no_gain:
+      text += no_gain_text(trial);
+      break;
+    case Outcome::wrong_result:
+      return text + "it does not train the same model";
+    case Outcome::failed:
+      return text + "it failed, " + trial.reason;
+    default:
+      return text + "rejected, " + trial.reason;
+  }
+  return trial.estimate.pairs > 0 ? text + ", " + gain_text(trial.estimate) : text;
+}
+
+}  // namespace
+
+Json findings_json(const RunRecord& record, const Json& profile) {
+  Json findings = member(profile, "findings");
+  if (!findings.is_array()) return findings;
+  const auto outcomes = outcomes_of(record);
+  for (Json& finding : findings) {
+    const TrialRecord* const trial = trial_of_finding(record, finding);
+    if (trial == nullptr) continue;
+    finding["tried"] = {
+        {"trial", trial->number},
+        {"outcome", to_string(outcomes.at(trial->number))},
+        {"rejection", trial->rejection ? Json(to_string(*trial->rejection)) : Json()},
+        {"reason", trial->reason}};
+  }
+  return findings;
+}
+
+std::string findings_text(const RunRecord& record, const Json& profile, const char* heading) {
+  const auto outcomes = outcomes_of(record);
+  std::string text;
+  for (const Json& finding : member(profile, "findings")) {
+    const auto word = [&](const char* field) {
+      return printable(get_string(finding, field).value_or(""));
+    };
+    const std::string plugin = word("plugin");
+    const std::string severity = word("severity");
+    const TrialRecord* const trial = trial_of_finding(record, finding);
+    const std::string remedy = trial != nullptr ? tried_text(*trial, outcomes.at(trial->number))
+                               : plugin.empty() ? word("advice")
+                                                : "the plugin " + plugin + " acts on it";
+    text += fmt::format("{} {}{}: {}; {}.\n", heading, word("id"),
+                        severity.empty() ? "" : " (" + severity + ")", word("evidence"), remedy);
+  }
+  return text;
+}
+
+}  // namespace autotuned::daemon
