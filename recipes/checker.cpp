@@ -272,7 +272,8 @@ std::optional<Json> Checker::check_files(const Field& field, const YamlNode& nod
       return std::nullopt;
     }
     if (!std::filesystem::is_regular_file(file, unknown)) {
-      report(node, where + ": " + quote_for_message(file) +
+      // Whole: what would be cut off is its name.
+      report(node, where + ": " + printable("\"" + file + "\"") +
                        " is not a regular file; remove it, or write a pattern that leaves it out");
       return std::nullopt;
     }
