@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/file_pattern.hpp"
+#include "base/printable.hpp"
 #include "base/text.hpp"
 #include "base/utf8.hpp"
 #include "recipes/scalars.hpp"
@@ -182,6 +183,10 @@ std::optional<Json> Checker::check_scalar(const Field& field, const YamlNode& no
       break;
     case FieldType::name:
       if (is_name(text)) value = Json(text);
+      if (printable(text) != text) {
+        return unexpected(field, node, where,
+                          "; it holds a character that nobody sees, such as a control character");
+      }
       break;
     case FieldType::device:
       if (is_device(text)) value = Json(text);
@@ -260,10 +265,18 @@ std::optional<Json> Checker::check_files(const Field& field, const YamlNode& nod
     return std::nullopt;
   }
   for (const std::string& file : *files) {
-    if (::access(file.c_str(), R_OK) == 0) continue;
-    report(node, where + ": this user may not read the file " + quote_for_message(file) +
-                     "; check its mode");
-    return std::nullopt;
+    std::error_code unknown;
+    if (::access(file.c_str(), R_OK) != 0) {
+      report(node, where + ": this user may not read the file " + quote_for_message(file) +
+                       "; check its mode");
+      return std::nullopt;
+    }
+    if (!std::filesystem::is_regular_file(file, unknown)) {
+      // Whole: what would be cut off is its name.
+      report(node, where + ": " + printable("\"" + file + "\"") +
+                       " is not a regular file; remove it, or write a pattern that leaves it out");
+      return std::nullopt;
+    }
   }
   return Json(pattern);
 }

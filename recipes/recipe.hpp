@@ -124,6 +124,15 @@ struct Recipe {
   [[nodiscard]] std::string hash() const;
 };
 
+// A file that model or data of a recipe name, or files by a pattern (base/file_pattern.hpp).
+struct InputFiles {
+  std::string key;   // "model.weights", "data.files"
+  std::string path;  // absolute
+  bool is_pattern = false;
+};
+// All of them, in the order of their keys in the reference.
+[[nodiscard]] std::vector<InputFiles> input_files_of(const Recipe& recipe);
+
 // What several ranks cannot do yet, as ErrorKind::unsupported: train on a GPU that the recipe names.
 [[nodiscard]] Result<void> refuse_ranks(const Recipe& recipe);
 

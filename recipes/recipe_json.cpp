@@ -336,7 +336,31 @@ void count_files(Json& data, const std::vector<Variant>& types) {
   }
 }
 
+void add_input_files(const std::string& part, const Typed& spec, const std::vector<Variant>& types,
+                     std::vector<InputFiles>& files) {
+  const Variant* variant = find_variant(types, spec.type);
+  if (variant == nullptr) return;
+  for (const Field& field : variant->fields) {
+    const bool is_pattern = field.type == FieldType::files;
+    if (!is_pattern && field.type != FieldType::path) continue;
+    const Json& value = member(spec.parameters, std::string(field.key).c_str());
+    for (const Json& path : value.is_array() ? value : Json::array({value})) {
+      if (!path.is_string()) continue;
+      files.push_back({part + "." + std::string(field.key), path.get<std::string>(), is_pattern});
+    }
+  }
+}
+
 }  // namespace
+
+std::vector<InputFiles> input_files_of(const Recipe& recipe) {
+  std::vector<InputFiles> files;
+  add_input_files("model", recipe.model, model_types(), files);
+  add_input_files("data", recipe.data, data_types(), files);
+  if (recipe.evaluation && recipe.evaluation->split_ratio == 0)
+    add_input_files("evaluate.data", recipe.evaluation->data, data_types(), files);
+  return files;
+}
 
 Json Recipe::to_json() const {
   Json train_json{{"batch_size", train.batch_size}, {"drop_last", train.drop_last}};

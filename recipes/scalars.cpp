@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <string>
+
+#include "base/printable.hpp"
 
 namespace autotuned::recipes {
 namespace {
@@ -72,7 +75,7 @@ bool is_line(std::string_view text) {
 bool is_name(std::string_view text) {
   return is_line(text) && text.size() <= kMaxNameBytes &&
          text.find('/') == std::string_view::npos && text != "." && text != ".." &&
-         text.front() != ' ' && text.back() != ' ';
+         text.front() != ' ' && text.back() != ' ' && printable(std::string(text)) == text;
 }
 
 bool is_device(std::string_view text) {

@@ -18,7 +18,8 @@ namespace autotuned::recipes {
 [[nodiscard]] std::optional<std::string> without_decimal_comma(std::string_view text);
 // One non-empty line without control characters, of bounded length.
 [[nodiscard]] bool is_line(std::string_view text);
-// A line that can name a folder.
+// A line of at most 100 bytes that can name a folder and shows what it is: without characters that steer a terminal
+// (base/printable.hpp).
 [[nodiscard]] bool is_name(std::string_view text);
 [[nodiscard]] bool is_device(std::string_view text);
 

@@ -183,8 +183,8 @@ const std::vector<Variant>& data_types() {
        .fields = {{.key = "index",
                    .type = path,
                    .summary = "A CSV file with a line `file,label` per picture. Paths are relative "
-                              "to its folder. Labels are integers of at least 0, or names; classes "
-                              "are numbered in the order of the names.",
+                              "to its folder. Labels are integers of at least 0 without zeros in "
+                              "front, or names; classes are numbered in the order of the names.",
                    .is_required = true},
                   repeat_field(),
                   {.key = "classes",

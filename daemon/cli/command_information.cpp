@@ -23,6 +23,7 @@
 #include "daemon/trainers/data_check.hpp"
 #include "recipes/key_place.hpp"
 #include "recipes/schema.hpp"
+#include "storage/history.hpp"
 
 namespace autotuned::daemon {
 
@@ -51,8 +52,13 @@ std::vector<recipes::Diagnostic> problems_of_output(const recipes::Recipe& recip
   if (!problems.empty()) return problems;
   auto checked = check_output_folder(recipe.output_dir);
   if (checked) checked = check_place_of_best(recipe.output_dir, file);
-  if (checked) return {};
   const std::string text = read_file(file, recipes::kMaxYamlBytes).value_or(std::string());
+  if (checked) {
+    const auto inputs = check_input_files(recipe, storage::History::default_path(), true);
+    if (inputs) return {};
+    return {recipes::diagnostic_at(text, file.string(), inputs.error().where,
+                                   inputs.error().message())};
+  }
   return {recipes::diagnostic_at(text, file.string(), "output.dir",
                                  "output.dir: " + checked.error().message())};
 }

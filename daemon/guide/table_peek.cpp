@@ -165,6 +165,9 @@ class Peek {
       if (parts_.size() <= kMostOutputs) parts_.insert(std::move(part));
     }
     if (values_.size() <= kMostOutputs) values_.emplace(trimmed(cell));
+    // Another text than 1, for whoever reads the classes.
+    has_padded_ =
+        has_padded_ || (is_index(cell) && trimmed(cell).size() > 1 && trimmed(cell).front() == '0');
     if (is_index(cell)) {
       highest_ = std::max<std::int64_t>(highest_, std::stoll(std::string(trimmed(cell))));
     }
@@ -216,7 +219,7 @@ class Peek {
       return judge_classes(peek, std::ssize(values_));
     }
     if (no_index_) return judge_numbers(peek);
-    if (!heading_ || is_named_label) return judge_classes(peek, highest_ + 1);
+    if (!heading_ || is_named_label) return judge_classes(peek, classes_of_integers());
     const std::string column(trimmed(heading_->cells[1]));
     if (std::ssize(values_) * kOftenForClasses > rows_) {
       peek.note = "the whole numbers in the column " + column +
@@ -225,7 +228,12 @@ class Peek {
     }
     peek.note = "the whole numbers in the column " + column +
                 " are classes: write type: image_targets if they are numbers to predict";
-    return judge_classes(peek, highest_ + 1);
+    return judge_classes(peek, classes_of_integers());
+  }
+
+  // With a zero in front of one of them all are names.
+  [[nodiscard]] std::int64_t classes_of_integers() const {
+    return has_padded_ ? std::ssize(values_) : highest_ + 1;
   }
 
   std::string judge_classes(TablePeek& peek, std::int64_t classes) {
@@ -235,7 +243,7 @@ class Peek {
     }
     peek.kind = TargetKind::classes;
     peek.outputs = classes;
-    if (no_number_) peek.labels = values_;
+    if (no_number_ || has_padded_) peek.labels = values_;
     return {};
   }
 
@@ -279,6 +287,7 @@ class Peek {
   std::set<std::string> values_;
   std::set<std::string> parts_;
   std::int64_t highest_ = -1;  // of the integers
+  bool has_padded_ = false;    // an integer such as 01
 };
 
 // The bytes up to the last end of a line that is in no quoted cell. Quotes in other places are faults, for whoever reads it.

@@ -61,6 +61,43 @@ std::optional<RunRow> owner_of_model(const History& history, const RunRow& run) 
   return std::nullopt;
 }
 
+// What is left of two recipes without all that runs of one job may differ in.
+bool says_same(Json one, Json other) {
+  for (Json* const recipe : {&one, &other}) {
+    if (!recipe->is_object()) return false;
+    for (const char* const left_out : {"name", "seed", "output", "file"})
+      recipe->erase(left_out);
+    for (const auto& [part, left_out] : {std::pair{"train", "epochs"}, std::pair{"train", "steps"},
+                                         std::pair{"tune", "budget_ns"}}) {
+      if (const auto found = recipe->find(part); found != recipe->end() && found->is_object())
+        found->erase(left_out);
+    }
+  }
+  return one == other;
+}
+
+bool has_same_recipe(const RunRow& one, const RunRow& other) {
+  return says_same(one.recipe, other.recipe);
+}
+
+// In what is known of both.
+bool are_other_data(const Json& before, const Json& now) {
+  for (const char* const set : {"train", "test"}) {
+    const Json& then = member(before, set);
+    if (!then.is_object()) continue;
+    for (const auto& [part, value] : then.items()) {
+      const Json& found = member(member(now, set), part.c_str());
+      if (!found.is_null() && !value.is_null() && found != value) return true;
+    }
+  }
+  return false;
+}
+
+bool is_model_there(const RunRow& run) {
+  std::error_code ignored;
+  return std::filesystem::exists(std::filesystem::path(run.output_dir) / "model.pt", ignored);
+}
+
 // Where no run of the history is the owner. One that was killed before its summary may have written the model all the same.
 std::string foreign_files_text(const History& history, const RunRow& run) {
   const std::filesystem::path folder = run.output_dir;
@@ -114,16 +151,56 @@ std::string plan_of(const recipes::Recipe& recipe, const std::string& extends,
 }
 
 std::string replaced_model_text(const History& history, const RunRow& run) {
-  std::error_code ignored;
-  const std::filesystem::path folder = run.output_dir;
   if (!extended_run(run).empty()) return {};
   const auto owner = owner_of_model(history, run);
+  // One that goes on with its training may have written them before it was killed.
+  if (!owner && run.state == storage::RunState::training) return {};
   if (!owner) return foreign_files_text(history, run);
-  if (run.is_tune_only || !std::filesystem::exists(folder / "model.pt", ignored)) return {};
+  if (run.is_tune_only || !is_model_there(run)) return {};
   if (owner->id.text == run.id.text) return {};
-  if (owner->recipe_hash == run.recipe_hash && trained_plan(*owner) == trained_plan(run)) return {};
-  return folder.string() + " has the model of run " + owner->id.text +
-         ", another training: this one replaces it; --output names another folder";
+  const bool is_same_job = owner->recipe_hash == run.recipe_hash;
+  if (is_same_job && trained_plan(*owner) == trained_plan(run)) return {};
+  const std::string file = get_string(owner->recipe, "file").value_or("");
+  std::string which = "of the recipe " + owner->recipe_name + (file.empty() ? "" : ", " + file);
+  if (!is_same_job && has_same_recipe(*owner, run))
+    which = "of the same recipe, with files of other names or sizes";
+  return run.output_dir + " has the model of run " + owner->id.text + ", another training (" +
+         which + "): this one replaces it; --output names another folder";
+}
+
+std::string other_data_text(const History& history, const RunRow& run, const Json& data) {
+  if (!extended_run(run).empty() || !is_model_there(run)) return {};
+  const auto owner = owner_of_model(history, run);
+  if (!owner || owner->id.text == run.id.text || owner->recipe_hash != run.recipe_hash) return {};
+  if (!are_other_data(member(owner->training, kTrainedData), data)) return {};
+  return run.output_dir + " has the model of run " + owner->id.text +
+         ", which was trained on other data (files of the same names and sizes with other "
+         "contents): this one replaces it; --output names another folder";
+}
+
+std::string changed_files_text(const History& history, const RunRow& run) {
+  const auto runs = history.runs({.recipe = run.recipe_name,
+                                  .environment = run.environment_key,
+                                  .plugin = {},
+                                  .verdict = {},
+                                  .since_unix_ns = {},
+                                  .limit = -1});
+  if (!runs) return {};
+  for (const RunRow& other : *runs) {  // the newest first
+    if (other.id.text == run.id.text || other.output_dir != run.output_dir) continue;
+    if (other.is_tune_only != run.is_tune_only || other.state == storage::RunState::failed)
+      continue;
+    if (other.recipe_hash == run.recipe_hash) return {};
+    if (!has_same_recipe(other, run)) continue;
+    const std::string what = "files of the data or weights have other names or sizes than in run " +
+                             other.id.text + " of this recipe, so this is another job: ";
+    if (other.state == storage::RunState::finished)
+      return what + "it begins without what was measured there";
+    return what +
+           "that run is unfinished and stays as it is, and this one begins at step 0; with " +
+           "the files of before the same command continues it";
+  }
+  return {};
 }
 
 std::string other_run_text(const RunRow& run) {

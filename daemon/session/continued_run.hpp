@@ -36,6 +36,22 @@ struct ClaimedRun {
 [[nodiscard]] std::string replaced_model_text(const storage::History& history,
                                               const storage::RunRow& run);
 
+// In `training` of a run: what tells the data that it was trained on from others, as a trainer sends it when a training begins
+// (docs/trainer-protocol.md). Runs of older versions have none.
+inline constexpr const char* kTrainedData = "data";
+
+// That the model in the output folder is one of the same training on other data, whose files have the same names and sizes, and
+// that `run` will replace it; one line. `data` are those of this run. Empty where replaced_model_text() has said it, or nobody can
+// tell.
+[[nodiscard]] std::string other_data_text(const storage::History& history,
+                                          const storage::RunRow& run, const Json& data);
+
+// Of a new run: that files of its data or weights have other names or sizes than in the last run of this recipe into the same
+// folder, so that this one is of another job and begins without what that one had; one line. Empty where they have not, or there
+// is no such run.
+[[nodiscard]] std::string changed_files_text(const storage::History& history,
+                                             const storage::RunRow& run);
+
 // The run that the request continues, read after no other process owns it: the earlier owner may have
 // finished it while the claim waited, and then another run, or none, is to be continued.
 [[nodiscard]] Result<ClaimedRun> claim_run(const storage::History& history,

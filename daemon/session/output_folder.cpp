@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/session/output_folder.hpp"
 
+#include <fnmatch.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <string>
 #include <system_error>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/file.hpp"
 #include "plugins/host/trust.hpp"
@@ -60,6 +64,59 @@ Result<Descriptor> lock_output(const fs::path& file, const std::string& holder) 
     }
     std::this_thread::sleep_for(kLockAgain);
   }
+}
+
+bool pattern_matches(const std::string& pattern, const fs::path& path) {
+  // As glob() does.
+  return ::fnmatch(pattern.c_str(), path.c_str(), FNM_PATHNAME | FNM_PERIOD) == 0;
+}
+
+// What a run of the recipe writes into its output folder, as if its id were r-1.
+std::vector<const char*> names_of_written(const recipes::Recipe& recipe, bool trains) {
+  std::vector<const char*> names = {"best.yaml",
+                                    "summary.json",
+                                    "log/run.lock",
+                                    "log/training.jsonl",
+                                    "log/trainer-1.log",
+                                    "log/start.pt.trace.json.gz",
+                                    "log/best.pt.trace.json.gz"};
+  if (!trains) return names;
+  names.insert(names.end(), {"model.pt", kTrainingState, "checkpoint-r-1.pt"});
+  const bool has_averages = recipe.step_rules.ema_decay.has_value();
+  if (has_averages) names.push_back("model_ema.pt");
+  if (recipe.evaluation && recipe.evaluation->saves_best) {
+    names.insert(names.end(), {"model_best.pt", "model_best-r-1.pt"});
+    if (has_averages) names.push_back("model_best_ema.pt");
+  }
+  if (recipe.save_every_epochs) names.push_back("weights-r-1/model_epoch_1.pt");
+  if (recipe.save_every_steps) names.push_back("weights-r-1/model_step_1.pt");
+  return names;
+}
+
+// The place as it is named, and as it is reached without links.
+std::vector<fs::path> ways_to(const fs::path& place) {
+  std::vector<fs::path> ways = {place.lexically_normal()};
+  if (!ways.front().has_filename()) ways.front() = ways.front().parent_path();
+  std::error_code failed;
+  fs::path real = fs::weakly_canonical(place, failed);
+  if (!failed && real != ways.front()) ways.push_back(std::move(real));
+  return ways;
+}
+
+// The file in the folder that a run would write and its recipe reads; empty where there is none.
+fs::path written_and_read(const recipes::InputFiles& files, const fs::path& folder,
+                          const std::vector<const char*>& names) {
+  const std::vector<fs::path> read =
+      files.is_pattern ? std::vector<fs::path>() : ways_to(files.path);
+  for (const fs::path& way : ways_to(folder)) {
+    for (const char* const name : names) {
+      const fs::path file = way / name;
+      const bool is_read = files.is_pattern ? pattern_matches(files.path, file)
+                                            : std::ranges::find(read, file) != read.end();
+      if (is_read) return file;
+    }
+  }
+  return {};
 }
 
 }  // namespace
@@ -126,6 +183,29 @@ Result<void> check_output_folder(const fs::path& folder) {
     if (!checked) return checked;
   }
   return check_place_of_model(folder / "model.pt");
+}
+
+Result<void> check_input_files(const recipes::Recipe& recipe, const fs::path& history,
+                               bool trains) {
+  const std::vector<const char*> names = names_of_written(recipe, trains);
+  for (const recipes::InputFiles& files : recipes::input_files_of(recipe)) {
+    const fs::path both = written_and_read(files, recipe.output_dir, names);
+    if (!both.empty() && !files.is_pattern) {
+      return fail(ErrorKind::invalid,
+                  "the run itself writes " + both.string() +
+                      " into its output folder, and would replace the file that it reads",
+                  files.key, "copy it to another place, or name another output folder");
+    }
+    const bool has_history = files.is_pattern && pattern_matches(files.path, history);
+    if (both.empty() && !has_history) continue;
+    return fail(ErrorKind::invalid,
+                "the pattern " + files.path + " matches what the run itself writes, such as " +
+                    (both.empty() ? history : both).string(),
+                files.key,
+                "write a pattern that leaves it out, such as one with the ending of the data, or "
+                "name another output folder");
+  }
+  return {};
 }
 
 std::array<fs::path, 2> best_models_of(const fs::path& folder, const std::string& run) {

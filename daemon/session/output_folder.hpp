@@ -9,6 +9,7 @@
 
 #include "base/descriptor.hpp"
 #include "base/result.hpp"
+#include "recipes/recipe.hpp"
 
 namespace autotuned::daemon {
 
@@ -43,6 +44,12 @@ inline constexpr std::string_view kBestComment = "The best configuration of run 
 
 // What open_output_folder() and check_place_of_model() would refuse of what is there now; nothing is made or locked.
 [[nodiscard]] Result<void> check_output_folder(const std::filesystem::path& folder);
+
+// ErrorKind::invalid, at the key of the recipe: a file that model or data name is one that a run of it would write or replace in
+// its output folder, such as model.weights: out/model.pt, or a pattern such as */* matches one, whether it is there yet or not; or
+// the pattern matches the history. `trains`: the run does not end after the tuning.
+[[nodiscard]] Result<void> check_input_files(const recipes::Recipe& recipe,
+                                             const std::filesystem::path& history, bool trains);
 
 // In the output folder: the state at the end of the training whose model lies there.
 inline constexpr const char* kTrainingState = "training_state.pt";

@@ -61,6 +61,9 @@ Result<int> RunningSession::run() {
   }
   const auto recipe_stays = check_place_of_best(request_.recipe.output_dir, request_.recipe.file);
   if (!recipe_stays) return end_with(recipe_stays.error());
+  const auto inputs_stay =
+      check_input_files(request_.recipe, request_.history, !request_.tune_only);
+  if (!inputs_stay) return end_with(inputs_stay.error());
   auto output = open_output_folder(request_.recipe.output_dir, holder_text());
   if (!output) return end_with(output.error());
   output_ = *std::move(output);
@@ -157,6 +160,10 @@ Result<void> RunningSession::open_run() {
     if (!other) return tl::unexpected(other.error());
     if (*other) warn({other_run_text(**other)});
     stored = begin_run(key);
+    if (stored && !sequel_) {
+      const std::string changed = changed_files_text(*history_, run_);
+      if (!changed.empty()) warn({changed});
+    }
   }
   if (!stored) return stored;
   has_run_ = true;
@@ -182,7 +189,8 @@ Result<void> RunningSession::open_run() {
     const auto other = find_sequel(*history_, request_, recipe_hash);
     if (other && other->base) report({{"event", "note"}, {"text", extendable_text(*other)}});
   }
-  if (run_.state == RunState::tuning) {
+  // Another run may have trained there since this one was interrupted.
+  if (run_.state == RunState::tuning || run_.state == RunState::training) {
     const std::string replaced = replaced_model_text(*history_, run_);
     if (!replaced.empty()) warn({replaced});
   }

@@ -57,6 +57,8 @@ class RunningSession {
   Result<void> load_plugins();
   Result<void> tune();
   Result<void> train();
+  // What tells the data that are trained on from others.
+  void take_data(const Json& data);
   // After the training ran out of memory: whether there is another configuration to go on with, which is recorded then.
   Result<bool> fall_back(const Error& error);
   // Later runs of this job begin with what the training went on with.
@@ -107,6 +109,7 @@ class RunningSession {
   std::vector<plugins::FoundPlugin> plugins_;
   std::optional<storage::History> history_;
   Json end_of_search_ = Json::object();  // fields of `training`
+  Json trained_data_;                    // null: the trainer has not told yet
   SessionDevice device_;
   OutputFolder output_;
   Descriptor claim_;  // of the run: we are at work on it

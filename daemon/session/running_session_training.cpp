@@ -48,6 +48,7 @@ Result<void> RunningSession::train() {
     warn({opened.error().message()});
   }
   const auto on_progress = [this, &log](const Json& progress) {
+    if (const Json& data = member(progress, kTrainedData); !data.is_null()) return take_data(data);
     report({{"event", "training"}, {"progress", progress}});
     if (!log || log->add(progress, clock_.unix_time_ns(), clock_.now())) return;
     log.reset();
@@ -85,6 +86,7 @@ Result<void> RunningSession::train() {
   const Json shortage = member(run_.training, kShortage);
   run_.training = *trained;
   run_.training.update(end_of_search_);
+  if (!trained_data_.is_null()) run_.training[kTrainedData] = trained_data_;
   if (!fallbacks.is_null()) run_.training[kFallbacks] = fallbacks;
   // Of the process that tuned, where another one trains.
   if (!shortage.is_null()) run_.training[kShortage] = shortage;
@@ -97,6 +99,14 @@ Result<void> RunningSession::train() {
     run_.training["other_work_ratio"] = *busy;
   }
   return keep_what_fits();
+}
+
+// Before the first step: the model in the folder is replaced after the last one.
+void RunningSession::take_data(const Json& data) {
+  if (!trained_data_.is_null()) return;  // another attempt
+  trained_data_ = data;
+  const std::string replaced = other_data_text(*history_, run_, data);
+  if (!replaced.empty()) warn({replaced});
 }
 
 Result<bool> RunningSession::fall_back(const Error& error) {

@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // What `check` knows before the first step, and `run` before it tunes: the real trainer on recipes that cannot be trained.
 #include <gmock/gmock.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+
+#include "base/descriptor.hpp"
 
 #include "tests/integration/scene.hpp"
 #include "tests/places.hpp"
@@ -151,6 +157,53 @@ TEST_F(Check, DamagedPicturesAllByName) {
               AllOf(StartsWith("recipe.yaml:5:1: "), HasSubstr("a/0.jpg: the file is empty"),
                     HasSubstr("2 more of 4 files cannot be read: "), HasSubstr("b/1.jpg"),
                     HasSubstr("a/2.jpg")));
+}
+
+// To open a pipe would be to wait for its writer, and the end of /dev/zero never comes.
+TEST_F(Check, PipesSocketsAndDevicesAtOnce) {
+  const std::string reason = " is not a regular file";
+  const std::string data = pictures({"420_16x32.jpg", "420_16x32.jpg"});
+  const auto pipe = scene_.folder() / "photos/a/9.jpg";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  write(kModel, data, "[decode_jpeg, to_float]");
+  EXPECT_THAT(problem(), AllOf(StartsWith("recipe.yaml:5:"), HasSubstr("data.files: "),
+                               HasSubstr("photos/a/9.jpg\"" + reason)));
+  scene_.folder().write("table.csv", "photos/a/0.jpg,0\nphotos/a/9.jpg,1\n");
+  write(kModel, "{type: image_index, index: table.csv}", "[decode, to_float]");
+  EXPECT_THAT(problem(),
+              AllOf(StartsWith("recipe.yaml:5:"), HasSubstr("photos/a/9.jpg:" + reason)));
+
+  std::filesystem::remove(pipe);
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  ASSERT_LT(pipe.string().size(), sizeof address.sun_path);
+  std::ranges::copy(pipe.string(), address.sun_path);
+  const Descriptor listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  write(kModel, data, "[decode_jpeg, to_float]");
+  EXPECT_THAT(problem(), HasSubstr("photos/a/9.jpg\"" + reason));
+
+  write(kModel, "{type: idx, images: /dev/zero, labels: /dev/zero}", kScale);
+  EXPECT_THAT(problem(),
+              HasSubstr("data.images: expected the path of a file, but \"/dev/zero\"" + reason));
+  const auto recipe = scene_.folder() / "pipe.yaml";
+  ASSERT_EQ(mkfifo(recipe.c_str(), 0600), 0);
+  for (const char* const command : {"check", "run"}) {
+    const Outcome refused = scene_.command({command, recipe.string()});
+    EXPECT_EQ(refused.code, 2);
+    EXPECT_THAT(refused.err, HasSubstr("not a regular file"));
+  }
+}
+
+// Labels are texts, as `01` and `1` are.
+TEST_F(Check, ClassesThatDifferInAZero) {
+  (void)pictures({"420_16x32.jpg", "420_16x32.jpg"});
+  scene_.folder().write("table.csv", "photos/a/0.jpg,01\nphotos/b/1.jpg,1\n");
+  write(kModel, "{type: image_index, index: table.csv}", "[decode, to_float]",
+        "{steps: 2, batch_size: 2}");
+  const Outcome checked = check();
+  EXPECT_EQ(checked.code, 0) << checked.err;
+  EXPECT_THAT(checked.err,
+              AllOf(HasSubstr("warning: data: 1 name differs"), HasSubstr("\"01\" and \"1\"")));
 }
 
 TEST_F(Check, AnOutputFolderThatCannotBeWritten) {

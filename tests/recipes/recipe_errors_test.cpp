@@ -86,6 +86,9 @@ constexpr Mistake kMistakes[] = {
      "1:12: autotuned: expected an integer equal to 1, found \"2\""},
     {"bad_name", "quick", "a/b",
      "2:7: name: expected a name of at most 100 characters without /, found \"a/b\""},
+    {"name_with_a_control_character", "quick", "\"qu\\eick\"",
+     "2:7: name: expected a name of at most 100 characters without /, found the quoted text "
+     "\"qu?ick\"; it holds a character that nobody sees, such as a control character"},
     {"bad_device", "name: quick", "name: quick\ndevice: gpu",
      "3:9: device: expected auto, cpu, cuda or cuda:N, found \"gpu\""},
     {"bad_choice", "name: quick", "name: quick\nschedule: {type: one_cycle, anneal: linea}",
@@ -232,6 +235,15 @@ std::string mistake_name(const testing::TestParamInfo<Mistake>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Recipe, Mistakes, testing::ValuesIn(kMistakes), mistake_name);
+
+// Of a megabyte the message shows a line.
+TEST(RecipeErrors, ALongNameIsNotShownWhole) {
+  const std::string name((1U << 20U) - 1000, 'a');
+  const auto told = problems(changed(kQuickRecipe, "quick", name));
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_THAT(told.front(), StartsWith("recipe.yaml:2:7: name: expected a name of at most 100"));
+  EXPECT_LT(told.front().size(), 300U);
+}
 
 TEST(RecipeErrors, AllAreReportedAtOnceInTheOrderOfTheFile) {
   const std::string text =

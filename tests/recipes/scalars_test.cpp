@@ -43,7 +43,9 @@ TEST(Scalars, Booleans) {
 TEST(Scalars, Names) {
   EXPECT_TRUE(is_name("Photo masking 2"));
   EXPECT_TRUE(is_name("prüfung"));
-  for (const char* text : {"", ".", "..", "a/b", " a", "a ", "a\nb", "a\x7f"}) {
+  for (const char* text : {"", ".", "..", "a/b", " a", "a ", "a\nb", "a\x7f",
+                           // U+0085, U+202E, U+200B
+                           "a\xC2\x85", "a\xE2\x80\xAE", "a\xE2\x80\x8B"}) {
     EXPECT_FALSE(is_name(text)) << text;
   }
   EXPECT_TRUE(is_name(std::string(100, 'a')));

@@ -78,6 +78,9 @@ Result<void> Job::State::open_test_data() {
     if (!split) return tl::unexpected(split.error());
     train_data_ = std::move(split->train);
     test_data_ = std::move(split->test);
+    if (!split->doubt.empty()) {
+      warnings_.push_back({ErrorKind::invalid, std::move(split->doubt), "evaluate.split", {}});
+    }
     return {};
   }
   auto opened = open(recipe_.evaluation->data, train_data_->class_names());

@@ -201,6 +201,7 @@ Result<void> Job::State::load(const Configuration& configuration) {
   at::globalContext().setDeterministicAlgorithms(recipe_.deterministic, /*warn_only=*/false);
 
   if (auto opened = open_data(); !opened) return opened;
+  warn_of_alike_names();
   if (auto checked = check_ranks(configuration); !checked) return checked;
   const auto compiled = pipeline_for(configuration);
   if (!compiled) return tl::unexpected(compiled.error());

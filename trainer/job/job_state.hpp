@@ -161,6 +161,7 @@ class Job::State {
   // job_targets.cpp: that both data sets have such targets as the loss, and a model with so many outputs.
   [[nodiscard]] Result<void> check_targets(std::int64_t outputs) const;
   [[nodiscard]] Result<void> check_test_targets();
+  void warn_of_alike_names();  // of classes or tags
   [[nodiscard]] Result<void> check_tokens(std::int64_t outputs) const;
   // The recipe with what its model takes from the data. ErrorKind::invalid: it takes pictures and the data are tokens, or
   // the reverse.

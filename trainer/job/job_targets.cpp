@@ -101,6 +101,14 @@ Result<void> Job::State::check_test_targets() {
       "evaluate.data", "give as many for each sample");
 }
 
+void Job::State::warn_of_alike_names() {
+  if (target_of(train_data_->target()) == recipes::Target::numbers) return;
+  std::string alike = input::alike_names_text(train_data_->class_names());
+  if (alike.empty()) return;
+  warnings_.push_back({ErrorKind::invalid, std::move(alike), "data",
+                       "write one name in one way, if they are meant to be one"});
+}
+
 Result<void> Job::State::check_targets(std::int64_t outputs) const {
   const input::TargetType target = train_data_->target();
   const std::vector<std::string> losses = recipes::losses_of(target_of(target));

@@ -23,7 +23,6 @@ namespace autotuned::trainer {
 namespace {
 
 using profiler::now_ns;
-using profiler::Span;
 
 constexpr const char* kCheckpoint = "training";
 constexpr const char* kBatchSize = "batch size";
@@ -78,6 +77,7 @@ class Training {
     auto data = job_.data_identity();
     if (!data) return tl::unexpected(data.error());
     data_ = *std::move(data);
+    on_progress_({{kData, data_}});
     if (request_.resume && std::filesystem::exists(request_.checkpoint_path, ignored)) {
       return start_from(request_.checkpoint_path, identity(),
                         {.of_job = "delete it to train from the start",
@@ -417,7 +417,7 @@ class Training {
     if (auto finished = finish_checkpoint(); !finished) miss_checkpoint(finished.error());
     if (auto kept = job_.keep(kCheckpoint); !kept) return tl::unexpected(kept.error());
     const std::int64_t start = now_ns();
-    const Span span(profiler::span::kCheckpoint);
+    const profiler::Span span(profiler::span::kCheckpoint);
     const auto bytes = job_.export_to(request_.checkpoint_path, kCheckpoint, note());
     (void)job_.drop(kCheckpoint);
     if (!bytes) return tl::unexpected(bytes.error());
@@ -431,7 +431,7 @@ class Training {
   Result<void> begin_checkpoint() {
     const std::int64_t start = now_ns();
     if (auto finished = finish_checkpoint(); !finished) miss_checkpoint(finished.error());
-    const Span span(profiler::span::kCheckpoint);
+    const profiler::Span span(profiler::span::kCheckpoint);
     if (auto begun = job_.begin_export(request_.checkpoint_path, note()); !begun) return begun;
     exported_step_ = job_.steps();
     progress_.ns += now_ns() - start;

@@ -59,6 +59,13 @@ TEST_F(TablePeeks, ClassesAreNamesOrWholeNumbers) {
   EXPECT_EQ(peek("image,Label\n0.jpg,3\n1.jpg,0\n").kind, TargetKind::classes);
 }
 
+TEST_F(TablePeeks, WholeNumbersWithZerosInFrontAreNames) {
+  const TablePeek padded = peek("file,label\n0.jpg,01\n1.jpg,12\n2.jpg,01\n");
+  EXPECT_EQ(padded.kind, TargetKind::classes);
+  EXPECT_EQ(padded.outputs, 2);
+  EXPECT_THAT(padded.labels, ElementsAre("01", "12"));
+}
+
 TEST_F(TablePeeks, NumbersHaveAColumnEach) {
   const TablePeek one = peek("file,age\n0.jpg,3.5\n1.jpg,-1e-3\n");
   EXPECT_EQ(one.kind, TargetKind::numbers);

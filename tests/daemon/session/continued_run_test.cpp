@@ -245,6 +245,60 @@ TEST_F(ContinuedRunTest, CheckpointsOfTrainingsThatHaveEndedAreSettled) {
     EXPECT_TRUE(is_there(kept)) << kept;
 }
 
+// The same recipe and the same sizes of files: only the trainer knows.
+TEST_F(ContinuedRunTest, ModelOfOtherDataIsTold) {
+  const Json data = {{"train", {{"samples", 8}, {"labels", "a"}, {"content", "b"}}}};
+  RunRow owner = put_run("r-1");
+  owner.state = RunState::finished;
+  owner.output_dir = folder_.path().string();
+  owner.training[kTrainedData] = data;
+  ASSERT_TRUE(history_->update_run(owner));
+  RunRow run = put_run("r-2");
+  run.output_dir = owner.output_dir;
+  const auto told = [&](const Json& found) { return other_data_text(*history_, run, found); };
+  Json other = data;
+  other["train"]["labels"] = "c";
+  EXPECT_EQ(told(other), "") << "there is no model";
+  folder_.write("model.pt", "weights");
+  folder_.write("summary.json", R"({"run":"r-1"})");
+  EXPECT_EQ(told(other),
+            folder_.path().string() +
+                " has the model of run r-1, which was trained on other data (files of the same "
+                "names and sizes with other contents): this one replaces it; --output names "
+                "another folder");
+  EXPECT_EQ(told(data), "");
+  // What is not known of both says nothing.
+  other = data;
+  other["train"].erase("labels");
+  other["test"] = {{"samples", 2}};
+  EXPECT_EQ(told(other), "");
+  EXPECT_EQ(told(Json::object()), "");
+}
+
+TEST_F(ContinuedRunTest, FilesThatChangedSinceTheLastRunAreTold) {
+  RunRow last = put_run("r-1");
+  last.state = RunState::cancelled;
+  last.output_dir = "/srv/ada/out";
+  ASSERT_TRUE(history_->update_run(last));
+  RunRow run = last;
+  run.id = {"r-2"};
+  EXPECT_EQ(changed_files_text(*history_, run), "") << "it is the same job";
+  run.recipe_hash = "another";
+  EXPECT_THAT(changed_files_text(*history_, run),
+              testing::AllOf(testing::HasSubstr("names or sizes than in run r-1 of this recipe"),
+                             testing::HasSubstr("begins at step 0")));
+  RunRow elsewhere = run;
+  elsewhere.output_dir = "/srv/ada/other";
+  EXPECT_EQ(changed_files_text(*history_, elsewhere), "");
+  RunRow changed = run;
+  changed.recipe = {{"model", "another"}};
+  EXPECT_EQ(changed_files_text(*history_, changed), "") << "who changed the recipe knows";
+  last.state = RunState::finished;
+  ASSERT_TRUE(history_->update_run(last));
+  EXPECT_THAT(changed_files_text(*history_, run),
+              testing::HasSubstr("without what was measured there"));
+}
+
 TEST_F(ContinuedRunTest, TrialsInWhichSessionsEndedAreFailed) {
   const RunRow run = put_run("r-1");
   for (const int number : {1, 2, 3}) {

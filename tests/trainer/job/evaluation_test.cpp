@@ -298,6 +298,18 @@ TEST_F(Classes, ThatAreMissingAreNamed) {
   EXPECT_THAT(load(recipe())->take_warnings(), IsEmpty());
 }
 
+TEST_F(Classes, ThatLookAlikeAreToldOf) {
+  put({"train/Cat/1.jpg", "train/cat/1.jpg", "train/dog/1.jpg"});
+  recipes::Recipe alike = recipe();
+  alike.evaluation.reset();
+  const auto job = load(alike);
+  ASSERT_NE(job, nullptr);
+  const auto warnings = job->take_warnings();
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_THAT(warnings[0].message(),
+              AllOf(HasSubstr("data: 1 name differs"), HasSubstr("\"Cat\" and \"cat\"")));
+}
+
 TEST_F(Classes, HaveNamesInBothOrInNone) {
   put({"train/ant/1.jpg", "train/cat/1.jpg", "test/ant/1.jpg", "test/cat/1.jpg"});
   recipes::Recipe numbers = recipe();

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "tests/base/temporary_folder.hpp"
 #include "tests/places.hpp"
@@ -31,6 +32,31 @@ TEST(RecipeCheck, OpensTestDataByTheNamesOfTheTraining) {
   ASSERT_TRUE(found) << found.error().message();
   for (const RecipeProblem& problem : found->problems)
     EXPECT_THAT(problem.error.message(), testing::Not(testing::HasSubstr("different labels")));
+}
+
+// A split draws lines, and a picture with several of them could be trained on and tested on.
+TEST(RecipeCheck, NotesPicturesThatATableNamesTwice) {
+  const TemporaryFolder folder;
+  for (const char* const name : {"a.jpg", "b.jpg", "c.jpg"}) {
+    std::filesystem::copy(tests::source_folder() / "tests/trainer/input/data/420_16x32.jpg",
+                          folder / name);
+  }
+  recipes::Recipe recipe = small_recipe();
+  recipe.input = {{"decode", Json::object()}, {"to_float", Json::object()}};
+  recipe.train.batch_size = 2;
+  recipe.evaluation = recipes::Evaluation{.every = "epoch"};
+  recipe.evaluation->split_ratio = 0.25;
+  const auto notes_of = [&](const std::string& table) {
+    recipe.data = {"image_index", {{"index", folder.write("index.csv", table).string()}}};
+    const auto found = check_recipe(recipe, starting(recipe), test_machine(), cpu_only(), {});
+    EXPECT_TRUE(found && found->problems.empty());
+    return found ? found->notes : std::vector<std::string>();
+  };
+  EXPECT_THAT(notes_of("a.jpg,0\nb.jpg,1\nc.jpg,2\n"), testing::IsEmpty());
+  EXPECT_THAT(notes_of("a.jpg,0\nb.jpg,1\nc.jpg,2\na.jpg,0\n"),
+              testing::ElementsAre(testing::AllOf(
+                  testing::HasSubstr("evaluate.split: 1 file is named more than once"),
+                  testing::HasSubstr((folder / "a.jpg").string() + " (2 times)"))));
 }
 
 }  // namespace

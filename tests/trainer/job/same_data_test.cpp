@@ -176,6 +176,21 @@ TEST_F(SameData, KnowsClassesAndFiles) {
   EXPECT_THAT(data_difference(expected, identity_of(moved)), HasSubstr("other labels"));
 }
 
+// So that the session can say what model a training on other data will replace.
+TEST_F(SameData, IsToldBeforeTheFirstStep) {
+  const recipes::Recipe recipe = arrays("one", images_of(16), labels_from(0));
+  const auto job = load(recipe);
+  std::vector<Json> told;
+  value_of(train(
+      *job, {.checkpoint_path = checkpoint(), .progress_every_ns = 0},
+      [&told](const Json& progress) { told.push_back(progress); }, never));
+  ASSERT_GT(told.size(), 1U);
+  const Json expected = {{"data", value_of(job->data_identity())}};
+  EXPECT_EQ(told.front(), expected);
+  for (std::size_t i = 1; i < told.size(); ++i)
+    EXPECT_FALSE(told[i].contains("data"));
+}
+
 TEST_F(SameData, RefusesToExtendWithOthers) {
   recipes::Recipe recipe = arrays("one", images_of(16), labels_from(0));
   ASSERT_EQ(told(recipe, {.checkpoint_path = checkpoint()}), "after step 0");

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "base/table_file.hpp"
 #include "base/text.hpp"
 #include "trainer/input/datasets/data_file.hpp"
 
@@ -41,6 +42,30 @@ std::vector<std::string> names_of(const ClassNumbers& numbers) {
   for (const auto& [name, number] : numbers)
     names[static_cast<std::size_t>(number)] = name;
   return names;
+}
+
+std::string plain_form(std::string_view name) {
+  name = autotuned::trimmed(name);
+  const auto is_digit = [](char letter) { return letter >= '0' && letter <= '9'; };
+  while (name.size() > 1 && name.front() == '0' && is_digit(name[1]))
+    name.remove_prefix(1);
+  return lower_case(name);
+}
+
+std::string alike_names_text(std::span<const std::string> names) {
+  std::map<std::string, const std::string*> first_of;  // by plain form
+  std::int64_t alike = 0;
+  std::string example;
+  for (const std::string& name : names) {
+    const auto [found, is_first] = first_of.emplace(plain_form(name), &name);
+    if (is_first) continue;
+    if (alike++ == 0)
+      example = "\"" + shown_text(*found->second) + "\" and \"" + shown_text(name) + "\"";
+  }
+  if (alike == 0) return {};
+  return format_count(alike) + (alike == 1 ? " name differs" : " names differ") +
+         " from another one only in zeros in front, blanks or case, such as " + example +
+         ": each is a class of its own";
 }
 
 std::string named(const std::vector<std::string>& names) {

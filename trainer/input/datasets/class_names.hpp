@@ -8,6 +8,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.hpp"
@@ -24,6 +25,13 @@ using ClassNumbers = std::map<std::string, std::int64_t, std::less<>>;
 
 // The names by their numbers.
 [[nodiscard]] std::vector<std::string> names_of(const ClassNumbers& numbers);
+
+// Without what a reader overlooks in a name: blanks around it, zeros in front of its digits, and case.
+[[nodiscard]] std::string plain_form(std::string_view name);
+
+// That some of these names differ in no more than that, with how many and an example; empty where none do. Such classes are
+// probably meant to be one.
+[[nodiscard]] std::string alike_names_text(std::span<const std::string> names);
 
 // "a, b and 3 others".
 [[nodiscard]] std::string named(const std::vector<std::string>& names);

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <functional>
 #include <optional>
 #include <set>
 #include <utility>
@@ -42,11 +41,13 @@ Result<std::vector<Row>> rows_of(const fs::path& file) {
   return rows;
 }
 
+// Of a text that is written as integers are: 01 is none.
 std::optional<std::int64_t> integer_in(const std::string& text) {
   std::int64_t value = 0;
   const char* const end = text.data() + text.size();
   const auto parsed = std::from_chars(text.data(), end, value);
-  if (parsed.ec != std::errc() || parsed.ptr != end) return std::nullopt;
+  if (parsed.ec != std::errc() || parsed.ptr != end || std::to_string(value) != text)
+    return std::nullopt;
   return value;
 }
 
@@ -66,9 +67,12 @@ Result<ImageIndex> read_image_index(const fs::path& file, std::int64_t classes,
                 "write a line `file,label` per picture");
   }
 
-  const std::set<std::string, std::less<>> known(known_classes.begin(), known_classes.end());
+  // Where the training has 01, a 1 is no number but a name that it lacks.
+  std::set<std::string> known;
+  for (const std::string& name : known_classes)
+    known.insert(plain_form(name));
   const bool has_names = std::ranges::any_of(*rows, [&known](const Row& row) {
-    return !integer_in(row.label) || known.contains(row.label);
+    return !integer_in(row.label) || known.contains(plain_form(row.label));
   });
   ClassNumbers numbers;
   if (has_names) {

@@ -4,9 +4,15 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "base/text.hpp"
 #include "trainer/input/common/epoch_order.hpp"
 
 namespace autotuned::input {
@@ -106,6 +112,72 @@ Result<SplitData> split_sequence(std::unique_ptr<Dataset> data, std::int64_t tes
   return split;
 }
 
+// Stored samples of one file, two or more, for each file that the data name so often; in the order of the data.
+using SameFile = std::vector<std::uint32_t>;
+
+std::vector<SameFile> repeated_files(const Dataset& data, std::int64_t items) {
+  std::vector<SameFile> repeated;
+  // Others have no files of their own.
+  if (data.type().element != Element::encoded) return repeated;
+  std::vector<std::pair<std::size_t, std::uint32_t>> hashes;
+  hashes.reserve(static_cast<std::size_t>(items));
+  for (std::int64_t i = 0; i < items; ++i)
+    hashes.emplace_back(std::hash<std::string>()(data.name(i)), static_cast<std::uint32_t>(i));
+  std::ranges::sort(hashes);
+  for (std::size_t begin = 0; begin < hashes.size();) {
+    std::size_t end = begin + 1;
+    while (end < hashes.size() && hashes[end].first == hashes[begin].first)
+      ++end;
+    std::map<std::string, SameFile> of_names;
+    for (std::size_t i = begin; end - begin > 1 && i < end; ++i)
+      of_names[data.name(hashes[i].second)].push_back(hashes[i].second);
+    for (auto& [name, samples] : of_names)
+      if (samples.size() > 1) repeated.push_back(std::move(samples));
+    begin = end;
+  }
+  // Not in the order of the hashes, which differ from library to library.
+  std::ranges::sort(repeated);
+  return repeated;
+}
+
+std::string repeated_text(const Dataset& data, const std::vector<SameFile>& repeated) {
+  if (repeated.empty()) return {};
+  const SameFile& first = repeated.front();
+  return format_counted(std::ssize(repeated), "file") + (repeated.size() == 1 ? " is" : " are") +
+         " named more than once, such as " + data.name(first.front()) + " (" +
+         std::to_string(first.size()) +
+         " times); all samples of a file are on one side of the split";
+}
+
+// The first ones of `drawn`, but of a file all samples or none.
+std::vector<std::uint32_t> drawn_for_test(std::span<const std::uint32_t> drawn, std::int64_t count,
+                                          const std::vector<SameFile>& repeated) {
+  std::unordered_map<std::uint32_t, std::size_t> file_of;
+  for (std::size_t file = 0; file < repeated.size(); ++file)
+    for (const std::uint32_t item : repeated[file])
+      file_of.emplace(item, file);
+  std::vector<bool> is_drawn(repeated.size());
+  std::vector<std::uint32_t> test;
+  for (const std::uint32_t item : drawn) {
+    if (std::ssize(test) == count) break;
+    const auto found = file_of.find(item);
+    if (found == file_of.end()) {
+      test.push_back(item);
+      continue;
+    }
+    if (is_drawn[found->second]) continue;
+    is_drawn[found->second] = true;
+    const SameFile& all = repeated[found->second];
+    if (std::ssize(test) + std::ssize(all) <= count)
+      test.insert(test.end(), all.begin(), all.end());
+  }
+  // Each file has more samples than that.
+  if (test.empty()) {
+    test = *std::ranges::min_element(repeated, {}, [](const SameFile& all) { return all.size(); });
+  }
+  return test;
+}
+
 }  // namespace
 
 Result<SplitData> split_dataset(std::unique_ptr<Dataset> data, double share, std::uint64_t seed) {
@@ -122,18 +194,28 @@ Result<SplitData> split_dataset(std::unique_ptr<Dataset> data, double share, std
   }
   EpochOrder order(all_items, seed ^ kSplitSeed, true);
   const auto drawn = order.of_epoch(0);
-  std::vector<std::uint32_t> test(drawn.begin(), drawn.begin() + test_count);
-  std::vector<std::uint32_t> train(drawn.begin() + test_count, drawn.end());
+  const std::vector<SameFile> repeated = repeated_files(*data, all_items);
+  std::vector<std::uint32_t> test = drawn_for_test(drawn, test_count, repeated);
+  if (std::ssize(test) == all_items) {
+    return fail(ErrorKind::invalid,
+                "all " + format_count(all_items) + " samples are of the file " + data->name(0) +
+                    ", which cannot be split",
+                "evaluate.split", "give more data, or use evaluate.data");
+  }
   std::ranges::sort(test);
-  std::ranges::sort(train);
+  std::vector<std::uint32_t> train;
+  for (std::int64_t i = 0; i < all_items; ++i)
+    if (!std::ranges::binary_search(test, static_cast<std::uint32_t>(i)))
+      train.push_back(static_cast<std::uint32_t>(i));
+  const std::int64_t test_size = std::ssize(test);
 
   // Of the last round through the data, which may be cut short.
   const auto rest = std::ranges::lower_bound(train, size % all_items) - train.begin();
   const std::int64_t train_size = size / all_items * std::ssize(train) + rest;
+  SplitData split{.train = {}, .test = {}, .doubt = repeated_text(*data, repeated)};
   const std::shared_ptr<const Dataset> shared = std::move(data);
-  SplitData split;
   split.train = std::make_unique<PartOfDataset>(shared, std::move(train), all_items, train_size);
-  split.test = std::make_unique<PartOfDataset>(shared, std::move(test), all_items, test_count);
+  split.test = std::make_unique<PartOfDataset>(shared, std::move(test), all_items, test_size);
   return split;
 }
 

@@ -6,6 +6,7 @@
 #include "base/json.hpp"
 #include "tests/base/temporary_folder.hpp"
 #include "tests/golden.hpp"
+#include "trainer/input/datasets/class_names.hpp"
 
 namespace autotuned::input {
 namespace {
@@ -67,6 +68,33 @@ TEST_F(ReadImageIndex, TakesTheNumbersOfTheTraining) {
   EXPECT_THAT(read_image_index(folder_ / "index.csv", 0, known)->labels, ElementsAre(2, 1));
   const std::vector<std::string> digits = {"1", "2", "x"};
   EXPECT_THAT(read_image_index(folder_ / "index.csv", 0, digits)->labels, ElementsAre(1, 0));
+}
+
+// Else a further line with a name would make two classes of one.
+TEST_F(ReadImageIndex, ZerosInFrontMakeAName) {
+  const auto index = read("a,01\nb,1\nc,0\n");
+  ASSERT_TRUE(index) << index.error().message();
+  EXPECT_THAT(index->names, ElementsAre("0", "01", "1"));
+  EXPECT_THAT(index->labels, ElementsAre(1, 2, 0));
+  EXPECT_THAT(read("a,01\nb,1\nc,0\nd,cat\n")->labels, ElementsAre(1, 2, 0, 3));
+  EXPECT_THAT(read("a,-0\n")->names, ElementsAre("-0"));
+  // The second class of the training is 02, and not 1.
+  const std::vector<std::string> known = {"01", "02"};
+  folder_.write("index.csv", "a,1\nb,0\n");
+  const auto other = read_image_index(folder_ / "index.csv", 0, known);
+  ASSERT_FALSE(other);
+  EXPECT_THAT(other.error().message(),
+              AllOf(HasSubstr("the training data do not have: 0, 1"), HasSubstr("01, 02")));
+}
+
+TEST(AlikeNames, AreTold) {
+  const auto told = [](const std::vector<std::string>& names) { return alike_names_text(names); };
+  EXPECT_EQ(told({"0", "1", "10", "100", "cat", "cat1", "cat01", "dog", "0x"}), "");
+  EXPECT_THAT(told({"01", "1", "cat"}), HasSubstr("1 name differs"));
+  EXPECT_THAT(told({"01", "1", "cat"}), HasSubstr("\"01\" and \"1\""));
+  EXPECT_THAT(told({"Cat", "a", "cat"}), HasSubstr("\"Cat\" and \"cat\""));
+  EXPECT_THAT(told({" cat", "cat", "cat "}), HasSubstr("2 names differ"));
+  EXPECT_THAT(told({"0", "00"}), HasSubstr("\"0\" and \"00\""));
 }
 
 TEST_F(ReadImageIndex, ReadsWhatOtherProgramsWrite) {

@@ -4,10 +4,12 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "tests/base/temporary_folder.hpp"
 #include "tests/trainer/input/fixtures.hpp"
 
 namespace autotuned::input {
@@ -116,6 +118,55 @@ TEST(SplitDataset, NeverTrainsOnAFileThatItTestsOn) {
     EXPECT_EQ(bytes, bytes_of_file(trained[1]));
     EXPECT_EQ(parts.train->stored().items, 4);
   }
+}
+
+// A table of pictures, each with so many lines.
+class SplitTable : public testing::Test {
+ protected:
+  [[nodiscard]] std::unique_ptr<Dataset> table_of(const std::vector<int>& lines) const {
+    std::string table;
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      const std::string name = std::to_string(i) + ".jpg";
+      std::filesystem::copy_file(fixture_path("420_16x32.jpg"), folder_ / name,
+                                 std::filesystem::copy_options::overwrite_existing);
+      // Some for another class.
+      for (int line = 0; line < lines[i]; ++line)
+        table += name + "," + std::to_string(line % 2) + "\n";
+    }
+    return opened("image_index", {{"index", folder_.write("index.csv", table).string()}});
+  }
+  [[nodiscard]] std::string path(const char* name) const { return (folder_ / name).string(); }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(SplitTable, HasAllLinesOfAPictureOnOneSide) {
+  const std::vector<int> lines = {2, 1, 2, 1, 3, 1, 1, 2, 1, 2};  // 16
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    const SplitData parts = split(table_of(lines), 0.4, seed);
+    const auto tested = names(*parts.test);
+    const auto trained = names(*parts.train);
+    EXPECT_EQ(tested.size() + trained.size(), 16U);
+    EXPECT_LE(tested.size(), 6U);
+    EXPECT_GE(tested.size(), 5U);
+    for (const std::string& name : tested)
+      EXPECT_THAT(trained, testing::Not(testing::Contains(name)));
+    EXPECT_EQ(names(*split(table_of(lines), 0.4, seed).test), tested);
+    EXPECT_EQ(parts.doubt, "5 files are named more than once, such as " + path("0.jpg") +
+                               " (2 times); all samples of a file are on one side of the split");
+  }
+  EXPECT_EQ(split(table_of({1, 1, 1}), 0.4).doubt, "");
+}
+
+TEST_F(SplitTable, TestsOnOnePictureAtLeast) {
+  const SplitData parts = split(table_of({5, 4}), 0.1);
+  EXPECT_THAT(names(*parts.test), testing::Each(path("1.jpg")));
+  EXPECT_EQ(parts.test->size(), 4);
+  EXPECT_EQ(parts.train->size(), 5);
+  const auto one = split_dataset(table_of({3}), 0.5, 1);
+  ASSERT_FALSE(one);
+  EXPECT_THAT(one.error().message(),
+              testing::HasSubstr("all 3 samples are of the file " + path("0.jpg")));
 }
 
 TEST(SplitDataset, SkipsDamageInEachPartByItself) {
