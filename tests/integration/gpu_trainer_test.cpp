@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trainers on a GPU as a session drives them: one after the other, and two at once. Skipped where there is no GPU; it has
-// never run on one.
+// Trainers on a GPU as a session drives them: one after the other, and two at once. Skipped where there is no GPU.
 #include <gmock/gmock.h>
 
 #include <optional>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What of the trainer needs CUDA's headers, as a library of its own: LibTorch's CUDA half is there only where
-// there is a GPU. Has never run on one.
+// there is a GPU.
 #include <ATen/Context.h>
 #include <ATen/DeviceAccelerator.h>
 #include <ATen/core/CachingHostAllocator.h>

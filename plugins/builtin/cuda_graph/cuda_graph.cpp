@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A GPU whose host starts kernels more slowly than it runs them waits between them. A step that was recorded
-// as a graph is started as a whole. Never run on a GPU yet.
+// as a graph is started as a whole.
 #include <algorithm>
 #include <cstdio>
 #include <string>

@@ -41,6 +41,11 @@ Answer propose(const Situation& situation) {
   if (situation.incumbent<std::string>(kRewrite) == "indexing") {
     return sdk::none("gather already selects whole rows");
   }
+  const bool is_deterministic =
+      sdk::as<bool>(sdk::member(situation.section("recipe"), "deterministic")).value_or(false);
+  if (situation.is_on_gpu() && !is_deterministic) {
+    return sdk::none("on a GPU gather is faster than row selection, unless all algorithms must be deterministic");
+  }
   const auto share = gather_share(situation);
   if (!share) return sdk::none("the profile does not say what gather costs");
   if (*share == 0.0) return sdk::none("the job does not use gather");

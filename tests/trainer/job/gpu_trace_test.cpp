@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A trace of a job on a GPU. Skipped where there is none; it has never run on one.
+// A trace of a job on a GPU. Skipped where there is none.
 #include <gmock/gmock.h>
 
 #include <set>
