@@ -153,7 +153,8 @@ std::string outcome_text(const RunRecord& record, const TrialRecord& trial, Outc
              gain_text(trial.estimate) + checks_text(checks) + ".";
     case Outcome::dropped:
       return "Accepted at first: " + gain_text(trial.estimate) + checks_text(checks) +
-             "; dropped when the whole did not hold, or was not faster with it.";
+             ". It was dropped later: the confirmation failed, or the whole was not faster with "
+             "it.";
     case Outcome::slower:
       return "Rejected, slower: " + gain_text(trial.estimate) + ".";
     case Outcome::no_gain:
@@ -244,7 +245,7 @@ std::string tried(const RunRecord& record, bool is_whole) {
 std::string kept(const RunRecord& record) {
   const storage::RunRow& run = record.run;
   if (is_unconfirmed(run)) return "Nothing: " + unconfirmed_text(run, record.trials) + ".\n";
-  if (run.best.empty()) return "Nothing yet: it is being tuned.\n";
+  if (run.best.empty()) return "Nothing yet: the tuning has not ended.\n";
   const Configuration change = run.starting.change_to(run.best);
   if (is_unsearched(run)) {
     return has_untried(run.training)
@@ -275,7 +276,8 @@ std::string kept(const RunRecord& record) {
         quotient.empty() ? "" : " (the ratio is " + quotient + ")");
     if (const std::int64_t cost_ns = one_time_ns(record.trials); cost_ns > 0) {
       text += fmt::format(
-          "What it needs once, such as a filled cache, takes {} of a training, which is repaid.\n",
+          "One-time work of this configuration, such as filling a cache, takes {} of a training, "
+          "which repays it.\n",
           format_duration(nanoseconds(cost_ns)));
     }
   }

@@ -381,11 +381,13 @@ Result<void> Job::State::restore(const std::string& name,
   const auto checkpoint = find(name);
   if (!checkpoint) return tl::unexpected(checkpoint.error());
   if ((*checkpoint)->position.sample > samples_per_epoch()) {
-    return fail(ErrorKind::invalid, "the checkpoint is of other data", name);
+    return fail(ErrorKind::invalid,
+                "the checkpoint is of other training data, which have more samples", name);
   }
   if (place && (place->epoch < 0 || place->sample < 0 || place->steps < 0 ||
                 place->samples.value_or(0) < 0 || place->sample > samples_per_epoch())) {
-    return fail(ErrorKind::invalid, "the data have no such place", name);
+    return fail(ErrorKind::invalid, "the place to go on from is not within the training data",
+                name);
   }
   if (auto done = learner_->restore(**checkpoint); !done) return done;
   feed_->seek(place ? input::Position{.epoch = place->epoch, .sample = place->sample}
@@ -399,7 +401,7 @@ Result<void> Job::State::restore(const std::string& name,
     if (saved == kScheduleBegin) schedule_begin_ = tensor.item<std::int64_t>();
   }
   if (samples_ != (*checkpoint)->samples && (*checkpoint)->samples > 0) {
-    // At the same share of the samples, which are counted otherwise now.
+    // `place` counts the samples otherwise than the checkpoint: the schedule begins at the same share of them.
     schedule_begin_ =
         std::llround(static_cast<double>(schedule_begin_) * static_cast<double>(samples_) /
                      static_cast<double>((*checkpoint)->samples));
@@ -413,7 +415,7 @@ TrainingPlace Job::State::place() const {
 }
 
 Result<void> Job::State::drop(const std::string& name) {
-  if (name == kInitial) return fail(ErrorKind::invalid, "is always kept", name);
+  if (name == kInitial) return fail(ErrorKind::invalid, "this checkpoint cannot be dropped", name);
   if (auto found = find(name); !found) return tl::unexpected(found.error());
   checkpoints_.erase(name);
   return {};

@@ -67,7 +67,7 @@ TEST(Story, TellsWhatTheBestConfigurationCostsOnce) {
   RunRecord record = sample_record();
   EXPECT_THAT(story_text(record), Not(HasSubstr("needs once")));
   record.trials[1].one_time_ns = 4'000'000'000;
-  EXPECT_THAT(story_text(record), HasSubstr("a filled cache, takes 4.0 s of a training"));
+  EXPECT_THAT(story_text(record), HasSubstr("filling a cache, takes 4.0 s of a training"));
   EXPECT_EQ(story_json(record).at("best").at("one_time_ns"), 4'000'000'000);
 }
 
