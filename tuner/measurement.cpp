@@ -9,7 +9,8 @@
 namespace autotuned::tuner {
 namespace {
 
-// If a trial is watched for stalls, a gain below this ratio is accepted only after so many pairs.
+// If a trial is watched for stalls, a gain below this ratio is accepted only after so many pairs, by which a stall in one
+// block of ten has been seen (docs/statistics.md).
 struct StallWatch {
   double below_ratio;
   int pairs;
