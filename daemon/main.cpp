@@ -13,7 +13,7 @@
 #include "base/printable.hpp"
 #include "base/process/process.hpp"
 #include "daemon/agent_session.hpp"
-#include "daemon/cli/commands.hpp"
+#include "daemon/cli/options/commands.hpp"
 #include "daemon/common/exit_codes.hpp"
 #include "daemon/common/given_umask.hpp"
 #include "daemon/plugin_list/plugin_survey.hpp"
