@@ -15,6 +15,7 @@
 #include "daemon/report/story.hpp"
 #include "daemon/report/story_findings.hpp"
 #include "daemon/report/tuning_end.hpp"
+#include "tuner/ceiling.hpp"
 
 namespace autotuned::daemon {
 
@@ -23,8 +24,9 @@ namespace {
 using std::chrono::nanoseconds;
 
 constexpr double kWorthNaming = 0.01;  // of a step
-constexpr double kAtCeiling = 0.98;    // within 2 % nothing is left to gain there
 constexpr double kAsConfirmed = 0.98;  // of the rate in the confirmation
+// Where the tuner expects nothing more of loading and transfer, nothing more is told to be gained.
+constexpr double kLeastReachedRatio = 1.0 / tuner::kAtCeiling;
 constexpr std::size_t kOperatorsNamed = 3;
 constexpr std::ptrdiff_t kMostQuietTold = 3;  // plugins
 
@@ -332,7 +334,7 @@ std::string left(const storage::RunRow& run) {
   }
   std::string text = fmt::format("With loading and transfer for free it would train at least {}",
                                  rate_text(run.ceiling_samples_per_second));
-  text += *reached >= kAtCeiling
+  text += *reached >= kLeastReachedRatio
               ? fmt::format("; it reaches {} of that, so nothing more was shown to be gained there",
                             format_share(std::min(1.0, *reached)))
               : fmt::format("; it reaches {} of that", format_share(*reached));
