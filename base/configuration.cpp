@@ -107,6 +107,13 @@ const std::string& Configuration::text(std::string_view name) const {
   return typed<std::string>(*this, name);
 }
 
+bool Configuration::contains(const Configuration& change) const {
+  return std::ranges::all_of(change.values_, [&](const auto& turned) {
+    const KnobValue* const value = find(turned.first);
+    return value != nullptr && *value == turned.second;
+  });
+}
+
 Configuration Configuration::with(const Configuration& change) const {
   Configuration result = *this;
   for (const auto& [name, value] : change.values_)

@@ -38,6 +38,8 @@ class Configuration {
     return values_;
   }
   [[nodiscard]] bool empty() const { return values_.empty(); }
+  // Whether every knob of `change` has its value here.
+  [[nodiscard]] bool contains(const Configuration& change) const;
 
   // This with every value of `change` set over it.
   [[nodiscard]] Configuration with(const Configuration& change) const;

@@ -21,7 +21,7 @@ enum class Verdict {
   accepted,        // faster, and checked to train the same model
   rejected,        // no gain shown, slower, or not the same model
   failed,          // out of memory, crash, timeout, ...: `failure` says which
-  not_applicable,  // the plugin has nothing to propose here
+  not_applicable,  // nothing writes it any more; it may be in old rows
   interrupted,     // stopped from outside; tried again when the run continues
 };
 [[nodiscard]] std::string_view to_string(Verdict verdict);

@@ -13,11 +13,11 @@
 #include "base/printable.hpp"
 #include "base/process/process.hpp"
 #include "daemon/agent_session.hpp"
-#include "daemon/cli/commands.hpp"
+#include "daemon/cli/options/commands.hpp"
 #include "daemon/common/exit_codes.hpp"
 #include "daemon/common/given_umask.hpp"
+#include "daemon/compare/timed_pairs.hpp"
 #include "daemon/plugin_list/plugin_survey.hpp"
-#include "daemon/report/timed_pairs.hpp"
 #include "daemon/session/session_process.hpp"
 #include "daemon/supervisor/own_process.hpp"
 

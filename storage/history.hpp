@@ -72,7 +72,21 @@ struct RunRow {
   std::int64_t started_unix_ns = 0;
   std::int64_t ended_unix_ns = 0;  // 0: it has not ended
   std::int64_t tuning_duration_ns = 0;
-  // {"steps", "samples", "final_loss", "test_accuracy", "duration_ns"}
+  // Of a recipe: the trainer's answer to `train` (docs/trainer-protocol.md has its keys: counts such as `steps`, `samples`,
+  // `resumed_from_step` and `damaged_files`, `duration_ns`, `evaluation_ns`, `final_loss`, `test_*`), and with it, from
+  // daemon/session:
+  //   budget_ns, is_budget_spent  the time for tuning, and whether it was used up
+  //   untried                     proposals without a trial: [{"plugin", "change"}]
+  //   shortage                    why the budget sufficed for no trial (kShortage)
+  //   tuning_other_work_ratio,    the share of the CPUs' time that went to others during the tuning and during the
+  //   other_work_ratio            training (base/machine/machine_state.hpp)
+  //   disturbances                what else disturbed the training: texts
+  //   data                        what identifies the data that it was trained on (kTrainedData)
+  //   fallbacks                   configurations after a lack of memory: [{"configuration", "change", "error", "unix_ns"}]
+  //                               (kFallbacks)
+  //   model_sha256                of each file of the model, by its name (kModelDigests)
+  //   check                       the check after the training: {"passed", "detail", ...}
+  // Of a script: daemon/report/script_report.hpp lists the keys.
   Json training = Json::object();
   std::string error;  // why it failed
   std::string output_dir;
@@ -104,7 +118,8 @@ struct BestRow {
   Configuration best;
   Estimate speedup;
   std::int64_t updated_unix_ns = 0;
-  bool is_complete = false;  // the search tried every proposal that was made
+  // The search tried every proposal, decided on every gain that it saw, and every plugin answered.
+  bool is_complete = false;
 };
 
 struct BestPlace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a job says of itself, as the answers of docs/trainer-protocol.md have it. No LibTorch here.
+// Facts, profile and training of a job as JSON: the answers that docs/trainer-protocol.md describes. No LibTorch here.
 #pragma once
 
 #include "base/json.hpp"
@@ -8,11 +8,11 @@
 
 namespace autotuned::trainer {
 
-// Of `load`, without the UUID of the device.
+// The answer to `load`, without the UUID of the device.
 [[nodiscard]] Json to_json(const JobFacts& facts);
-// Of `profile`: of the operators those with the most time of their own, at most 200.
+// The answer to `profile`. It has at most 200 operators: those with the most time of their own.
 [[nodiscard]] Json to_json(const JobProfile& profile);
-// Of `train`, with what whoever uses the model must know of its input and its outputs.
+// The answer to `train`. It includes what a user of the model must know of its input and outputs.
 [[nodiscard]] Json to_json(const TrainingSummary& summary, const JobFacts& facts);
 
 }  // namespace autotuned::trainer

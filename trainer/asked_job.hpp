@@ -12,7 +12,7 @@
 
 namespace autotuned::trainer {
 
-// Of `load`, `check` and `predict`.
+// What the requests `load`, `check` and `predict` say of their job.
 struct AskedJob {
   recipes::Recipe recipe;
   Configuration configuration;

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "profiler/recorder/cupti_library.hpp"
-#include "trainer/job/job.hpp"
+#include "trainer/job/settings/supported_knobs.hpp"
 
 namespace autotuned::trainer {
 namespace {

@@ -212,10 +212,11 @@ std::optional<std::string> tried_before(const Candidate& candidate, const Search
     }
   }
   if (losses == 0) return std::nullopt;
-  if (losses > 1) return what + " lost twice";
+  if (losses > 1) return "two trials of " + what + " did not show a gain";
   const double grown = 1.0 + kGrownSignal * (expected_then - 1.0);
   if (candidate.expected_gain_ratio <= grown) {
-    return what + " lost before, and its expected gain has not grown enough since";
+    return "a trial of " + what +
+           " did not show a gain, and its expected gain has not grown enough since";
   }
   return std::nullopt;
 }

@@ -36,7 +36,7 @@ enum class LossKind { cross_entropy, other };
 // The check of a change of numerics. It passes if
 //
 // - all values are finite, and the loss of each step is within 10 % of the reference's: of 0.1 at least for a
-//   cross entropy, of the reference's first loss at least for others;
+//   cross entropy, of the reference's largest loss at least for others;
 // - the update of each parameter has a norm of 0.8 to 1.25 times the reference's, and a cosine of at least
 //   0.8 with it;
 // - a parameter whose reference update is below a thousandth of the largest one, which is mostly rounding,

@@ -20,8 +20,8 @@ namespace autotuned::tuner {
 
 struct SessionInput {
   recipes::Recipe recipe;
-  // The job is a script of the user. Then only the name and the permissions of `recipe` are valid, no knob
-  // may need another process, and facts about the job are in `job_facts`.
+  // The job is a script of the user. Then only name, tune.budget, tune.allow and tune.min_gain of `recipe` are
+  // valid, no knob may need another process, and facts about the job are in `job_facts`.
   bool is_script = false;
   bool is_budget_option = false;  // `--budget` set the budget of `recipe`, not its own tune.budget
   std::vector<recipes::Knob> knobs;          // with their domains on this machine

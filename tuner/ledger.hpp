@@ -21,8 +21,9 @@ struct TuningProgress {
   std::chrono::nanoseconds budget_spent{0};
 };
 
-// Every call records one fact, which is durable when the call returns. An error (disk full, history locked)
-// ends the session: it must not act on a fact that is not recorded.
+// Every call that returns a Result records one fact, which is durable when the call returns. An error (disk full,
+// history locked) ends the session: it must not act on a fact that is not recorded. The other calls only tell
+// those who watch the run.
 class Ledger {
  public:
   Ledger() = default;

@@ -9,11 +9,14 @@
 namespace autotuned::tuner {
 namespace {
 
+// If a trial is watched for stalls, a gain below this ratio is accepted only after so many pairs, by which a stall in one
+// block of ten has been seen (docs/statistics.md).
 struct StallWatch {
   double below_ratio;
   int pairs;
 };
-// Simulated in tests/tuner/protocol_test.cpp.
+// The total ratio must show half of the median's gain; for a large gain this much is enough (do_totals_agree()).
+// tests/tuner/protocol_test.cpp simulates this value and those below.
 constexpr double kMostTotalGain = 0.02;
 constexpr StallWatch kStallWatches[] = {{1.10, 45}, {1.30, 22}};
 
@@ -122,8 +125,8 @@ double Measurement::total_ratio() const {
   return reference > 0.0 ? candidate_total_.rate() / reference : 0.0;
 }
 
-// Half of the gain, of a small one: a total that only just stays above 1 would be there by luck too often when it is
-// looked at after every pair.
+// The bound is above 1, because the total ratio is looked at after every pair: without an effect it would be just above 1 by
+// luck too often.
 bool Measurement::do_totals_agree() const {
   const double gain = comparison().estimate().ratio - 1.0;
   return total_ratio() > 1.0 + std::clamp(gain / 2.0, 0.0, kMostTotalGain);

@@ -22,13 +22,6 @@ double saved_share(double ratio) {
   return ratio > 1.0 ? 1.0 - 1.0 / ratio : 0.0;
 }
 
-bool is_within(const Configuration& change, const Configuration& whole) {
-  return std::ranges::all_of(change.values(), [&](const auto& turned) {
-    const KnobValue* const value = whole.find(turned.first);
-    return value != nullptr && *value == turned.second;
-  });
-}
-
 bool is_charged_proposal(const TrialRecord& trial) {
   return trial.kind == TrialKind::proposal && trial.one_time_ns > 0;
 }
@@ -76,7 +69,7 @@ std::int64_t known_one_time_ns(const std::vector<TrialRecord>& trials,
                                const Configuration& change) {
   std::vector<const TrialRecord*> parts;
   for (const TrialRecord& trial : trials) {
-    if (is_charged_proposal(trial) && is_within(trial.change, change)) parts.push_back(&trial);
+    if (is_charged_proposal(trial) && change.contains(trial.change)) parts.push_back(&trial);
   }
   std::ranges::stable_sort(parts, std::greater{}, &TrialRecord::one_time_ns);
   Configuration counted;
@@ -105,7 +98,7 @@ Configuration without_unrepaid(Configuration best, const Configuration& starting
                                const std::vector<TrialRecord>& trials, std::int64_t samples) {
   for (const TrialRecord& trial : trials) {
     if (!is_charged_proposal(trial) || trial.verdict != Verdict::accepted) continue;
-    if (!is_within(trial.change, best)) continue;
+    if (!best.contains(trial.change)) continue;
     if (repayment_of(trial, samples).is_repaid()) continue;
     best = without_change(std::move(best), trial.change, starting);
   }
@@ -117,7 +110,7 @@ bool lacks_repaid(const Configuration& best, const std::vector<TrialRecord>& tri
   return std::ranges::any_of(trials, [&](const TrialRecord& trial) {
     const bool is_repayable =
         trial.verdict == Verdict::accepted || trial.rejection == RejectionReason::not_repaid;
-    return is_charged_proposal(trial) && is_repayable && !is_within(trial.change, best) &&
+    return is_charged_proposal(trial) && is_repayable && !best.contains(trial.change) &&
            repayment_of(trial, samples).is_repaid();
   });
 }

@@ -24,9 +24,9 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// Whether the time ended a trial before it decided on a gain that is worth having, and no later
-// trial of the change decided. So it is of one that had less than any verdict takes, whatever its
-// pairs say: a first look at fresh processes alone, or fewer pairs of blocks than an interval has.
+// Whether the time ended a trial before it decided on a gain that is worth having, and no later trial of
+// the change decided. A trial that had fewer pairs than any verdict takes counts as such, whatever its pairs
+// say: one with only a first look at fresh processes, or one with too few pairs of blocks for an interval.
 bool is_left_open(const TrialRecord& trial, const std::vector<TrialRecord>& trials,
                   double min_gain_ratio) {
   const auto is_open = [=](const TrialRecord& one) {
@@ -41,13 +41,14 @@ bool is_left_open(const TrialRecord& trial, const std::vector<TrialRecord>& tria
          });
 }
 
-// What it would have confirmed is as good as untried: the next run of the job tries it again.
+// A configuration whose confirmation ended undecided counts as untried: the next run of the job tries it again.
 bool is_open_confirmation(const TrialRecord& trial) {
   return trial.kind == TrialKind::confirmation &&
          trial.rejection == RejectionReason::undecided_in_time;
 }
 
-// Of the ceiling, which a script has none of, and about what a profile takes.
+// Pairs of blocks between the baseline and the first trial: the ceiling takes some (a script has no ceiling), and a
+// profile takes about as long as one.
 int pairs_before_trials(bool is_script, const Baseline& baseline) {
   return 1 + (is_script ? 0 : ceiling_plan_of(baseline).pairs);
 }
@@ -86,7 +87,7 @@ struct BudgetReach {
   std::string shortage{};  // what the budget is too small for, and what would do
 };
 
-// By the words that set it.
+// The name of the option or key that set the budget.
 const char* budget_name(bool is_option) {
   return is_option ? "--budget" : "tune.budget";
 }

@@ -200,7 +200,7 @@ Result<void> TrialRunner::measure_in_one_process(Course& course) {
     }
     const Decision decision = course.measurement.decision();
     if (decision == Decision::reject) break;
-    // What the median says may be true: rare stalls are looked for.
+    // The median shows a gain that may be true. The trial goes on for as many pairs as it takes to see rare stalls.
     if (decision == Decision::accept && plan.is_watched_for_stalls && pair > 0) {
       const int wanted = least_pairs_for(comparison.estimate().ratio);
       share = std::max(share, std::min(most_time, wanted * pair_time_));
@@ -250,12 +250,12 @@ Result<void> TrialRunner::measure_processes(Course& course) {
   }
   const int fewest = fastest_test(plan.rules.accept_error_ratio).fewest_pairs;
   if (plan.has_first_look) {
-    // With the blocks: without them a trial would begin that cannot end.
+    // The time needed includes the blocks. Without them a trial would begin that cannot reach a verdict.
     const nanoseconds needed =
         fewest * (course.starting + time_for_blocks(plan.most_time, course.starting, fewest));
     if (needed > plan.most_time) {
       decide_trial(*course.trial, course.measurement, plan.is_watched_for_stalls, false);
-      // The rest of it is kept for the confirmation.
+      // The rest of the budget is kept for the confirmation.
       course.trial->reason += fmt::format(
           "; a verdict takes {} in fresh processes, and what is left of the budget beside the "
           "confirmation is too short",
@@ -366,7 +366,7 @@ Result<TrialRecord> TrialRunner::run(TrialRecord trial, const TrialPlan& plan) {
   if (auto stored = ledger_->trial_started(trial); !stored) return forward_error(stored);
 
   Course course(trial, plan, coins_for(input_->coin_seed, trial.number));
-  // Nothing takes a step back there: one that trains another model must not make any.
+  // Steps of a script cannot be undone, so a change that trains another model must not make a step.
   const bool is_checked_first = plan.is_checked && backend_->trains_for_real();
   std::string passed;
   Result<void> done;

@@ -212,7 +212,7 @@ int code_of(GuardVerdict verdict) {
 }
 
 int guard_recipe(const GuardOptions& options, std::optional<int> ranks) {
-  // Paths are relative to it.
+  // Relative paths in the options start at the current folder, so it must be there.
   if (auto folder = current_folder(); !folder) {
     return report_error(folder.error(), kEnvironmentUnusable);
   }

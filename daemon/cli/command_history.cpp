@@ -283,9 +283,8 @@ int list_history(const HistoryOptions& options) {
   if (options.verdict) {
     filter.verdict = verdict_from(*options.verdict);
     if (!filter.verdict) {
-      std::cerr
-          << "error: --verdict " << printable(*options.verdict)
-          << ": expected accepted, rejected, failed, not_applicable, interrupted or running\n";
+      std::cerr << "error: --verdict " << printable(*options.verdict)
+                << ": expected accepted, rejected, failed, interrupted or running\n";
       return kUsageError;
     }
   }

@@ -126,7 +126,7 @@ Result<Json> record(const recipes::Recipe& recipe, const std::vector<recipes::Kn
 
 // `launched`: the ranks that a launcher has started, instead of the recipe's.
 int profile_recipe(const ProfileOptions& options, std::optional<int> launched) {
-  // Paths are relative to it.
+  // Relative paths in the options start at the current folder, so it must be there.
   if (auto folder = current_folder(); !folder) {
     return report_error(folder.error(), kEnvironmentUnusable);
   }

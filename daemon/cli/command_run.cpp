@@ -79,7 +79,7 @@ int run_recipe(const RunOptions& options) {
   if (!options.allow.empty()) {
     return usage_error("--allow is for scripts; a recipe says it in tune.allow");
   }
-  // Paths are relative to it.
+  // Relative paths in the options start at the current folder, so it must be there.
   const auto here = current_folder();
   if (!here) return report_error(here.error(), kEnvironmentUnusable);
   if (auto checked = check_plugin_folders(options.plugin_folders); !checked) {
@@ -120,7 +120,7 @@ int run_recipe(const RunOptions& options) {
   SessionRequest request = request_of(options);
   request.recipe = std::move(*recipe);
   if (*budget) request.recipe_budget = std::exchange(request.recipe.tune.budget, **budget);
-  // The configuration stays that of the training that it goes on with.
+  // A sequel keeps the configuration of the training that it continues, so it has no time for tuning.
   if (request.extends) {
     request.recipe_budget = std::exchange(request.recipe.tune.budget, std::chrono::nanoseconds(0));
   }
@@ -145,7 +145,7 @@ int run_recipe(const RunOptions& options) {
   const auto outcome = supervise(
       std::move(request), SupervisorLimits{}, [&screen](const Json& event) { screen.show(event); },
       [&screen] { screen.tick(); });
-  // A second Ctrl-C ends whoever writes there at once.
+  // A second Ctrl-C ends the processes at once, which may leave unfinished files in the output folder.
   if (outcome && *outcome == kCancelled) clear_output_folder(folder);
   return screen.conclude(outcome, options.as_json, options.require_gain);
 }
@@ -153,9 +153,10 @@ int run_recipe(const RunOptions& options) {
 // With as many ranks as the launcher has started, unless the user says another number.
 int run_launched(const LaunchPlace& place, const RunOptions& options) {
   RunOptions own = options;
-  // What the user says counts: in the shell of an interactive step the variables stay, and nothing else was started.
+  // --ranks overrides the launcher's number: the shell of an interactive job step has the launcher's variables, although
+  // the launcher has started no other process.
   own.ranks = options.ranks.value_or(place.ranks);
-  own.no_daemon = true;  // whose processes the launcher does not know
+  own.no_daemon = true;  // the launcher does not know the processes of a daemon
   const std::string started = started_text(place);
   if (*own.ranks > recipes::kMostRanks) {
     return usage_error(started + ", and a run has " + std::to_string(recipes::kMostRanks) +

@@ -49,7 +49,9 @@ Result<Attempt> attempt(const Json& request, nanoseconds limit) {
     result.loading = get_string(*frame, "loading").value_or("");
   }
   const auto exit = child->process.wait(kFrameLimit);
-  result.ending = exit ? exit->message() : std::string("it closed its socket and went on");
+  result.ending =
+      exit ? exit->message()
+           : "it closed its connection and did not exit within " + format_duration(kFrameLimit);
   return result;
 }
 

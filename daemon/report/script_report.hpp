@@ -11,6 +11,8 @@
 //   budget_ns, is_budget_spent, untried   the time for tuning, and what it did not suffice for: {"plugin", "change"}; of a
 //                      recipe's run, too
 //   shortage           why it did not suffice for any trial, and what would; of a recipe's run, too
+//   places             where the script made what is tuned: {"device", "roots", "optimizers", "loaders"}, as `load` tells it
+//   untuned            why the tuning did not come to its end
 //   exit_code, signal  how the script ended
 #pragma once
 

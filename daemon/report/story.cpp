@@ -83,13 +83,6 @@ Outcome outcome_alone(const TrialRecord& trial, const std::vector<CheckRecord>& 
   return Outcome::interrupted;
 }
 
-bool is_within(const Configuration& change, const Configuration& whole) {
-  return std::ranges::all_of(change.values(), [&](const auto& turned) {
-    const KnobValue* const value = whole.find(turned.first);
-    return value != nullptr && *value == turned.second;
-  });
-}
-
 // Accepted proposals by the trial that dropped them: a confirmation drops the last that stands, an ablation before it the
 // change that it was about.
 std::multimap<int, const TrialRecord*> drops_of(const RunRecord& record) {
@@ -101,7 +94,7 @@ std::multimap<int, const TrialRecord*> drops_of(const RunRecord& record) {
     if (trial.kind == TrialKind::proposal && is_accepted) standing.push_back(&trial);
     if (trial.kind == TrialKind::ablation && !is_confirming && drops_its_change(trial)) {
       std::erase_if(standing, [&](const TrialRecord* kept) {
-        if (!is_within(kept->change, trial.change)) return false;
+        if (!trial.change.contains(kept->change)) return false;
         drops.emplace(trial.number, kept);
         return true;
       });

@@ -15,6 +15,7 @@
 #include "daemon/report/story.hpp"
 #include "daemon/report/story_findings.hpp"
 #include "daemon/report/tuning_end.hpp"
+#include "tuner/ceiling.hpp"
 
 namespace autotuned::daemon {
 
@@ -23,8 +24,9 @@ namespace {
 using std::chrono::nanoseconds;
 
 constexpr double kWorthNaming = 0.01;  // of a step
-constexpr double kAtCeiling = 0.98;    // within 2 % nothing is left to gain there
 constexpr double kAsConfirmed = 0.98;  // of the rate in the confirmation
+// Where the tuner expects nothing more of loading and transfer, nothing more is told to be gained.
+constexpr double kLeastReachedRatio = 1.0 / tuner::kAtCeiling;
 constexpr std::size_t kOperatorsNamed = 3;
 constexpr std::ptrdiff_t kMostQuietTold = 3;  // plugins
 
@@ -153,7 +155,8 @@ std::string outcome_text(const RunRecord& record, const TrialRecord& trial, Outc
              gain_text(trial.estimate) + checks_text(checks) + ".";
     case Outcome::dropped:
       return "Accepted at first: " + gain_text(trial.estimate) + checks_text(checks) +
-             "; dropped when the whole did not hold, or was not faster with it.";
+             ". It was dropped later: the confirmation failed, or the whole was not faster with "
+             "it.";
     case Outcome::slower:
       return "Rejected, slower: " + gain_text(trial.estimate) + ".";
     case Outcome::no_gain:
@@ -244,7 +247,7 @@ std::string tried(const RunRecord& record, bool is_whole) {
 std::string kept(const RunRecord& record) {
   const storage::RunRow& run = record.run;
   if (is_unconfirmed(run)) return "Nothing: " + unconfirmed_text(run, record.trials) + ".\n";
-  if (run.best.empty()) return "Nothing yet: it is being tuned.\n";
+  if (run.best.empty()) return "Nothing yet: the tuning has not ended.\n";
   const Configuration change = run.starting.change_to(run.best);
   if (is_unsearched(run)) {
     return has_untried(run.training)
@@ -275,7 +278,8 @@ std::string kept(const RunRecord& record) {
         quotient.empty() ? "" : " (the ratio is " + quotient + ")");
     if (const std::int64_t cost_ns = one_time_ns(record.trials); cost_ns > 0) {
       text += fmt::format(
-          "What it needs once, such as a filled cache, takes {} of a training, which is repaid.\n",
+          "One-time work of this configuration, such as filling a cache, takes {} of a training, "
+          "which repays it.\n",
           format_duration(nanoseconds(cost_ns)));
     }
   }
@@ -330,7 +334,7 @@ std::string left(const storage::RunRow& run) {
   }
   std::string text = fmt::format("With loading and transfer for free it would train at least {}",
                                  rate_text(run.ceiling_samples_per_second));
-  text += *reached >= kAtCeiling
+  text += *reached >= kLeastReachedRatio
               ? fmt::format("; it reaches {} of that, so nothing more was shown to be gained there",
                             format_share(std::min(1.0, *reached)))
               : fmt::format("; it reaches {} of that", format_share(*reached));

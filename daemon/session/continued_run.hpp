@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a session sees to before it goes on with a run that another process began.
+// A session calls these functions before it continues a run that another process began.
 #pragma once
 
 #include <chrono>
@@ -22,33 +22,33 @@ struct ClaimedRun {
   Descriptor claim;                    // of that run, see History::claim()
 };
 
-// What the recipe trains beside its job, as RunRow::plan: seed, length and output folder. Of a run that goes on with the
-// training of another one also that run, and what becomes of a schedule that depends on the length (Sequel).
+// The plan of a run (RunRow::plan): seed, length and output folder. The plan of a sequel also has the run that it continues,
+// and what becomes of a schedule that depends on the length (Sequel).
 [[nodiscard]] std::string plan_of(const recipes::Recipe& recipe, const std::string& extends = {},
                                   const std::string& schedule = {});
 
-// That a run of the job is unfinished which this request does not go on with, and what does; one line.
+// A line for people: another run of the job is unfinished, this request does not continue it, and which command does.
 [[nodiscard]] std::string other_run_text(const storage::RunRow& run);
 
-// That the model in the output folder is one of another training, or that it or the summary is of no run of the history, and that
-// `run` will replace it; one line. Empty where there is none,
-// where `run` goes on with a training, where the same is trained again, or where nobody can tell.
+// A line for people: the model in the output folder is that of another training, or the model or the summary is of no run of
+// the history, and `run` will replace it. Empty if there is no model, if `run` continues a training, if it trains the same
+// again, or if it cannot be found out.
 [[nodiscard]] std::string replaced_model_text(const storage::History& history,
                                               const storage::RunRow& run);
 
-// In `training` of a run: what tells the data that it was trained on from others, as a trainer sends it when a training begins
+// The key of RunRow::training for what identifies the data of the training, as a trainer sends it when a training begins
 // (docs/trainer-protocol.md). Runs of older versions have none.
 inline constexpr const char* kTrainedData = "data";
 
-// That the model in the output folder is one of the same training on other data, whose files have the same names and sizes, and
-// that `run` will replace it; one line. `data` are those of this run. Empty where replaced_model_text() has said it, or nobody can
-// tell.
+// A line for people: the model in the output folder is that of the same training on other data, whose files have the same names
+// and sizes, and `run` will replace it. `data` identifies the data of this run. Empty if replaced_model_text() has said so, or
+// if it cannot be found out.
 [[nodiscard]] std::string other_data_text(const storage::History& history,
                                           const storage::RunRow& run, const Json& data);
 
-// Of a new run: that files of its data or weights have other names or sizes than in the last run of this recipe into the same
-// folder, so that this one is of another job and begins without what that one had; one line. Empty where they have not, or there
-// is no such run.
+// A line for people about a new run: files of its data or weights have other names or sizes than in the last run of this recipe
+// into the same folder, so this run is of another job, and begins without the results of that one. Empty if no file has changed,
+// or if there is no such run.
 [[nodiscard]] std::string changed_files_text(const storage::History& history,
                                              const storage::RunRow& run);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The row of a run in the history, as it begins, and as its tuning and an error leave it.
+// Makes the row of a run in the history, and changes it when the tuning ends and when an error ends the session.
 #pragma once
 
 #include <chrono>
@@ -22,15 +22,15 @@ namespace autotuned::daemon {
                                       const std::vector<recipes::Knob>& knobs,
                                       std::int64_t started_unix_ns);
 
-// What is left to do is to train.
+// Puts the result of the tuning into the row. The state is `training` afterwards.
 void take_outcome(const tuner::SessionOutcome& outcome, storage::RunRow& run);
 
-// What the search had no time for, as fields of `training` (daemon/report/script_report.hpp).
+// Says what the search had no time for, as keys of RunRow::training.
 [[nodiscard]] Json end_of_search(const tuner::SessionOutcome& outcome,
                                  std::chrono::nanoseconds budget);
 
-// What an error makes of a run that has begun: the state from which the same command goes on. True where that command
-// continues the run as it is: nothing is wrong with it, once there is room or a lock is gone.
+// Gives a run that has begun the state from which the same command continues it after this error. Returns true if nothing
+// is wrong with the run itself: the command continues it unchanged, once there is room or a lock is gone.
 [[nodiscard]] bool take_end(const Error& error, std::int64_t ended_unix_ns, storage::RunRow& run);
 
 // The comment above the recipe with the best configuration.

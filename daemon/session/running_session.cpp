@@ -52,10 +52,10 @@ Result<int> RunningSession::run() {
   if (!history) return end_with(history.error());
   history_.emplace(std::move(*history));
   history_->on_unreadable_row([this](const std::string& text) { warn({text}); });
-  // Of runs of other jobs, which nobody may ever go on with.
+  // Nobody may ever continue the runs of other jobs: this ends their trials that were running when their process died.
   if (auto count = history_->interrupt_abandoned_trials(); !count) return end_with(count.error());
   if (auto locked = device_.lock(); !locked) return end_with(locked.error());
-  // Before the folder is made.
+  // This check comes before open_output_folder(), which makes the folder.
   if (request_.extends) {
     if (auto there = check_place_of_sequel(request_.recipe); !there) return end_with(there.error());
   }
@@ -100,7 +100,7 @@ Result<int> RunningSession::run() {
   for (const MachineFinding& finding : found_device_)
     warn({finding.subject + ": " + finding.text});
   if (auto opened = open_run(); !opened) return end_with(opened.error());
-  // It was killed between its end and its report.
+  // The run has ended, but its process was killed before it reported that.
   if (run_.state == RunState::failed) return conclude(1);
   if (run_.state == RunState::finished) {
     auto concluded = conclude_finished();
@@ -242,7 +242,7 @@ Result<void> RunningSession::continue_run(storage::RunRow row) {
   if (auto count = history_->interrupt_running_trials(run_.id); !count) {
     return tl::unexpected(count.error());
   }
-  // Numbers are those of the run in which it happened.
+  // The numbers of lost trials are those of the run in which the session died.
   if (run_.id.text == request_.continue_run) {
     stored = fail_lost_trials(*history_, run_.id, request_.lost_trials);
     if (!stored) return stored;
@@ -350,7 +350,7 @@ Result<void> RunningSession::tune() {
   input.coin_seed = std::random_device{}();
   input.is_ablated = request_.is_ablated;
   input.is_budget_option = request_.recipe_budget.has_value();
-  // One that cannot be read keeps its number.
+  // A trial whose row cannot be read keeps its number: no new trial gets that.
   const auto last_number = history_->last_trial_number(run_.id);
   if (!last_number) return tl::unexpected(last_number.error());
   input.next_trial_number = *last_number + 1;
@@ -383,7 +383,7 @@ Result<void> RunningSession::tune() {
   const nanoseconds began = clock_.now();
   auto outcome = tuner::run_session(input, *job_, advisors, ledger, clock_);
   if (!outcome) {
-    // The same command goes on with what is left of the budget.
+    // The same command continues with the rest of the budget.
     const nanoseconds spent = input.earlier_tuning_time + (clock_.now() - began);
     run_.tuning_duration_ns = spent.count();
   }
@@ -394,7 +394,7 @@ Result<void> RunningSession::tune() {
 
   take_outcome(*outcome, run_);
   end_of_search_ = end_of_search(*outcome, request_.recipe.tune.budget);
-  // Also of a run that does not train.
+  // A run that does not train needs it, too: only train() stores the rest of end_of_search_.
   if (!outcome->shortage.empty()) run_.training[kShortage] = outcome->shortage;
   if (const auto busy = other_work_ratio(state_at_start_, state_at_end)) {
     end_of_search_["tuning_other_work_ratio"] = *busy;

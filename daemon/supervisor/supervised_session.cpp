@@ -70,7 +70,7 @@ struct SupervisedSession::Attempt {
   std::string blamed;            // the plugin whose code it runs
   bool is_loading = false;       // that code is being loaded
   bool hung = false;             // the plugin did not answer in time
-  bool was_left = false;         // it closed its socket and went on
+  bool was_left = false;         // it closed its connection and did not exit within kExitLimit
   std::optional<int> exit_code;  // of the command, when the session reported a result
 };
 
@@ -287,7 +287,9 @@ void SupervisedSession::conclude() {
   attempt->stream.close();
   const ProcessExit exit = attempt->process.terminate(nanoseconds(0));
   const std::string message =
-      attempt->was_left ? "it closed its socket and went on" : exit.message();
+      attempt->was_left
+          ? "it closed its connection and did not exit within " + format_duration(kExitLimit)
+          : exit.message();
   if (attempt->exit_code) return finish(*attempt->exit_code);
   if (cancels_ > 0) return finish(kCancelled);
   if (!attempt->run_id.empty()) request_.continue_run = attempt->run_id;

@@ -19,7 +19,7 @@ namespace autotuned::daemon {
 namespace {
 
 constexpr auto kTickEvery = std::chrono::milliseconds(500);
-// For a killed process to be gone.
+// How long to wait until killed processes are gone.
 constexpr std::chrono::nanoseconds kRestLimit = std::chrono::seconds(2);
 
 }  // namespace
@@ -49,7 +49,7 @@ Result<int> supervise(SessionRequest request, const SupervisorLimits& limits,
   const std::function<void()> wait_for_signal = [&] {
     signals.async_wait([&](const boost::system::error_code& error, int signal) {
       if (error) return;
-      // A terminal that closes sends more than one of these, from the kernel and from the shell: nobody asked twice.
+      // A terminal that closes causes several SIGHUPs, from the kernel and from the shell. They are one request.
       const bool is_repeated = signal == SIGHUP && is_stopping;
       is_stopping = true;
       if (!is_repeated) session->cancel(limits.cancel_grace);
@@ -57,7 +57,7 @@ Result<int> supervise(SessionRequest request, const SupervisorLimits& limits,
     });
   };
   wait_for_signal();
-  // One whose time had come is called all the same when the session has ended.
+  // Cancelling a timer does not stop a call that is already due, so the call looks at has_ended.
   const std::function<void()> wait_for_tick = [&] {
     ticks.expires_after(kTickEvery);
     ticks.async_wait([&](const boost::system::error_code& error) {
@@ -69,7 +69,7 @@ Result<int> supervise(SessionRequest request, const SupervisorLimits& limits,
   if (on_tick) wait_for_tick();
   session->start();
   context.run();
-  // What has left the group of its trainer outlives it, however the run has ended, and may hold the device.
+  // A process that has left the process group of its trainer outlives the trainer, and may hold the device.
   end_own(kRestLimit);
   return outcome;
 }

@@ -17,7 +17,7 @@ struct SupervisorLimits {
   std::chrono::nanoseconds plugin_answer = std::chrono::seconds(2);
   // After a cancel, before the session is ended by force: training writes a checkpoint first.
   std::chrono::nanoseconds cancel_grace = std::chrono::seconds(45);
-  // Deaths of the session for which no plugin can be blamed, before the run is given up.
+  // The run ends if the session dies more often than this with no plugin to blame and no progress in between.
   int unexplained_deaths = 2;
 };
 

@@ -208,10 +208,10 @@ class TrainerJob final : public tuner::TrainingBackend {
     Json place;        // of the trainer protocol; null: where the checkpoint stands
     std::string base;  // the checkpoint that both arms begin at
   };
-  // For a look from where `trainer` stands: its place and, for one that begins at its state, a copy of that, in memory and
-  // in reached_file().
+  // Prepares a check that begins where `trainer` stands: records its place and, if the check begins at its state, makes a
+  // copy of that state, in memory and in reached_file().
   Result<void> plan_from(Trainer& trainer, tuner::CheckedSteps which);
-  // The state of the last such look, from reached_file().
+  // Reads the state at which the last such check began from reached_file().
   Result<void> take_reached(Trainer& trainer);
   // From one checkpoint to another.
   Result<Json> check_steps(Trainer& trainer, const Configuration& configuration,
@@ -221,7 +221,7 @@ class TrainerJob final : public tuner::TrainingBackend {
   Result<void> keep_copy(Trainer& trainer, const std::string& request, Json fields,
                          const std::string& name);
   [[nodiscard]] std::filesystem::path copy_file() const;
-  // Stays for compare_rounded() until the next look.
+  // The file stays for compare_rounded() until the next check.
   [[nodiscard]] std::filesystem::path reached_file() const;
   void drop_reached_file() const;
   // What a process keeps for life: knobs that need a restart, and all knobs of extensions.

@@ -18,7 +18,7 @@ constexpr const char* kCandidate = "candidate";
 constexpr const char* kRounded = "rounded";
 constexpr const char* kInitial = "initial";
 constexpr const char* kReached = "reached";
-// Of a look from a state far along a training, the share of the training that its learning rate is for.
+// A check from a state late in a training uses the learning rate at this many tenths of the training.
 constexpr std::int64_t kLateTenths = 9;
 
 }  // namespace

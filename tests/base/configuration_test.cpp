@@ -94,6 +94,21 @@ TEST(Configuration, ForgetsAKnob) {
   EXPECT_EQ(configuration.change_to(example()).values().size(), 1U);
 }
 
+TEST(Configuration, ContainsAChangeWithItsValues) {
+  const Configuration configuration = example();
+  Configuration change;
+  EXPECT_TRUE(configuration.contains(change));
+  change.set("batch_size", std::int64_t{32});
+  change.set("lr", 0.5);
+  EXPECT_TRUE(configuration.contains(change));
+  EXPECT_FALSE(change.contains(configuration));
+  change.set("lr", 0.25);
+  EXPECT_FALSE(configuration.contains(change));
+  change.set("lr", 0.5);
+  change.set("nothing", true);
+  EXPECT_FALSE(configuration.contains(change));
+}
+
 TEST(ConfigurationDeathTest, ATypedReadOfAnotherTypeIsADefect) {
   const Configuration configuration = example();
   EXPECT_DEATH((void)configuration.flag("batch_size"), "another type");

@@ -8,7 +8,7 @@
 #include "base/file_pattern.hpp"
 #include "tests/fuzz/target.hpp"
 #include "trainer/input/datasets/dataset.hpp"
-#include "trainer/input/datasets/tar_index.hpp"
+#include "trainer/input/datasets/pictures/tar_index.hpp"
 
 namespace {
 

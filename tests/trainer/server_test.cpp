@@ -11,6 +11,7 @@
 
 #include "tests/places.hpp"
 #include "tests/trainer/small_job.hpp"
+#include "trainer/job/settings/supported_knobs.hpp"
 
 namespace autotuned::trainer {
 namespace {

@@ -315,7 +315,11 @@ TEST_F(Screening, OneSecondChanceWhenMoreIsExpected) {
   Configuration third = other_;
   third.set("optimizer.set_to_none", true);
   trials.push_back(lost(third, 2, 1.4));
-  EXPECT_TRUE(is_skipped({"p", workers(2), 3.0, "r"}, {}, trials));
+  const Candidate again{"p", workers(2), 3.0, "r"};
+  EXPECT_TRUE(is_skipped(again, {}, trials));
+  const auto refusal = screen(again, {input_, incumbent_, {}, trials, {}, {}});
+  ASSERT_TRUE(refusal);
+  EXPECT_THAT(refusal->reason, HasSubstr("did not show a gain"));
 }
 
 TEST(ScreeningBySignal, WhatItsSignalExplainsCannotReachTheLeastGain) {

@@ -209,9 +209,6 @@ struct TestResult {
   bool was_cancelled = false;
 };
 
-// The names of the knobs that prepare() and load() support.
-[[nodiscard]] std::vector<std::string> supported_knobs();
-
 // One thread. ErrorKind::out_of_memory leaves the job able to go on: gradients and the batch at work
 // are dropped, the parameters are those of before or after the failed step, or in between; restore a
 // checkpoint before results matter. Errors of LibTorch are ErrorKind::internal.

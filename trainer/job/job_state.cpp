@@ -16,6 +16,7 @@
 #include "trainer/common/process_memory.hpp"
 #include "trainer/input/common/random.hpp"
 #include "trainer/input/datasets/unlabelled_pictures.hpp"
+#include "trainer/job/settings/step_settings.hpp"
 #include "trainer/job/training.hpp"
 #include "trainer/models/model.hpp"
 #include "trainer/step/cuda_graph.hpp"
@@ -29,56 +30,6 @@ constexpr const char* kRateFactor = "schedule/factor";
 constexpr const char* kScheduleBegin = "schedule/begin";
 // For other damaged files, when the job has ended: less than a person or a time limit would wait for.
 constexpr std::chrono::nanoseconds kMostSearching = std::chrono::seconds(10);
-
-FeedSettings feed_settings_of(const recipes::Recipe& recipe, const Configuration& configuration,
-                              const input::Pipeline& pipeline, const input::Kept& kept,
-                              std::int64_t memory_allowed_bytes) {
-  return {.workers = static_cast<int>(configuration.integer("loader.workers")),
-          .prefetch_batches = static_cast<int>(configuration.integer("loader.prefetch_batches")),
-          .batch_size = configuration.integer("batch_size"),
-          .drop_last = recipe.train.drop_last,
-          .is_uint8 = configuration.text("transfer.dtype") == "uint8",
-          .pin_memory = configuration.flag("loader.pin_memory"),
-          .non_blocking = configuration.flag("transfer.non_blocking"),
-          .is_channels_last = configuration.text("layout.memory_format") == "channels_last",
-          .memory_allowed_bytes = memory_allowed_bytes,
-          .read_ahead_batches = static_cast<int>(configuration.integer("input.read_ahead")),
-          .pipeline = &pipeline,
-          .kept = kept,
-          .affinity = configuration.text("loader.affinity") == "apart" ? input::Affinity::apart
-                                                                       : input::Affinity::any};
-}
-
-std::optional<at::ScalarType> autocast_type(const std::string& value) {
-  if (value == "bf16") return at::kBFloat16;
-  if (value == "fp16") return at::kHalf;
-  return std::nullopt;
-}
-
-ReducerSettings reducer_settings_of(const Configuration& configuration) {
-  const std::string& form = configuration.text("ddp.comm_hook");
-  return {.bucket_bytes = configuration.integer("ddp.bucket_cap_mb") << 20,
-          .is_view = configuration.flag("ddp.gradient_as_bucket_view"),
-          .form = form == "bf16"   ? GradientForm::bf16
-                  : form == "fp16" ? GradientForm::fp16
-                                   : GradientForm::own};
-}
-
-Result<LearnerSettings> learner_settings_of(const Configuration& configuration,
-                                            const Model& model) {
-  auto kept = kept_modules(model, configuration.text("precision.keep_float32"));
-  if (!kept) return tl::unexpected(kept.error());
-  return LearnerSettings{
-      .autocast = autocast_type(configuration.text("precision.autocast")),
-      .kept = std::move(*kept),
-      .set_to_none = configuration.flag("optimizer.set_to_none"),
-      .is_fused = configuration.flag("optimizer.fused"),
-      .is_channels_last = configuration.text("layout.memory_format") == "channels_last",
-      .is_graph = configuration.flag("cuda.graph"),
-      .is_tf32 = configuration.flag("precision.tf32"),
-      .is_indexing = configuration.text("rewrite.gather") == "indexing",
-      .reducer = reducer_settings_of(configuration)};
-}
 
 // A trainer gets env.NAME from whoever starts it; all that is left is to see that it did.
 Result<void> check_environment(const Configuration& configuration) {
@@ -116,42 +67,6 @@ Result<input::Pipeline> pipeline_of(const recipes::Recipe& recipe, const input::
   }
   return input::Pipeline::compile(data.type(), transforms, input::seed_of_rank(recipe.seed, rank),
                                   form, data.target().is_mask());
-}
-
-std::vector<std::string> supported_knobs() {
-  return {"batch_size",
-          "checkpoint.async",
-          "cuda.graph",
-          "cudnn.benchmark",
-          "ddp.bucket_cap_mb",
-          "ddp.comm_hook",
-          "ddp.gradient_as_bucket_view",
-          "env.*",
-          "input.cache",
-          "input.decode",
-          "input.decode_scale",
-          "input.dilation",
-          "input.jpeg_index",
-          "input.order",
-          "input.point_ops",
-          "input.read_ahead",
-          "layout.memory_format",
-          "loader.affinity",
-          "loader.pin_memory",
-          "loader.prefetch_batches",
-          "loader.workers",
-          "memory.allocator",
-          "memory.malloc",
-          "optimizer.fused",
-          "optimizer.set_to_none",
-          "precision.autocast",
-          "precision.keep_float32",
-          "precision.tf32",
-          "rewrite.gather",
-          "threads.intra_op",
-          "train.loss_reading",
-          "transfer.dtype",
-          "transfer.non_blocking"};
 }
 
 Job::State::State(recipes::Recipe recipe, const Machine& machine, const std::string& device,
@@ -381,11 +296,13 @@ Result<void> Job::State::restore(const std::string& name,
   const auto checkpoint = find(name);
   if (!checkpoint) return tl::unexpected(checkpoint.error());
   if ((*checkpoint)->position.sample > samples_per_epoch()) {
-    return fail(ErrorKind::invalid, "the checkpoint is of other data", name);
+    return fail(ErrorKind::invalid,
+                "the checkpoint is of other training data, which have more samples", name);
   }
   if (place && (place->epoch < 0 || place->sample < 0 || place->steps < 0 ||
                 place->samples.value_or(0) < 0 || place->sample > samples_per_epoch())) {
-    return fail(ErrorKind::invalid, "the data have no such place", name);
+    return fail(ErrorKind::invalid, "the place to go on from is not within the training data",
+                name);
   }
   if (auto done = learner_->restore(**checkpoint); !done) return done;
   feed_->seek(place ? input::Position{.epoch = place->epoch, .sample = place->sample}
@@ -399,7 +316,7 @@ Result<void> Job::State::restore(const std::string& name,
     if (saved == kScheduleBegin) schedule_begin_ = tensor.item<std::int64_t>();
   }
   if (samples_ != (*checkpoint)->samples && (*checkpoint)->samples > 0) {
-    // At the same share of the samples, which are counted otherwise now.
+    // `place` counts the samples otherwise than the checkpoint: the schedule begins at the same share of them.
     schedule_begin_ =
         std::llround(static_cast<double>(schedule_begin_) * static_cast<double>(samples_) /
                      static_cast<double>((*checkpoint)->samples));
@@ -413,7 +330,7 @@ TrainingPlace Job::State::place() const {
 }
 
 Result<void> Job::State::drop(const std::string& name) {
-  if (name == kInitial) return fail(ErrorKind::invalid, "is always kept", name);
+  if (name == kInitial) return fail(ErrorKind::invalid, "this checkpoint cannot be dropped", name);
   if (auto found = find(name); !found) return tl::unexpected(found.error());
   checkpoints_.erase(name);
   return {};

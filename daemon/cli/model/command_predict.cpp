@@ -194,7 +194,7 @@ std::size_t widest(const std::vector<fs::path>& pictures) {
 }  // namespace
 
 int predict(const PredictOptions& options) {
-  // Paths are relative to it.
+  // Relative paths in the options start at the current folder, so it must be there.
   if (auto folder = current_folder(); !folder) {
     return report_error(folder.error(), kEnvironmentUnusable);
   }

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/cli/commands.hpp"
+#include "daemon/cli/options/commands.hpp"
 #include "tests/places.hpp"
 
 namespace autotuned::daemon {

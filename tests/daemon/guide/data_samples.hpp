@@ -13,7 +13,7 @@
 #include "tests/base/temporary_folder.hpp"
 #include "tests/places.hpp"
 #include "tests/trainer/input/datasets/npy_fixture.hpp"
-#include "tests/trainer/input/datasets/tar_fixture.hpp"
+#include "tests/trainer/input/datasets/pictures/tar_fixture.hpp"
 
 namespace autotuned::tests {
 

@@ -8,6 +8,7 @@
 #include "tests/base/environment_variable.hpp"
 #include "tests/daemon/report/record_sample.hpp"
 #include "tests/golden.hpp"
+#include "tuner/ceiling.hpp"
 #include "tuner/comparison.hpp"
 
 namespace autotuned::daemon {
@@ -67,7 +68,7 @@ TEST(Story, TellsWhatTheBestConfigurationCostsOnce) {
   RunRecord record = sample_record();
   EXPECT_THAT(story_text(record), Not(HasSubstr("needs once")));
   record.trials[1].one_time_ns = 4'000'000'000;
-  EXPECT_THAT(story_text(record), HasSubstr("a filled cache, takes 4.0 s of a training"));
+  EXPECT_THAT(story_text(record), HasSubstr("filling a cache, takes 4.0 s of a training"));
   EXPECT_EQ(story_json(record).at("best").at("one_time_ns"), 4'000'000'000);
 }
 
@@ -439,6 +440,17 @@ TEST(Story, ClaimsNoCeilingThatTheTrainingHasPassed) {
       AllOf(HasSubstr("Its ceiling is not known: the training reached 3,000 samples/s, more "
                       "than the 2,500 samples/s"),
             Not(HasSubstr("for free it would train"))));
+}
+
+// A job that the tuner takes for one at its ceiling is told of as one, and no other.
+TEST(Story, ReachesTheCeilingWhereTheTunerDoes) {
+  RunRecord record = sample_record();
+  const double at_ceiling = record.run.ceiling_samples_per_second / tuner::kAtCeiling;
+  record.run.best_samples_per_second = 1.0001 * at_ceiling;
+  EXPECT_THAT(story_text(record), HasSubstr("so nothing more was shown to be gained there"));
+  record.run.best_samples_per_second = 0.9999 * at_ceiling;
+  EXPECT_THAT(story_text(record), AllOf(HasSubstr("; it reaches 98 % of that. What bounds it"),
+                                        Not(HasSubstr("so nothing more was shown"))));
 }
 
 TEST(Story, AsJson) {

@@ -63,7 +63,7 @@ TEST(TuningEnd, WhatIsUnderWayIsNotOver) {
   record.run.training.erase("untuned");
   record.run.state = RunState::tuning;
   EXPECT_FALSE(is_unconfirmed(record.run));
-  EXPECT_THAT(story_text(record), HasSubstr("Nothing yet: it is being tuned."));
+  EXPECT_THAT(story_text(record), HasSubstr("Nothing yet: the tuning has not ended."));
   record.run.is_interrupted = true;
   EXPECT_TRUE(is_unconfirmed(record.run));
   EXPECT_THAT(unconfirmed_text(record.run, {}), HasSubstr("session of the run ended"));

@@ -97,10 +97,10 @@ class Dataset {
 //   cifar10    files: patterns of binary files; whole in memory
 //   image_files  files: patterns of JPEG and PNG files; otherwise like jpeg_files
 //   image_masks  files: patterns of JPEG and PNG files, masks: patterns of PNG files of the same names
-//              (mask_files.hpp); classes or names, values, ignore_index, repeat_to, on_error
-//   image_index  index: a CSV file of files and labels (image_index.hpp); classes, repeat_to, on_error
-//   image_tags  index: a table of files and their tags (picture_table.hpp); repeat_to, on_error
-//   image_targets  index: a table of files and numbers (picture_table.hpp); repeat_to, on_error
+//              (pictures/mask_files.hpp); classes or names, values, ignore_index, repeat_to, on_error
+//   image_index  index: a CSV file of files and labels (pictures/image_index.hpp); classes, repeat_to, on_error
+//   image_tags  index: a table of files and their tags (pictures/picture_table.hpp); repeat_to, on_error
+//   image_targets  index: a table of files and numbers (pictures/picture_table.hpp); repeat_to, on_error
 //   jpeg_files files: patterns; read on demand, looked at when opened (the first 20,000)
 //              repeat_to: number of samples, repeating the files (default: each once)
 //              on_error: stop (default) or skip, see damage.hpp

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// random_crop and center_crop: a part of the picture, as it is.
+// What all cuts do; and random_crop and center_crop: a part of the picture, as it is.
 #include <cmath>
 #include <cstring>
 
@@ -32,13 +32,6 @@ class CropStage final : public CutStage {
                   offset(from.width - size_.width, draws, 1), size_.height, size_.width};
   }
 
-  Result<Sample> apply(const Sample& sample, const RandomStream& draws, StageMemory* /*memory*/,
-                       OutputBuffer& room) const override {
-    const auto kept = window(sample.shape, draws);
-    if (!kept) return tl::unexpected(kept.error());
-    return cut_out(sample, *kept, room);
-  }
-
  private:
   // Of `room` + 1 possible ones. The centre is rounded half to even, as torchvision does.
   int offset(int room, const RandomStream& draws, std::uint64_t draw) const {
@@ -52,22 +45,7 @@ class CropStage final : public CutStage {
   Element element_;
 };
 
-MadeStage make_crop(const Transform& transform, const SampleType& input, bool is_random) {
-  const auto size = size_parameter(transform);
-  if (!size) return tl::unexpected(size.error());
-  if (input.height.least < size->height || input.width.least < size->width) {
-    const bool is_one_size = input.has_one_shape();
-    return fail(ErrorKind::invalid,
-                "a crop of " + pixels(size->height, size->width) +
-                    " does not fit into pictures of " + (is_one_size ? "" : "as little as ") +
-                    pixels(input.height.least, input.width.least),
-                {}, "use a smaller crop, or resize first");
-  }
-  return std::make_unique<CropStage>(*size, is_random, input);
-}
-
-}  // namespace
-
+// A copy of a part. REQUIRES: the part lies within the picture.
 Sample cut_out(const Sample& sample, const Window& part, OutputBuffer& room) {
   const SampleShape& from = sample.shape;
   const std::size_t element_bytes = bytes_of(sample.element);
@@ -85,6 +63,29 @@ Sample cut_out(const Sample& sample, const Window& part, OutputBuffer& room) {
       std::memcpy(to, row, row_bytes);
   }
   return result;
+}
+
+MadeStage make_crop(const Transform& transform, const SampleType& input, bool is_random) {
+  const auto size = size_parameter(transform);
+  if (!size) return tl::unexpected(size.error());
+  if (input.height.least < size->height || input.width.least < size->width) {
+    const bool is_one_size = input.has_one_shape();
+    return fail(ErrorKind::invalid,
+                "a crop of " + pixels(size->height, size->width) +
+                    " does not fit into pictures of " + (is_one_size ? "" : "as little as ") +
+                    pixels(input.height.least, input.width.least),
+                {}, "use a smaller crop, or resize first");
+  }
+  return std::make_unique<CropStage>(*size, is_random, input);
+}
+
+}  // namespace
+
+Result<Sample> CutStage::apply(const Sample& sample, const RandomStream& draws,
+                               StageMemory* /*memory*/, OutputBuffer& room) const {
+  const auto kept = window(sample.shape, draws);
+  if (!kept) return tl::unexpected(kept.error());
+  return cut_out(sample, *kept, room);
 }
 
 MadeStage make_random_crop(const Transform& transform, const SampleType& input) {

@@ -75,13 +75,6 @@ class MirroredCut final : public CutStage {
     return part;
   }
 
-  Result<Sample> apply(const Sample& sample, const RandomStream& draws, StageMemory* /*memory*/,
-                       OutputBuffer& room) const override {
-    const auto kept = window(sample.shape, draws);
-    if (!kept) return tl::unexpected(kept.error());
-    return cut_out(sample, *kept, room);
-  }
-
  private:
   std::unique_ptr<Stage> cut_;
   std::vector<Mirror> mirrors_;

@@ -2,7 +2,6 @@
 // The cut of random_resized_crop, which then resizes: a part whose share of the picture and whose
 // proportions are drawn, as torchvision's RandomResizedCrop does.
 #include <cmath>
-#include <cstring>
 
 #include "trainer/input/transforms/transform_types.hpp"
 
@@ -40,13 +39,6 @@ class AreaCropStage final : public CutStage {
       return kept;
     }
     return middle(from);
-  }
-
-  Result<Sample> apply(const Sample& sample, const RandomStream& draws, StageMemory* /*memory*/,
-                       OutputBuffer& room) const override {
-    const auto kept = window(sample.shape, draws);
-    if (!kept) return tl::unexpected(kept.error());
-    return cut_out(sample, *kept, room);
   }
 
  private:

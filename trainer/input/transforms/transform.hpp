@@ -91,6 +91,9 @@ class CutStage : public Stage {
   // the picture and the draws.
   [[nodiscard]] virtual Result<Window> window(const SampleShape& from,
                                               const RandomStream& draws) const = 0;
+
+  [[nodiscard]] Result<Sample> apply(const Sample& sample, const RandomStream& draws,
+                                     StageMemory* memory, OutputBuffer& room) const final;
 };
 
 // A stage that exchanges left and right with a probability, or leaves the picture as it is: is_mirroring().

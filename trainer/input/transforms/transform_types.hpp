@@ -41,9 +41,6 @@ using MadeStage = Result<std::unique_ptr<Stage>>;
 [[nodiscard]] MadeStage make_mask_resize_shorter(const Transform& transform,
                                                  const SampleType& input);
 
-// A copy of a part. REQUIRES: the part lies within the picture.
-[[nodiscard]] Sample cut_out(const Sample& sample, const Window& part, OutputBuffer& room);
-
 // "`size` PROBLEM", with the transform as the place.
 [[nodiscard]] tl::unexpected<Error> bad_parameter(const Transform& transform, const char* name,
                                                   const std::string& problem, std::string remedy);

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "tests/base/temporary_folder.hpp"
-#include "tests/trainer/input/datasets/tar_fixture.hpp"
+#include "tests/trainer/input/datasets/pictures/tar_fixture.hpp"
 #include "tests/trainer/input/fixtures.hpp"
 #include "trainer/input/common/random.hpp"
 #include "trainer/input/common/sample_cache.hpp"

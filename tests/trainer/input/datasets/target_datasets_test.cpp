@@ -14,7 +14,7 @@
 #include "tests/golden.hpp"
 #include "tests/trainer/input/fixtures.hpp"
 #include "trainer/input/datasets/dataset.hpp"
-#include "trainer/input/datasets/picture_table.hpp"
+#include "trainer/input/datasets/pictures/picture_table.hpp"
 
 namespace autotuned::input {
 namespace {

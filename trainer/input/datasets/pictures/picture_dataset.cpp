@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/input/datasets/picture_dataset.hpp"
+#include "trainer/input/datasets/pictures/picture_dataset.hpp"
 
 #include <algorithm>
 #include <cassert>
@@ -13,7 +13,7 @@
 #include "trainer/input/datasets/damage.hpp"
 #include "trainer/input/datasets/damage_search.hpp"
 #include "trainer/input/datasets/dataset_types.hpp"
-#include "trainer/input/datasets/mask_files.hpp"
+#include "trainer/input/datasets/pictures/mask_files.hpp"
 #include "trainer/input/decode/picture_decoder.hpp"
 
 namespace autotuned::input {

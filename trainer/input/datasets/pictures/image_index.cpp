@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/input/datasets/image_index.hpp"
+#include "trainer/input/datasets/pictures/image_index.hpp"
 
 #include <algorithm>
 #include <charconv>

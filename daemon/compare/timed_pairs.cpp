@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/report/timed_pairs.hpp"
+#include "daemon/compare/timed_pairs.hpp"
 
 #include <cmath>
 #include <cstddef>

@@ -11,7 +11,7 @@
 #include "base/json.hpp"
 #include "base/result.hpp"
 #include "trainer/input/common/sample.hpp"
-#include "trainer/input/datasets/picture_dataset.hpp"
+#include "trainer/input/datasets/pictures/picture_dataset.hpp"
 
 namespace autotuned::input {
 

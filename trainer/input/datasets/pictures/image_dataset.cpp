@@ -14,10 +14,10 @@
 #include "trainer/input/datasets/class_names.hpp"
 #include "trainer/input/datasets/data_file.hpp"
 #include "trainer/input/datasets/dataset_types.hpp"
-#include "trainer/input/datasets/image_index.hpp"
-#include "trainer/input/datasets/mask_files.hpp"
-#include "trainer/input/datasets/picture_dataset.hpp"
-#include "trainer/input/datasets/picture_table.hpp"
+#include "trainer/input/datasets/pictures/image_index.hpp"
+#include "trainer/input/datasets/pictures/mask_files.hpp"
+#include "trainer/input/datasets/pictures/picture_dataset.hpp"
+#include "trainer/input/datasets/pictures/picture_table.hpp"
 
 namespace autotuned::input {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of the command line that leads a newcomer: init, completions, man.
+// What is said of the command line itself: its help, the mistakes in it, and all that may be typed.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -8,25 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "daemon/cli/command_functions.hpp"
 #include "daemon/guide/command_table.hpp"
 
 namespace autotuned::daemon {
-
-// The type_name() of arguments that name a run: completions offer the newest ones there.
-inline constexpr const char* kRunType = "RUN";
-
-struct GuideOptions {
-  InitOptions init;
-  std::string shell;  // of `completions`
-};
-
-// Add the commands, in the order of --help; `options` must live until the command line is parsed.
-void add_init(CLI::App& app, GuideOptions& options);
-void add_guides(CLI::App& app, GuideOptions& options);
-
-// Does what one of them was asked for; nothing when it was another command. `app` has been parsed and holds every command.
-[[nodiscard]] std::optional<int> run_guide(const CLI::App& app, const GuideOptions& options);
 
 // What --help prints, with no line over 80 columns: those that are longer go on below the beginning of their description.
 [[nodiscard]] std::string in_80_columns(std::string_view help);

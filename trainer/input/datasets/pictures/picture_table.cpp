@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/input/datasets/picture_table.hpp"
+#include "trainer/input/datasets/pictures/picture_table.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/cli/commands_guide.hpp"
+#include "daemon/cli/options/command_texts.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <iostream>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/printable.hpp"
 #include "base/text.hpp"
-#include "daemon/common/exit_codes.hpp"
-#include "daemon/guide/completions.hpp"
-#include "daemon/guide/man_page.hpp"
+#include "daemon/cli/options/shared_options.hpp"
 
 namespace autotuned::daemon {
 
@@ -53,15 +50,6 @@ CommandOption option_of(const CLI::Option& option) {
   described.choices = choices_in(type);
   described.is_required = option.get_required();
   return described;
-}
-
-std::string man_page_of(const CLI::App& app) {
-  return man_page(table_of(app), {.version = AUTOTUNED_VERSION,
-                                  .date = AUTOTUNED_DATE,
-                                  .description = app.get_description() +
-                                                 "\n\nWithout a command it says what lies in the "
-                                                 "folder, and what to type next.",
-                                  .exit_codes = app.get_footer()});
 }
 
 std::vector<std::string> names_below(const CLI::App& command) {
@@ -228,43 +216,6 @@ Command table_of(const CLI::App& app) {
   for (const CLI::App* below : app.get_subcommands([](const CLI::App*) { return true; }))
     command.commands.push_back(table_of(*below));
   return command;
-}
-
-void add_init(CLI::App& app, GuideOptions& options) {
-  CLI::App& command = *app.add_subcommand(
-      "init", "Write a recipe for what lies in a folder, or for a text; overwrites nothing");
-  command
-      .add_option("DIR", options.init.folder,
-                  "Folder with the data (default: this one); pictures in a folder for each class, "
-                  "also below train/ and val/, arrays, shards, texts, or none; or a text, FILE.txt")
-      ->type_name("DIR");
-  command
-      .add_option("--output", options.init.output,
-                  "The recipe (default: recipe.yaml, or the name of DIR)")
-      ->type_name("FILE");
-  command.add_flag("--json", options.init.as_json, "Print JSON on standard output");
-}
-
-void add_guides(CLI::App& app, GuideOptions& options) {
-  app.add_subcommand("completions", "Print what a shell needs to complete these commands")
-      ->add_option("SHELL", options.shell, "The shell")
-      ->required()
-      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
-  app.add_subcommand("man", "Print the manual page: autotuned man | man -l -");
-}
-
-std::optional<int> run_guide(const CLI::App& app, const GuideOptions& options) {
-  if (app.got_subcommand("init")) return init(options.init);
-  if (app.got_subcommand("man")) {
-    std::cout << man_page_of(app);
-    return kDone;
-  }
-  if (!app.got_subcommand("completions")) return std::nullopt;
-  const Command program = table_of(app);
-  std::cout << (options.shell == "zsh"    ? zsh_completions(program)
-                : options.shell == "fish" ? fish_completions(program)
-                                          : bash_completions(program));
-  return kDone;
 }
 
 }  // namespace autotuned::daemon

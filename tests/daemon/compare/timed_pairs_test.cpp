@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The line protocol over which the Python package asks for a verdict.
-#include "daemon/report/timed_pairs.hpp"
+#include "daemon/compare/timed_pairs.hpp"
 
 #include <gmock/gmock.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pictures with class masks: which mask is whose, what its numbers mean, and what is wrong with it.
-#include "trainer/input/datasets/mask_files.hpp"
+#include "trainer/input/datasets/pictures/mask_files.hpp"
 
 #include <gmock/gmock.h>
 
@@ -135,7 +135,7 @@ TEST_F(ImageMasks, SayWhatIsWrongWithWhichFile) {
   cases.add("a value twice", error_of({{"classes", 2}, {"values", {1, 1}}}));
   cases.add("the value 256", error_of({{"classes", 2}, {"values", {1, 256}}}));
   cases.add("256 classes", error_of({{"classes", 256}}));
-  tests::expect_golden("trainer/input/datasets/golden/masks.txt", cases.text());
+  tests::expect_golden("trainer/input/datasets/pictures/golden/masks.txt", cases.text());
 }
 
 TEST_F(ImageMasks, ThatCannotBeReadAreSkippedWithTheirPictures) {

@@ -4,10 +4,10 @@
 
 #include "tests/base/temporary_folder.hpp"
 #include "tests/golden.hpp"
-#include "tests/trainer/input/datasets/tar_fixture.hpp"
+#include "tests/trainer/input/datasets/pictures/tar_fixture.hpp"
 #include "tests/trainer/input/fixtures.hpp"
 #include "trainer/input/datasets/dataset.hpp"
-#include "trainer/input/datasets/tar_index.hpp"
+#include "trainer/input/datasets/pictures/tar_index.hpp"
 
 namespace autotuned::input {
 namespace {
@@ -127,7 +127,7 @@ TEST_F(Tar, NamesWhatDoesNotBelongTogether) {
   folder_.write("a.tar", sample("a", "3") + tar_end());
   cases.add("classes: 3", error_of({{"classes", 3}}));
   cases.add("no file", error_of({{"files", path("*.tgz")}}));
-  tests::expect_golden("trainer/input/datasets/golden/tar.txt", cases.text());
+  tests::expect_golden("trainer/input/datasets/pictures/golden/tar.txt", cases.text());
 }
 
 // Written by Python's tarfile.
@@ -209,7 +209,7 @@ TEST_F(Tar, SaysAtWhichByteAFileIsDamaged) {
   add("a long name", tar_header("a", 99'999, 'L') + std::string(100'352, 'x') + tar_end());
   add("a name without its member", tar_member("a", std::string(600, 'n'), 'L') + tar_end());
   add("a sparse file", tar_member("a", "22 GNU.sparse.major=1\n", 'x') + one + tar_end());
-  tests::expect_golden("trainer/input/datasets/golden/tar_damage.txt", cases.text());
+  tests::expect_golden("trainer/input/datasets/pictures/golden/tar_damage.txt", cases.text());
 }
 
 TEST_F(Tar, RefusesPaxRecordsThatAreNone) {

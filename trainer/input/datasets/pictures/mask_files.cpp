@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/input/datasets/mask_files.hpp"
+#include "trainer/input/datasets/pictures/mask_files.hpp"
 
 #include <algorithm>
 #include <cstddef>

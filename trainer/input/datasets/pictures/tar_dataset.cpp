@@ -14,8 +14,8 @@
 #include "base/text.hpp"
 #include "trainer/input/datasets/data_file.hpp"
 #include "trainer/input/datasets/dataset_types.hpp"
-#include "trainer/input/datasets/picture_dataset.hpp"
-#include "trainer/input/datasets/tar_index.hpp"
+#include "trainer/input/datasets/pictures/picture_dataset.hpp"
+#include "trainer/input/datasets/pictures/tar_index.hpp"
 
 namespace autotuned::input {
 namespace {

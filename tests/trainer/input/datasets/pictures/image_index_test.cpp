@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/input/datasets/image_index.hpp"
+#include "trainer/input/datasets/pictures/image_index.hpp"
 
 #include <gmock/gmock.h>
 
@@ -116,7 +116,7 @@ TEST_F(ReadImageIndex, NamesTheLineThatIsWrong) {
     cases.add(to_line(text), error_of(text));
   cases.add("3 classes, the label 3", error_of("a,0\nb,3", 3));
   cases.add("3 classes, 2 names", error_of("a,cat\nb,dog", 3));
-  tests::expect_golden("trainer/input/datasets/golden/image_index.txt", cases.text());
+  tests::expect_golden("trainer/input/datasets/pictures/golden/image_index.txt", cases.text());
   EXPECT_EQ(read_image_index(folder_ / "none.csv", 0).error().kind, ErrorKind::not_found);
 }
 
