@@ -175,7 +175,7 @@ TEST(TrialRecord, WhatWasNotMeasuredIsNull) {
 TEST(Trial, IsGivenUpBySayingSo) {
   TrialRecord trial;
   trial.verdict = Verdict::rejected;
-  trial.reason = std::string(kGivenUpWords) + ": 0.950 times the rate";
+  trial.reason.assign(kGivenUpWords).append(": 0.950 times the rate");
   EXPECT_FALSE(is_given_up(trial)) << "a plugin's words, or a check's";
   trial.rejection = RejectionReason::no_gain;
   EXPECT_TRUE(is_given_up(trial));
