@@ -34,7 +34,7 @@ std::string single_expected(const Field& field) {
     case FieldType::text:
       return "text";
     case FieldType::name:
-      return "a name of at most 100 characters without /";
+      return "a name of at most 100 visible characters without /";
     case FieldType::choice:
       return field.choices.size() == 1 ? field.choices.front() : "one of " + joined(field.choices);
     case FieldType::device:

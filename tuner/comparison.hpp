@@ -31,6 +31,7 @@ inline constexpr double kNoUpperEnd = 1e6;
 class Comparison {
  public:
   explicit Comparison(ComparisonRules rules);
+  [[nodiscard]] const ComparisonRules& rules() const { return rules_; }
 
   // Adds a pair. `log_ratio`: log(candidate's rate / reference's rate). `log_level`: log of the geometric
   // mean of the two rates. Pairs at a similar level are the best estimate of each other's noise. Bets may

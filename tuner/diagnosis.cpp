@@ -26,12 +26,18 @@ constexpr std::array kHostTimesOfOperators = {"operators.gemm_conv_ratio",
                                               "operators.gather_ratio"};
 constexpr std::string_view kKernelRatio = "parts.kernel_ratio";
 constexpr std::string_view kShare = "_share_ratio";
+// Others are shares of waiting or of memory, which any change may move.
+constexpr std::array<std::string_view, 2> kOfKernels = {"operators.", "kernels."};
 
 // The members of `metrics` that are still roughly right for another incumbent.
 Json kernel_shares_in(const Json& metrics) {
   Json shares = Json::object();
   for (const auto& [name, value] : metrics.items()) {
-    if (name == kKernelRatio || name.ends_with(kShare)) shares[name] = value;
+    const bool is_of_kernels =
+        name.ends_with(kShare) && std::ranges::any_of(kOfKernels, [&](std::string_view start) {
+          return name.starts_with(start);
+        });
+    if (name == kKernelRatio || is_of_kernels) shares[name] = value;
   }
   return shares;
 }
@@ -110,6 +116,8 @@ Result<void> Diagnosis::take_profile(const Configuration& incumbent, bool is_tra
 }
 
 void Diagnosis::use_kernel_shares() {
+  // Without any trace, as of a script, a rough share is better than none.
+  if (kernel_shares_.empty()) return;
   for (const char* const name : kHostTimesOfOperators)
     profile_.metrics.erase(name);
   for (const auto& [name, value] : kernel_shares_.items()) {

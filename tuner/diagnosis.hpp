@@ -51,8 +51,8 @@ class Diagnosis {
   // GPU metrics are host times, and only a trace shows the time of kernels; so each incumbent gets a trace if
   // that takes a small part of the remaining budget.
   [[nodiscard]] bool is_trace_due(const Configuration& incumbent) const;
-  // On a GPU, for a profile without a trace: takes out what the host's times say of operators, and puts in the shares of
-  // the last trace (kernel_shares_).
+  // On a GPU, once there was a trace: takes out what the host's times say of operators, and puts in the shares of the last
+  // trace (kernel_shares_) where the profile has none of its own.
   void use_kernel_shares();
   Result<void> take_profile(const Configuration& incumbent, bool is_traced);
   Result<void> add_trace(const Configuration& incumbent);

@@ -9,12 +9,13 @@
 namespace autotuned::tuner {
 namespace {
 
-// If a trial is watched for stalls, a gain below this ratio is accepted only after so many pairs, by which a stall in one
-// block of ten has been seen (docs/statistics.md).
+// If a trial is watched for stalls, a gain below this ratio is accepted only after so many stretches, by which a stall in
+// one of ten has been seen (docs/statistics.md).
 struct StallWatch {
   double below_ratio;
-  int pairs;
+  int stretches;
 };
+constexpr double kStretchNs = 100e6;
 // The total ratio must show half of the median's gain; for a large gain this much is enough (do_totals_agree()).
 // tests/tuner/protocol_test.cpp simulates this value and those below.
 constexpr double kMostTotalGain = 0.02;
@@ -22,9 +23,9 @@ constexpr StallWatch kStallWatches[] = {{1.10, 45}, {1.30, 22}};
 
 }  // namespace
 
-int least_pairs_for(double ratio) {
+int least_stretches_for(double ratio) {
   for (const StallWatch& watch : kStallWatches) {
-    if (ratio < watch.below_ratio) return watch.pairs;
+    if (ratio < watch.below_ratio) return watch.stretches;
   }
   return 0;
 }
@@ -80,6 +81,7 @@ void Measurement::add_total(bool is_candidate, const Block& block) {
   Total& total = is_candidate ? candidate_total_ : reference_total_;
   total.samples += static_cast<double>(block.samples);
   total.duration_ns += static_cast<double>(block.duration_ns);
+  total.steps += static_cast<double>(block.steps);
 }
 
 void Measurement::add_one_time(bool is_candidate, const Block& block) {
@@ -138,9 +140,20 @@ Decision Measurement::decision() const {
   return is_first_look && decision == Decision::accept ? Decision::undecided : decision;
 }
 
+int Measurement::pairs_to_watch(double ratio) const {
+  const int stretches = least_stretches_for(ratio);
+  if (pairs_ == 0) return stretches;
+  const auto stretches_of = [](const Total& total) {
+    return std::min(total.steps, total.duration_ns / kStretchNs);
+  };
+  const double per_pair =
+      std::min(stretches_of(candidate_total_), stretches_of(reference_total_)) / pairs_;
+  return static_cast<int>(std::ceil(stretches / std::max(per_pair, 1.0)));
+}
+
 bool Measurement::is_faster(bool is_watched_for_stalls) const {
   return decision() == Decision::accept && do_totals_agree() &&
-         (!is_watched_for_stalls || pairs_ >= least_pairs_for(comparison().estimate().ratio));
+         (!is_watched_for_stalls || pairs_ >= pairs_to_watch(comparison().estimate().ratio));
 }
 
 double Measurement::candidate_rate() const {

@@ -11,10 +11,10 @@
 
 namespace autotuned::tuner {
 
-// How many pairs of blocks a gain of this ratio needs before it is accepted; 0: the comparison's own minimum.
-// With fewer pairs, a stall in one of ten blocks, which would cancel the gain, could have been missed
-// (docs/statistics.md, "Rare stalls").
-[[nodiscard]] int least_pairs_for(double ratio);
+// How many stretches of 100 ms, or of one step where that is longer, each arm must have trained before a gain of this
+// ratio is accepted; 0: the comparison's own minimum of pairs suffices. With fewer, a stall in one stretch of ten, which
+// would cancel the gain, could have been missed (docs/statistics.md, "Rare stalls").
+[[nodiscard]] int least_stretches_for(double ratio);
 
 // Two processes of one configuration differ in rate by at most this factor. The interval of the blocks of a
 // single pair of processes is widened by it on both sides.
@@ -69,7 +69,9 @@ class Measurement {
   [[nodiscard]] double total_ratio() const;
   // Whether the totals show a gain, too: at least half of the median's gain, or 2 %.
   [[nodiscard]] bool do_totals_agree() const;
-  // Whether the comparison accepts, the totals agree, and there are enough pairs.
+  // How many pairs of blocks have least_stretches_for() this ratio: as many, or fewer where blocks have had several stretches.
+  [[nodiscard]] int pairs_to_watch(double ratio) const;
+  // Whether the comparison accepts, the totals agree, and there are enough pairs to have seen rare stalls.
   [[nodiscard]] bool is_faster(bool is_watched_for_stalls) const;
 
   [[nodiscard]] int pairs() const { return pairs_; }
@@ -90,6 +92,7 @@ class Measurement {
   struct Total {
     double samples = 0.0;
     double duration_ns = 0.0;
+    double steps = 0.0;
 
     [[nodiscard]] double rate() const {
       return duration_ns > 0.0 ? samples * 1e9 / duration_ns : 0.0;

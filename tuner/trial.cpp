@@ -202,7 +202,7 @@ Result<void> TrialRunner::measure_in_one_process(Course& course) {
     if (decision == Decision::reject) break;
     // The median shows a gain that may be true. The trial goes on for as many pairs as it takes to see rare stalls.
     if (decision == Decision::accept && plan.is_watched_for_stalls && pair > 0) {
-      const int wanted = least_pairs_for(comparison.estimate().ratio);
+      const int wanted = course.measurement.pairs_to_watch(comparison.estimate().ratio);
       share = std::max(share, std::min(most_time, wanted * pair_time_));
     }
     nanoseconds patience{0};

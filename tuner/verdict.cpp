@@ -39,8 +39,11 @@ std::string interval_text(const Measurement& measurement) {
 
 // The blocks of a first look may rule a gain out that the trial, whose interval allows for other processes, does not.
 std::string no_gain_reason(const Measurement& measurement, const std::string& interval) {
-  const bool is_excluded = measurement.decision() == Decision::reject &&
-                           measurement.estimate().high <= measurement.comparison().estimate().high;
+  const double least_ratio = 1.0 + measurement.comparison().rules().min_gain_ratio;
+  const bool is_excluded =
+      measurement.decision() == Decision::reject &&
+      (measurement.estimate().high <= measurement.comparison().estimate().high ||
+       measurement.estimate().high < least_ratio);
   if (is_excluded) return "no gain worth having: " + interval;
   return fmt::format("{}: {}; {}", kGivenUpWords, interval, kGivenUpMeaning);
 }
@@ -79,7 +82,8 @@ void decide_trial(TrialRecord& trial, const Measurement& measurement, bool is_wa
         trial, RejectionReason::undecided_in_time,
         fmt::format("undecided in its time: {}; a gain this small needs {} pairs, since fewer can "
                     "miss rare stalls",
-                    interval, least_pairs_for(measurement.comparison().estimate().ratio)));
+                    interval,
+                    measurement.pairs_to_watch(measurement.comparison().estimate().ratio)));
   } else if (measurement.estimate().high < 1.0) {
     reject_trial(trial, RejectionReason::slower, "slower: " + interval);
   } else if (decision == Decision::reject || is_hopeless) {

@@ -113,9 +113,15 @@ def run_tests(report, build, has_gpu, deadline, wanted=("*",)):
         else:
             run_one(report, program, name, has_gpu, min(TEST_SECONDS, left))
 
-    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as runners:
+    runners = concurrent.futures.ThreadPoolExecutor(AT_ONCE)
+    try:
         for done in [runners.submit(run_in_time, *one) for one in chosen]:
             done.result()
+    except BaseException:  # of a signal, too: nothing begins, and nothing goes on with the GPU
+        runners.shutdown(wait=False, cancel_futures=True)
+        report.end_running()
+        raise
+    runners.shutdown()
 
 
 def sanitize(report, build, has_gpu, deadline):

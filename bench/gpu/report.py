@@ -33,6 +33,7 @@ class Report:
         self.archive = archive
         self.packed = time.monotonic()
         self.lock = threading.RLock()
+        self.running = set()  # processes of run()
 
     def add(self, what, result, figure="", note=""):
         with self.lock:
@@ -85,7 +86,7 @@ class Report:
             self.commands += 1
             number = self.commands
         begin = time.monotonic()
-        result = finished(command, self.root, max(1, seconds), environment)
+        result = finished(command, self.root, max(1, seconds), environment, self)
         if self.keep:
             name = f"{number:03}-{pathlib.Path(command[0]).name}.txt"
             took = time.monotonic() - begin
@@ -99,13 +100,22 @@ class Report:
         return result
 
 
-def finished(command, folder, seconds, environment):
+    def end_running(self):
+        """Ends what other threads have started; their run() returns."""
+        with self.lock:
+            for process in self.running:
+                end_group(process)
+
+
+def finished(command, folder, seconds, environment, report):
     """As Report.run(). Nothing that it started in its group goes on with the GPU afterwards."""
     try:
         process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                    errors="replace", env=environment, start_new_session=True)
     except OSError as error:
         return 127, "", str(error)
+    with report.lock:
+        report.running.add(process)
     try:
         out, err = process.communicate(timeout=seconds)
         return process.returncode, out, err
@@ -118,6 +128,9 @@ def finished(command, folder, seconds, environment):
     except BaseException:
         end_group(process)
         raise
+    finally:
+        with report.lock:
+            report.running.discard(process)
 
 
 def end_group(process):

@@ -61,6 +61,17 @@ std::optional<RunRow> owner_of_model(const History& history, const RunRow& run) 
   return std::nullopt;
 }
 
+// Of a run that was killed between the end of its training and its summary: the summary is still that of the run before it.
+bool has_saved_model(const RunRow& run) {
+  if (run.state != storage::RunState::training) return false;
+  const std::filesystem::path folder = run.output_dir;
+  std::error_code failed;
+  const auto model = std::filesystem::last_write_time(folder / "model.pt", failed);
+  if (failed) return false;
+  const auto summary = std::filesystem::last_write_time(folder / "summary.json", failed);
+  return !failed && model > summary;
+}
+
 // What is left of two recipes without all that runs of one job may differ in.
 bool says_same(Json one, Json other) {
   for (Json* const recipe : {&one, &other}) {
@@ -156,7 +167,7 @@ std::string replaced_model_text(const History& history, const RunRow& run) {
   // One that goes on with its training may have written them before it was killed.
   if (!owner && run.state == storage::RunState::training) return {};
   if (!owner) return foreign_files_text(history, run);
-  if (run.is_tune_only || !is_model_there(run)) return {};
+  if (run.is_tune_only || !is_model_there(run) || has_saved_model(run)) return {};
   if (owner->id.text == run.id.text) return {};
   const bool is_same_job = owner->recipe_hash == run.recipe_hash;
   if (is_same_job && trained_plan(*owner) == trained_plan(run)) return {};
@@ -169,9 +180,11 @@ std::string replaced_model_text(const History& history, const RunRow& run) {
 }
 
 std::string other_data_text(const History& history, const RunRow& run, const Json& data) {
-  if (!extended_run(run).empty() || !is_model_there(run)) return {};
+  if (!extended_run(run).empty() || !is_model_there(run) || has_saved_model(run)) return {};
   const auto owner = owner_of_model(history, run);
   if (!owner || owner->id.text == run.id.text || owner->recipe_hash != run.recipe_hash) return {};
+  // Another seed draws another validation split; replaced_model_text() has told of that training.
+  if (trained_plan(*owner) != trained_plan(run)) return {};
   if (!are_other_data(member(owner->training, kTrainedData), data)) return {};
   return run.output_dir + " has the model of run " + owner->id.text +
          ", which was trained on other data (files of the same names and sizes with other "

@@ -578,6 +578,20 @@ class GpuRun(unittest.TestCase):
         self.assertEqual(running.returncode, 143)
         self.assertIn("| libraries | read |", self.kept(folder)["result.md"])
 
+    def test_tests_end_with_the_program_that_runs_them(self):
+        self.play(WITHOUT, {f"Test{number}": "hangs" for number in range(9)})
+        running = subprocess.Popen([sys.executable, "-B", self.root / "bench/gpu/run", "--stage", "tests"],
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                                   env={**os.environ, "PATH": str(self.root)})
+        self.addCleanup(running.stderr.close)
+        while not (self.tests / "calls.jsonl").exists():
+            self.assertIsNone(running.poll(), "it ended before the first test")
+            time.sleep(0.01)
+        running.send_signal(signal.SIGTERM)
+        running.communicate(timeout=60)
+        self.assertEqual(running.returncode, 143)
+        self.assertLessEqual(len(self.calls(self.tests)), self.module("gpu_tests").AT_ONCE, "no other test began")
+
     def test_nothing_of_a_command_goes_on_after_its_time(self):
         report = self.module("report")
         told = self.root / "child"

@@ -85,9 +85,9 @@ constexpr Mistake kMistakes[] = {
     {"bad_version", "autotuned: 1", "autotuned: 2",
      "1:12: autotuned: expected an integer equal to 1, found \"2\""},
     {"bad_name", "quick", "a/b",
-     "2:7: name: expected a name of at most 100 characters without /, found \"a/b\""},
+     "2:7: name: expected a name of at most 100 visible characters without /, found \"a/b\""},
     {"name_with_a_control_character", "quick", "\"qu\\eick\"",
-     "2:7: name: expected a name of at most 100 characters without /, found the quoted text "
+     "2:7: name: expected a name of at most 100 visible characters without /, found the quoted text "
      "\"qu?ick\"; it holds a character that nobody sees, such as a control character"},
     {"bad_device", "name: quick", "name: quick\ndevice: gpu",
      "3:9: device: expected auto, cpu, cuda or cuda:N, found \"gpu\""},

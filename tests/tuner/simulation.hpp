@@ -167,6 +167,7 @@ class SimulatedJob final : public TrainingBackend {
     if (trace_fault) return tl::unexpected(*trace_fault);
     profile.metrics["copies.pageable_ratio"] = 0.25;
     profile.metrics["operators.convolution_share_ratio"] = 0.75;
+    profile.metrics["loading.read_share_ratio"] = 0.5;
     profile.places = {{"operators.gather_share_ratio", {{"module", "model.patch_drop"}}}};
     profile.findings.push_back({.id = "pageable_copies",
                                 .signal = "copies.pageable_ratio",

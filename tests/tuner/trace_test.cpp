@@ -87,9 +87,21 @@ TEST(SessionTrace, OnAGpuTheShareOfConvolutionsIsThatOfKernels) {
     EXPECT_FALSE(situation.at("metrics").contains("operators.gemm_conv_ratio"));
     EXPECT_EQ(situation.at("metrics").value("operators.convolution_share_ratio", 0.0), 0.75);
   }
-  EXPECT_FALSE(
-      simulation.advisors.situations.back().at("metrics").contains("copies.pageable_ratio"))
-      << "that of the past";
+  const Json& last = simulation.advisors.situations.back().at("metrics");
+  EXPECT_FALSE(last.contains("copies.pageable_ratio")) << "that of the past";
+  EXPECT_FALSE(last.contains("loading.read_share_ratio")) << "loading has changed";
+}
+
+TEST(SessionTrace, OnAGpuWithoutAnyTraceTheHostsTimesAreAllThatIsKnown) {
+  Simulation simulation;
+  put_on_a_gpu(simulation);
+  simulation.job.trace_fault = Error{ErrorKind::unsupported, "no trace of this job", {}, {}};
+  simulation.job.metrics = [](const Configuration&) -> Json {
+    return {{"operators.gemm_conv_ratio", 0.4}};
+  };
+  ASSERT_TRUE(simulation.run());
+  for (const Json& situation : simulation.advisors.situations)
+    EXPECT_EQ(situation.at("metrics").value("operators.gemm_conv_ratio", 0.0), 0.4);
 }
 
 // Unlike its times, the model stays what it is.

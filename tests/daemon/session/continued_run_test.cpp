@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <future>
@@ -267,6 +268,17 @@ TEST_F(ContinuedRunTest, ModelOfOtherDataIsTold) {
                 "names and sizes with other contents): this one replaces it; --output names "
                 "another folder");
   EXPECT_EQ(told(data), "");
+  // Another seed draws another validation split of the same data.
+  RunRow seeded = run;
+  seeded.plan = R"({"epochs":null,"output":"","seed":7,"steps":null})";
+  EXPECT_EQ(other_data_text(*history_, seeded, other), "");
+  // It was killed after it had saved its model, and before its summary.
+  RunRow killed = run;
+  killed.state = RunState::training;
+  const auto later =
+      std::filesystem::last_write_time(folder_ / "summary.json") + std::chrono::seconds(1);
+  std::filesystem::last_write_time(folder_ / "model.pt", later);
+  EXPECT_EQ(other_data_text(*history_, killed, other), "");
   // What is not known of both says nothing.
   other = data;
   other["train"].erase("labels");

@@ -85,12 +85,18 @@ Result<ImageIndex> read_image_index(const fs::path& file, std::int64_t classes,
   }
   std::int64_t most = classes != 0 ? classes : kMostClasses;
   const std::int64_t names = std::ssize(numbers);
+  const bool are_padded = std::ranges::all_of(*rows, [](const Row& row) {
+    return !row.label.empty() && row.label.find_first_not_of("0123456789") == std::string::npos;
+  });
   // Another data set of the job would number other names otherwise.
   if (has_names && (names > kMostClasses || (classes != 0 && names != classes))) {
     return fail(ErrorKind::invalid,
                 "has " + std::to_string(names) + " different labels, not " + std::to_string(most),
                 file.string(),
-                "write integers of at least 0, or set `classes` to the number of names");
+                are_padded
+                    ? "write integers without zeros in front, which make them names, or set "
+                      "`classes` to the number of names"
+                    : "write integers of at least 0, or set `classes` to the number of names");
   }
 
   ImageIndex index;
