@@ -35,7 +35,6 @@ def begin_check(
     """Of this configuration, beside the steps of the script that follow."""
     steps = integer(request, "steps", None, 1)
     before = dict(knobs.now)
-    reaching = knobs.changes_that_reach(configuration, "updates", "optimizer")
     is_restart = [
         name for name in knobs.changed(configuration) if knobs.knobs[name].switch == "restart"
     ]
@@ -51,7 +50,7 @@ def begin_check(
     is_rounded = bool(request.get("rounded"))
     fallback: Callable[[], Any] | None = None
     limit_ns = limit_of(request)
-    if not reaching and rest != before:
+    if rest != before and rest == configuration:
         makes_again = knobs.may_make_again(rest)
         knobs.apply(rest)
         check: Any = BatchCheck(script, steps, makes_again)
@@ -100,11 +99,24 @@ def _numeric_check(
             method,
             "leave the knobs of the optimizer as they are",
         )
+    make = twin.TwinCheck if method == "twin" else cotangent.CotangentCheck
+    # It would compare them without their change, and they would pass.
+    unknown = [
+        name
+        for name in knobs.changed(configuration)
+        if knobs.knobs[name].reaches != "batches" and name not in make.applied_knobs
+    ]
+    if unknown:
+        raise RequestError(
+            "unsupported",
+            "the check does not know this knob",
+            unknown[0],
+            "leave the knob as it is",
+        )
     shortage = room.shortage_of(script, method, count)
     if shortage:
         raise RequestError("out_of_memory", shortage, method, "use smaller batches")
     shadows = [Shadow(script, knobs, configuration, is_rounded=False)]
     if is_rounded:
         shadows.append(Shadow(script, knobs, dict(knobs.now), is_rounded=True))
-    make = twin.TwinCheck if method == "twin" else cotangent.CotangentCheck
     return make(script, knobs, shadows, steps)

@@ -21,7 +21,7 @@ from ..parts import compiling
 from ..parts.draws import OtherMasks, Unshadowable
 from ..parts.tensors import RandomState, map_tensors, tensors_in
 from .compare import Json, Side, compare
-from .shadow import Shadow
+from .shadow import APPLIED_KNOBS, Shadow
 from .twin import raise_failure
 
 
@@ -59,6 +59,7 @@ class CotangentCheck(Check):
     """Begins at a boundary. After each step the caller asks is_over(); result() ends it."""
 
     method = "cotangent"
+    applied_knobs = APPLIED_KNOBS
 
     def __init__(self, script: Script, knobs: Knobs, shadows: list[Shadow], steps: int) -> None:
         super().__init__(script)

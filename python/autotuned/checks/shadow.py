@@ -7,19 +7,41 @@ The same modules with parameters and buffers of their own, under another configu
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Iterator
+from typing import Any, Callable, Iterator
 
 import torch
 from torch.nn.utils import stateless
 
-from ..knobs.knob import Configuration
+from ..knobs.knob import Configuration, Value
 from ..knobs.knobs import Knobs
 from ..loop.script import ForwardSettings, Root, Script
 from ..parts import compiling
 from ..parts.draws import AlignedDraws
 
+# Knobs that take effect in the forward pass: the field of ForwardSettings, and what it is for a
+# value of the knob beside the script's own.
+_FORWARD_KNOBS: dict[str, tuple[str, Callable[[Value, Value], Any]]] = {
+    "layout.memory_format": (
+        "channels_last",
+        lambda value, own: value == "channels_last" and value != own,
+    ),
+    "precision.autocast": (
+        "autocast",
+        lambda value, own: torch.bfloat16 if value == "bf16" else None,
+    ),
+    # Graphs want the parameters where they were recorded; the kernels are the same.
+    "model.compile": (
+        "compiled",
+        lambda value, own: "default" if value == compiling.GRAPHS else str(value),
+    ),
+    "rewrite.gather": ("selects_rows", lambda value, own: value == "indexing"),
+}
 # Settings of the process that hold while the shadow computes.
 _GLOBAL_KNOBS = ("threads.intra_op", "precision.tf32")
+
+# All that a shadow computes with. A change without an effect on it would pass any check, so none
+# judges other knobs unless it applies them itself.
+APPLIED_KNOBS = frozenset({*_FORWARD_KNOBS, *_GLOBAL_KNOBS})
 
 
 class Shadow:
@@ -36,21 +58,12 @@ class Shadow:
         self.configuration = configuration
         self.is_rounded = is_rounded
         self.failure: Exception | None = None
-        is_last = configuration["layout.memory_format"] == "channels_last"
-        changes_layout = configuration["layout.memory_format"] != knobs.own["layout.memory_format"]
+        fields = {
+            field: value_of(configuration[name], knobs.own[name])
+            for name, (field, value_of) in _FORWARD_KNOBS.items()
+        }
+        self.forward = ForwardSettings(**fields, is_shadow=True)
         changes_precision = configuration["precision.autocast"] != knobs.own["precision.autocast"]
-        self.forward = ForwardSettings(
-            autocast=torch.bfloat16 if configuration["precision.autocast"] == "bf16" else None,
-            channels_last=is_last and changes_layout,
-            # Graphs want the parameters where they were recorded; the kernels are the same.
-            compiled=(
-                "default"
-                if configuration["model.compile"] == compiling.GRAPHS
-                else str(configuration["model.compile"])
-            ),
-            selects_rows=configuration["rewrite.gather"] == "indexing",
-            is_shadow=True,
-        )
         # The reference draws as the script would; a shadow in another precision draws in 32 bits
         # as it does.
         self._draws_in_float32 = changes_precision

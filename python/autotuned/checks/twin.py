@@ -14,7 +14,7 @@ from typing import Any, Callable
 
 import torch
 
-from ..knobs.knobs import Knobs
+from ..knobs.knobs import FLAG_KNOBS, SET_TO_NONE, Knobs
 from ..loop.script import Root, Script
 from ..loop.watch import Check, Original
 from ..parts.draws import Unshadowable
@@ -22,7 +22,7 @@ from ..parts.flags import place_step_counters
 from ..parts.tensors import RandomState, map_tensors
 from ..protocol import RequestError
 from .compare import Json, Side, compare, copies
-from .shadow import Shadow, reaches_any
+from .shadow import APPLIED_KNOBS, Shadow, reaches_any
 
 # The check that goes on; tensors that the script keeps outlive it.
 _active: "TwinCheck | None" = None
@@ -103,6 +103,7 @@ class TwinCheck(Check):
     """Begins at a boundary. After each step the caller asks is_over(); result() ends it."""
 
     method = "twin"
+    applied_knobs = APPLIED_KNOBS | {*FLAG_KNOBS, SET_TO_NONE}
 
     def __init__(self, script: Script, knobs: Knobs, shadows: list[Shadow], steps: int) -> None:
         super().__init__(script)
@@ -153,8 +154,7 @@ class TwinCheck(Check):
         copied.param_groups = []
         forced = self._knobs.forced_flags(shadow.configuration)
         for group, own in zip(optimizer.param_groups, self._script.flags.own(optimizer)):
-            fields = {key: value for key, value in group.items() if key != "params"}
-            fields = copy.deepcopy(fields)
+            fields = copy.deepcopy({key: group[key] for key in group if key != "params"})
             fields["params"] = [shadow.parameters[id(one)] for one in group["params"]]
             if "foreach" in fields:
                 fields["fused"], fields["foreach"] = forced or own
@@ -460,7 +460,7 @@ class TwinCheck(Check):
             is_zero = not is_released and _is_zero(parameter.grad)
             for shadow in self._shadows:
                 own = shadow.parameters[id(parameter)]
-                if is_released or (is_zero and shadow.configuration["optimizer.set_to_none"]):
+                if is_released or (is_zero and shadow.configuration[SET_TO_NONE]):
                     own.grad = None
                 elif is_zero:
                     own.grad = torch.zeros_like(own)

@@ -20,6 +20,9 @@ from .knob_compile import compile_knob
 _FUSED = (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW, torch.optim.Adagrad)
 _FUSED_ON_CPU = (torch.optim.Adagrad,)  # alone; elsewhere its step would fail
 
+FLAG_KNOBS = ("optimizer.fused", "optimizer.foreach")  # what forced_flags() obeys
+SET_TO_NONE = "optimizer.set_to_none"
+
 
 def names() -> list[str]:
     """All that the package knows; what a script has, describe() says."""
@@ -216,11 +219,14 @@ class Knobs:
         )
 
         release = Knob(
-            "optimizer.set_to_none",
+            SET_TO_NONE,
             not script.zero_grad_keeps,
             "exact",
             "Release gradients before the backward pass instead of filling them with zeros.",
             set_to_none,
+            # An optimizer leaves a parameter without a gradient alone; one whose gradient is zero
+            # it may move.
+            reaches="optimizer",
         )
         if release.default:
             release.unavailable = "the script does it"
@@ -228,8 +234,9 @@ class Knobs:
 
     def forced_flags(self, configuration: Configuration) -> Pair | None:
         """`fused` and `foreach` of every group; nothing: as the script set them."""
-        if configuration["optimizer.fused"] != self.own["optimizer.fused"]:
+        fused, foreach = FLAG_KNOBS
+        if configuration[fused] != self.own[fused]:
             return True, False
-        if configuration["optimizer.foreach"] != self.own["optimizer.foreach"]:
-            return False, configuration["optimizer.foreach"]
+        if configuration[foreach] != self.own[foreach]:
+            return False, configuration[foreach]
         return None
