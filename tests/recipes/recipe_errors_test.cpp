@@ -49,7 +49,7 @@ constexpr Mistake kMistakes[] = {
      "7:33: unknown key \"momentun\" in optimizer; did you mean \"momentum\"?"},
     {"missing_key", "name: quick\n", "",
      "1:1: \"name\" is missing: expected a name of at most 100 "
-     "characters without /"},
+     "visible characters without /"},
     {"missing_parameter", ", lr: 0.1", "",
      "7:12: \"lr\" is missing in optimizer: expected a number above 0"},
     {"duplicate_key", "name: quick", "name: quick\nname: slow",
@@ -87,7 +87,8 @@ constexpr Mistake kMistakes[] = {
     {"bad_name", "quick", "a/b",
      "2:7: name: expected a name of at most 100 visible characters without /, found \"a/b\""},
     {"name_with_a_control_character", "quick", "\"qu\\eick\"",
-     "2:7: name: expected a name of at most 100 visible characters without /, found the quoted text "
+     "2:7: name: expected a name of at most 100 visible characters without /, found the quoted "
+     "text "
      "\"qu?ick\"; it holds a character that nobody sees, such as a control character"},
     {"bad_device", "name: quick", "name: quick\ndevice: gpu",
      "3:9: device: expected auto, cpu, cuda or cuda:N, found \"gpu\""},
@@ -264,7 +265,7 @@ TEST(RecipeErrors, AllAreReportedAtOnceInTheOrderOfTheFile) {
   EXPECT_THAT(
       problems(changed(text, "*rate", "0")),
       ElementsAre(
-          "recipe.yaml:1:1: \"name\" is missing: expected a name of at most 100 characters "
+          "recipe.yaml:1:1: \"name\" is missing: expected a name of at most 100 visible characters "
           "without /",
           "recipe.yaml:2:1: unknown key \"nome\"; did you mean \"name\"?",
           "recipe.yaml:3:7: seed: expected an integer of at least 0, found \"-1\"",
