@@ -44,7 +44,9 @@ Answer propose(const Situation& situation) {
   const bool is_deterministic =
       sdk::as<bool>(sdk::member(situation.section("recipe"), "deterministic")).value_or(false);
   if (situation.is_on_gpu() && !is_deterministic) {
-    return sdk::none("on a GPU gather is faster than row selection, unless all algorithms must be deterministic");
+    return sdk::none(
+        "on a GPU gather is faster than row selection, unless all algorithms must be "
+        "deterministic");
   }
   const auto share = gather_share(situation);
   if (!share) return sdk::none("the profile does not say what gather costs");

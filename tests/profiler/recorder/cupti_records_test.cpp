@@ -99,7 +99,7 @@ TEST_P(CuptiRecordsTest, HasEveryKindOfRecord) {
   driver_call.kind = CUPTI_ACTIVITY_KIND_DRIVER;
   auto asks_nothing = sample_call(CUPTI_DRIVER_TRACE_CBID_cuCtxGetDevice, 11, 8, {78, 79});
   asks_nothing.kind = CUPTI_ACTIVITY_KIND_DRIVER;  // no launch: left out
-  CUpti_ActivityContext3 other{};  // nobody asked for it
+  CUpti_ActivityContext3 other{};                  // nobody asked for it
   other.kind = CUPTI_ACTIVITY_KIND_CONTEXT;
   SampleBuffer buffer;
   buffer.add(sample_call(CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyAsync_v3020, 10, 1, {10, 12}))
