@@ -99,7 +99,6 @@ class Report:
                     self.pack()
         return result
 
-
     def end_running(self):
         """Ends what other threads have started; their run() returns."""
         with self.lock:

@@ -535,13 +535,26 @@ class GpuRun(unittest.TestCase):
             self.assertEqual(done.returncode, 2)
             self.assertIn(why, done.stderr)
 
+    def started(self, *arguments):
+        """bench/gpu/run, which goes on beside the test."""
+        running = subprocess.Popen([sys.executable, "-B", self.root / "bench/gpu/run", *arguments],
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                                   env={**os.environ, "PATH": str(self.root)})
+        self.addCleanup(running.stderr.close)
+        return running
+
+    def end_once_there_is(self, file, running):
+        while not file.exists():
+            self.assertIsNone(running.poll(), f"it ended before {file} was there")
+            time.sleep(0.01)
+        running.send_signal(signal.SIGTERM)
+        running.communicate(timeout=60)
+        self.assertEqual(running.returncode, 143)
+
     def test_what_was_found_until_it_was_killed_is_there(self):
         self.play(WITHOUT, {"One": "passed", "Two": "hangs"})
         folder = self.root.parent / "kept"
-        running = subprocess.Popen(
-            [sys.executable, "-B", self.root / "bench/gpu/run", "--stage", "rates,tests", "--keep", folder],
-            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env={**os.environ, "PATH": str(self.root)})
-        self.addCleanup(running.stderr.close)
+        running = self.started("--stage", "rates,tests", "--keep", folder)
         self.assertTrue(any("passed   Gpu.One" in line for line in running.stderr), "it ended before the first test did")
         running.kill()
         running.wait(timeout=60)
@@ -566,30 +579,12 @@ class GpuRun(unittest.TestCase):
     def test_what_was_said_until_it_was_ended_is_kept(self):
         self.play(WITHOUT, {"One": "passed"}, doctor_seconds=600)
         folder = self.root.parent / "kept"
-        running = subprocess.Popen(
-            [sys.executable, "-B", self.root / "bench/gpu/run", "--stage", "tests", "--keep", folder],
-            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env={**os.environ, "PATH": str(self.root)})
-        self.addCleanup(running.stderr.close)
-        while not (self.bin / "calls.jsonl").exists():
-            self.assertIsNone(running.poll(), "it ended before the doctor")
-            time.sleep(0.01)
-        running.send_signal(signal.SIGTERM)
-        running.communicate(timeout=60)
-        self.assertEqual(running.returncode, 143)
+        self.end_once_there_is(self.bin / "calls.jsonl", self.started("--stage", "tests", "--keep", folder))
         self.assertIn("| libraries | read |", self.kept(folder)["result.md"])
 
     def test_tests_end_with_the_program_that_runs_them(self):
         self.play(WITHOUT, {f"Test{number}": "hangs" for number in range(9)})
-        running = subprocess.Popen([sys.executable, "-B", self.root / "bench/gpu/run", "--stage", "tests"],
-                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-                                   env={**os.environ, "PATH": str(self.root)})
-        self.addCleanup(running.stderr.close)
-        while not (self.tests / "calls.jsonl").exists():
-            self.assertIsNone(running.poll(), "it ended before the first test")
-            time.sleep(0.01)
-        running.send_signal(signal.SIGTERM)
-        running.communicate(timeout=60)
-        self.assertEqual(running.returncode, 143)
+        self.end_once_there_is(self.tests / "calls.jsonl", self.started("--stage", "tests"))
         self.assertLessEqual(len(self.calls(self.tests)), self.module("gpu_tests").AT_ONCE, "no other test began")
 
     def test_nothing_of_a_command_goes_on_after_its_time(self):

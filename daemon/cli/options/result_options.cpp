@@ -72,7 +72,7 @@ CLI::App& add_guard(CLI::App& app, ResultOptions& options) {
   CLI::App& command = *app.add_subcommand(
       "guard",
       "Is a recipe slower than it was? Measure it in turns with other settings or another build");
-  command.add_option("RECIPE", guard.recipe, "Recipe file")->required()->type_name("FILE");
+  add_recipe(command, guard.recipe);
   command
       .add_option("--against", guard.against,
                   "A recipe (such as best.yaml), a run of the history, or 'best': the kept "
