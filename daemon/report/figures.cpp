@@ -12,6 +12,7 @@
 
 #include "base/printable.hpp"
 #include "base/text.hpp"
+#include "daemon/report/characters.hpp"
 #include "tuner/comparison.hpp"
 
 namespace autotuned::daemon {
@@ -22,21 +23,12 @@ using TableRows = std::vector<std::vector<std::string>>;
 
 constexpr std::size_t kGapColumns = 2;  // between two columns of a table
 
-bool begins_character(char c) {
-  return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
-}
-
 std::size_t width_of(const std::string& text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), begins_character));
+  return static_cast<std::size_t>(columns_of(text));
 }
 
-// The first `width` characters.
-std::string first_characters(const std::string& text, std::size_t width) {
-  std::size_t end = 0;
-  for (std::size_t found = 0; end < text.size(); ++end) {
-    if (begins_character(text[end]) && ++found > width) break;
-  }
-  return text.substr(0, end);
+std::string first_columns(const std::string& text, std::size_t columns) {
+  return std::string(beginning_of(text, static_cast<int>(columns)));
 }
 
 // Of each column the width of its widest cell.
@@ -65,7 +57,7 @@ void narrow_column(TableRows& rows, const TableCut& cut, std::size_t excess) {
   for (auto& row : rows) {
     if (cut.column >= row.size() || width_of(row[cut.column]) <= wanted) continue;
     std::string& cell = row[cut.column];
-    cell = cut.is_part ? first_characters(cell, wanted) : first_characters(cell, wanted - 1) + "…";
+    cell = cut.is_part ? first_columns(cell, wanted) : first_columns(cell, wanted - 1) + "…";
   }
 }
 

@@ -40,7 +40,8 @@ namespace autotuned::daemon {
 // "2026-11-21 10:15:03" in local time.
 [[nodiscard]] std::string time_text(std::int64_t unix_time_ns);
 
-// Rows of cells as columns that line up; the first row is the heading. Counts UTF-8 characters. Cells are made
+// Rows of cells as columns that line up; the first row is the heading. Widths are those of a terminal, where a
+// Chinese character takes two columns. Cells are made
 // printable(): they may be texts of others.
 [[nodiscard]] std::string table_text(std::vector<std::vector<std::string>> rows);
 

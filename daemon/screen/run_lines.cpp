@@ -12,11 +12,11 @@
 
 #include "base/text.hpp"
 #include "base/trial.hpp"
+#include "daemon/report/characters.hpp"
 #include "daemon/report/rank_report.hpp"
 #include "daemon/report/report.hpp"
 #include "daemon/report/script_report.hpp"
 #include "daemon/report/token_report.hpp"
-#include "daemon/screen/characters.hpp"
 
 namespace autotuned::daemon {
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/printable.hpp"
-#include "daemon/screen/characters.hpp"
+#include "daemon/report/characters.hpp"
 #include "daemon/screen/line_breaks.hpp"
 
 namespace autotuned::daemon {

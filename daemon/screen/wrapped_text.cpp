@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <iostream>
 
-#include "daemon/screen/characters.hpp"
+#include "daemon/report/characters.hpp"
 #include "daemon/screen/line_breaks.hpp"
 #include "daemon/screen/terminal_panel.hpp"
 

@@ -14,7 +14,7 @@
 #include <string>
 
 #include "base/descriptor.hpp"
-#include "daemon/screen/characters.hpp"
+#include "daemon/report/characters.hpp"
 #include "tests/golden.hpp"
 
 namespace autotuned::daemon {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/screen/characters.hpp"
+#include "daemon/report/characters.hpp"
 
 #include <gtest/gtest.h>
 
