@@ -81,6 +81,7 @@ struct RunRow {
   //   tuning_other_work_ratio,    the share of the CPUs' time that went to others during the tuning and during the
   //   other_work_ratio            training (base/machine/machine_state.hpp)
   //   disturbances                what else disturbed the training: texts
+  //   disturbance_subjects        of each of these texts: MachineFinding::subject (kDisturbanceSubjects)
   //   data                        what identifies the data that it was trained on (kTrainedData)
   //   fallbacks                   configurations after a lack of memory: [{"configuration", "change", "error", "unix_ns"}]
   //                               (kFallbacks)
@@ -100,6 +101,19 @@ struct RunRow {
   bool is_interrupted = false;
 };
 
+// What a row of PluginAnswerRow is. Stored names: never change one.
+enum class AnswerKind {
+  asked,        // a plugin was asked
+  refused,      // a plugin, or a folder of plugins, could not be loaded
+  unsupported,  // a plugin that the job names does not run on this machine
+  machine,      // what was found on the machine (MachineFinding), which needs no question
+};
+[[nodiscard]] std::string_view to_string(AnswerKind kind);
+[[nodiscard]] std::optional<AnswerKind> answer_kind_from(std::string_view name);
+
+// The plugin of rows with AnswerKind::machine. No plugin can be called so.
+inline constexpr const char* kMachineName = "(machine)";
+
 struct PluginAnswerRow {
   std::string plugin;
   std::string version;
@@ -109,6 +123,8 @@ struct PluginAnswerRow {
   bool is_failure = false;  // it threw, hung, crashed or gave an invalid answer
   std::int64_t asked_unix_ns = 0;
   bool is_answered = false;  // false: the process died before the plugin answered
+  AnswerKind kind = AnswerKind::asked;
+  std::string subject;  // with AnswerKind::machine: MachineFinding::subject; else empty
 };
 
 struct BestRow {

@@ -372,13 +372,12 @@ int show(const std::filesystem::path& file, const std::string& id, bool is_whole
     const bool is_said_again =
         std::any_of(std::next(answer), answers->end(), [&](const storage::PluginAnswerRow& later) {
           return later.plugin == answer->plugin && !later.outcome.empty() &&
-                 (answer->plugin != kMachineName || later.outcome == answer->outcome);
+                 (answer->kind != storage::AnswerKind::machine || later.outcome == answer->outcome);
         });
     if (answer->outcome.empty() || is_said_again) continue;
-    const bool is_machine = answer->plugin == kMachineName;
+    const bool is_machine = answer->kind == storage::AnswerKind::machine;
     if (!is_machine && !is_silence(*answer)) continue;
-    const bool is_quiet =
-        !is_machine && !answer->is_failure && !answer->outcome.starts_with(kUnsupportedWords);
+    const bool is_quiet = answer->kind == storage::AnswerKind::asked && !answer->is_failure;
     (is_quiet ? quiet : rows).push_back({answer->plugin, answer->version, answer->outcome});
   }
   const bool is_folded = !is_whole && quiet.size() > kMostQuietShown;

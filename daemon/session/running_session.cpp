@@ -24,7 +24,6 @@
 #include "daemon/report/history_reading.hpp"
 #include "daemon/report/report.hpp"
 #include "daemon/report/script_report.hpp"
-#include "daemon/report/story.hpp"
 #include "daemon/session/continued_run.hpp"
 #include "daemon/session/history_ledger.hpp"
 #include "daemon/session/known_best.hpp"
@@ -300,7 +299,9 @@ Result<void> RunningSession::record_findings(const std::vector<MachineFinding>& 
   for (const MachineFinding& finding : findings) {
     const std::string text = finding.subject + ": " + finding.text;
     storage::PluginAnswerRow row;
-    row.plugin = kMachineName;
+    row.plugin = storage::kMachineName;
+    row.kind = storage::AnswerKind::machine;
+    row.subject = finding.subject;
     row.asked_unix_ns = clock_.unix_time_ns();
     if (auto stored = history_->put_plugin_asked(run_.id, row); !stored) return stored;
     auto stored = history_->put_plugin_answered(run_.id, row.plugin, text, false);

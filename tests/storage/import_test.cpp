@@ -160,6 +160,23 @@ TEST_F(ImportTest, TakesOverEveryRow) {
             text_of(History::open(theirs_, Access::read_only)->run(kTheirs).value()));
 }
 
+// Another machine may have an older program: what its sentences say is stored here.
+TEST_F(ImportTest, NamesWhatAnOlderVersionOnlySays) {
+  {
+    History history = History::open(theirs_, Access::read_write).value();
+    must(history.put_plugin_asked(RunId{kTheirs}, {.plugin = "old"}));
+    must(
+        history.put_plugin_answered(RunId{kTheirs}, "old", "is refused: of another version", true));
+  }
+  bring_back_to_version_13(theirs_);
+  const auto imported = take_over();
+  ASSERT_TRUE(imported) << imported.error().message();
+  const auto answers =
+      History::open(ours_, Access::read_only)->plugin_answers(RunId{kTheirs}).value();
+  EXPECT_EQ(answers.front().kind, AnswerKind::asked);
+  EXPECT_EQ(answers.back().kind, AnswerKind::refused);
+}
+
 // Both files count from 1; each row belongs to the same other rows as before.
 TEST_F(ImportTest, RowsStillBelongTogether) {
   ASSERT_TRUE(take_over());
