@@ -37,6 +37,8 @@ constexpr nanoseconds kStopPause = std::chrono::microseconds(100);
 constexpr nanoseconds kStopGrace = std::chrono::seconds(2);
 // Between two looks at the memory of a trainer that works.
 constexpr nanoseconds kMemoryLook = std::chrono::milliseconds(250);
+// Of the SIGKILL in an error, where the kernel's own count of such kills grew.
+constexpr const char* kKilledForMemory = "sent by the kernel's out-of-memory killer";
 
 enum class Woken { trainer, cancel, timeout };
 
@@ -278,7 +280,7 @@ Result<Json> TrainerClient::wait_for_answer(std::int64_t id, const std::string& 
       return end(ErrorKind::internal, "the trainer cancelled '" + name + "' without a request");
     }
     // Of several ranks the first one tells that another was killed. The kernel counts before it kills.
-    if (told.kind == ErrorKind::crashed && told.what.find("signal 9") != std::string::npos &&
+    if (told.kind == ErrorKind::crashed && told.signal == SIGKILL &&
         oom_kills_.count() > oom_kills_before_) {
       told.kind = ErrorKind::out_of_memory;
       told.what += std::string(", ") + kKilledForMemory;
@@ -356,7 +358,8 @@ tl::unexpected<Error> TrainerClient::end(ErrorKind kind, const std::string& what
   std::string text = what;
   if (exit) text += " (" + exit->message() + ")";
   process_.terminate(std::chrono::milliseconds(500));
-  if (exit && exit->signal == SIGKILL && kind == ErrorKind::crashed) {
+  const int signal = exit && kind == ErrorKind::crashed ? exit->signal : 0;
+  if (signal == SIGKILL) {
     if (oom_kills > 0) kind = ErrorKind::out_of_memory;
     text += std::string(oom_kills > 0 ? ", " : ", not ") + kKilledForMemory;
   }
@@ -364,7 +367,7 @@ tl::unexpected<Error> TrainerClient::end(ErrorKind kind, const std::string& what
   output_.finish();
   const std::string tail = last_lines(log_, 5);
   if (!tail.empty()) text += "; the last lines of its log:\n" + tail;
-  return fail(kind, text, log_.string());
+  return tl::unexpected(Error{kind, text, log_.string(), {}, signal});
 }
 
 void TrainerClient::tell_end(ErrorKind kind, bool has_told,

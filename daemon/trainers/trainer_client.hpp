@@ -20,9 +20,6 @@
 
 namespace autotuned::daemon {
 
-// In an error: the kernel killed a process because memory ran out, as its own count says.
-inline constexpr const char* kKilledForMemory = "sent by the kernel's out-of-memory killer";
-
 // Asks to stop: readable when somebody sent "cancel". Stays requested once it was.
 class CancelSource {
  public:

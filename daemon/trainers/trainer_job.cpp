@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <utility>
 
 #include "base/file.hpp"
@@ -213,8 +214,7 @@ Error TrainerJob::with_rank(const TrainerClient& client, Error error) const {
   const int ranks = spec_.recipe.train.ranks;
   if (ranks == 1 || client.is_alive()) return error;
   // If all of them together hold more than they may, that is no fault of one rank.
-  const bool is_killed = error.kind == ErrorKind::out_of_memory &&
-                         error.what.find(kKilledForMemory) != std::string::npos;
+  const bool is_killed = error.kind == ErrorKind::out_of_memory && error.signal == SIGKILL;
   if (error.kind == ErrorKind::crashed || is_killed) {
     error.what.insert(0, "rank 0 of " + std::to_string(ranks) + ": ");
   }

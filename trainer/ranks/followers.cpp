@@ -113,11 +113,17 @@ std::string Followers::name_of(const Follower& follower) const {
 
 Error Followers::ended(Follower& follower, nanoseconds patience) const {
   const auto exit = follower.process.wait(patience);
-  std::string what = exit ? " ended: " + exit->message() : " does not answer any more, but runs on";
+  Error error{ErrorKind::crashed, name_of(follower), "train.ranks", {}};
   if (watch_ != nullptr && watch_->has_ended(follower.process.pid())) {
-    what = " was stopped (SIGSTOP) for " + format_duration(kMostStopped) + " and has been ended";
+    error.what +=
+        " was stopped (SIGSTOP) for " + format_duration(kMostStopped) + " and has been ended";
+  } else if (exit) {
+    error.what += " ended: " + exit->message();
+    error.signal = exit->signal;
+  } else {
+    error.what += " does not answer any more, but runs on";
   }
-  return {ErrorKind::crashed, name_of(follower) + what, "train.ranks", {}};
+  return error;
 }
 
 Result<void> Followers::send(const Json& request) {
