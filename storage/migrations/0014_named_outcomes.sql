@@ -1,6 +1,7 @@
 -- Version 14. What only sentences told before. plugin_answers.kind: what the row is (storage/history.hpp, AnswerKind); subject: what a row about
 -- the machine is about, such as clock or load ('' for the others). trials.is_given_up: the trial ended before its interval excluded a gain
--- (base/trial.hpp). runs.training.disturbance_subjects: the subject of each text of training.disturbances.
+-- (base/trial.hpp). runs.training.disturbance_subjects: the subject of each text of training.disturbances; untuned_cause and
+-- is_untuned_by_script: what training.untuned says (daemon/report/script_report.hpp).
 -- Here the sentences of older rows are read, for the last time.
 
 ALTER TABLE plugin_answers ADD COLUMN kind TEXT NOT NULL DEFAULT 'asked';
@@ -30,3 +31,10 @@ WHERE verdict = 'rejected' AND rejection IS NULL;
 UPDATE runs SET training = json_set(training, '$.disturbance_subjects', (
   SELECT json_group_array(substr(value, 1, max(instr(value, ': ') - 1, 0))) FROM json_each(runs.training, '$.disturbances')))
 WHERE CASE WHEN json_valid(training) THEN json_type(training, '$.disturbances') = 'array' END;
+
+UPDATE runs SET training = json_set(training,
+  '$.untuned_cause', replace(
+    CASE WHEN json_extract(training, '$.untuned') GLOB 'it *' THEN substr(json_extract(training, '$.untuned'), 4)
+    ELSE json_extract(training, '$.untuned') END, '; what was tried is on record', ''),
+  '$.is_untuned_by_script', json(CASE WHEN json_extract(training, '$.untuned') GLOB 'it *' THEN 'true' ELSE 'false' END))
+WHERE CASE WHEN json_valid(training) THEN json_type(training, '$.untuned') = 'text' END;

@@ -471,6 +471,32 @@ TEST_F(OpenTest, DisturbancesOfVersion13GetTheirSubjects) {
   EXPECT_EQ(history.run("r-20261121-000003").error().kind, ErrorKind::corrupt);
 }
 
+TEST_F(OpenTest, EndsOfTuningOfVersion13GetTheirCause) {
+  const std::vector<std::pair<std::string, Json>> cases = {
+      {"it ended before its tuning did; what was tried is on record",
+       {"ended before its tuning did", true}},
+      {"it ended before it imported PyTorch", {"ended before it imported PyTorch", true}},
+      {"the agent in the script let go: it failed; what was tried is on record",
+       {"the agent in the script let go: it failed", false}}};
+  {
+    History history = open_with_run(file_);
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      RunRow run = sample_run("r-20261121-00000" + std::to_string(i));
+      run.training["untuned"] = cases[i].first;
+      must(history.put_run(run));
+    }
+  }
+  bring_back_to_version_13(file_);
+  const History history = History::open(file_, Access::read_write).value();
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const Json training = history.run("r-20261121-00000" + std::to_string(i))->training;
+    EXPECT_EQ(training.at("untuned"), cases[i].first);
+    EXPECT_EQ(Json({training.at("untuned_cause"), training.at("is_untuned_by_script")}),
+              cases[i].second);
+  }
+  EXPECT_FALSE(history.run(sample_run().id.text)->training.contains("untuned_cause"));
+}
+
 TEST_F(OpenTest, LockedHistoryIsBusy) {
   History history = open_with_run(file_);
   SQLite::Database other(file_.string(), SQLite::OPEN_READWRITE);
