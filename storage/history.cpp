@@ -63,6 +63,14 @@ Result<void> look_before_writing(const fs::path& file, Missing missing,
 
 }  // namespace
 
+std::string Integrity::text() const {
+  if (!damage.empty()) return damage;
+  std::string lines;
+  for (const std::string& line : missing_references)
+    lines += (lines.empty() ? "" : "\n") + line;
+  return lines.empty() ? "ok" : lines;
+}
+
 std::string_view to_string(AnswerKind kind) {
   return enum_name(kAnswerKinds, kind);
 }

@@ -209,9 +209,15 @@ inline constexpr std::chrono::milliseconds kLockTimeout{10'000};
 // Up to this size a command that reads a history looks for damage first: about a quarter of a second.
 inline constexpr std::uintmax_t kMostBytesChecked = std::uintmax_t{32} << 20U;
 
-// How each line of check_integrity() begins where all pages are sound and rows lack another that they refer to, as an edit
-// with other tools can leave them: "a row of trials refers to a missing row of runs".
-inline constexpr std::string_view kMissingReference = "a row of ";
+// What SQLite's checks of a whole history find.
+struct Integrity {
+  std::string damage;  // of pages, the first lines; empty: none
+  // Rows that lack another that they refer to, as an edit with other tools can leave them, each pair of tables once: "a row of
+  // trials refers to a missing row of runs". Not looked for in a file with damaged pages.
+  std::vector<std::string> missing_references;
+
+  [[nodiscard]] std::string text() const;  // "ok", or a line for each finding
+};
 
 // Called repeatedly while a call waits for another program that writes, with the time waited so far; false
 // ends the wait.
@@ -332,8 +338,8 @@ class History {
   // The environments with a stored best configuration of this job, readable or not: the environment with the
   // newest run of the job first.
   [[nodiscard]] Result<std::vector<BestPlace>> best_places(const std::string& recipe_hash) const;
-  // "ok", the first lines of SQLite's integrity check, or missing references. Reads the whole file.
-  [[nodiscard]] Result<std::string> check_integrity() const;
+  // Reads the whole file.
+  [[nodiscard]] Result<Integrity> check_integrity() const;
   // `corrupt` with the first damage that `PRAGMA quick_check` finds: on pages that no other call here may visit. Reads the
   // whole file, 100 MB in about a second; above `kMostBytesChecked` it looks at nothing.
   [[nodiscard]] Result<void> check_pages() const;

@@ -435,10 +435,10 @@ Result<std::vector<BestPlace>> History::best_places(const std::string& recipe_ha
       });
 }
 
-Result<std::string> History::check_integrity() const {
-  return connection_->read(
-      "check the history",
-      [](const Database& database) -> Result<std::string> { return integrity_of(database); });
+Result<Integrity> History::check_integrity() const {
+  return connection_->read("check the history", [](const Database& database) -> Result<Integrity> {
+    return integrity_of(database);
+  });
 }
 
 Result<void> History::check_pages() const {

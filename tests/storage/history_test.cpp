@@ -371,7 +371,7 @@ TEST_F(HistoryTest, BestIsKeptReplacedAndForgotten) {
 TEST_F(HistoryTest, EnvironmentsAndRecipesAreReplaced) {
   ASSERT_TRUE(history_.put_environment(sample_environment()));
   ASSERT_TRUE(history_.put_recipe(sample_recipe()));
-  EXPECT_EQ(history_.check_integrity().value(), "ok");
+  EXPECT_EQ(history_.check_integrity().value().text(), "ok");
 }
 
 TEST_F(HistoryTest, RunsAreListedNewestFirst) {

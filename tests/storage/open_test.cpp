@@ -258,7 +258,7 @@ TEST_F(OpenTest, DamagedPageIsFoundWhoeverNeedsIt) {
   EXPECT_THAT(checked.error().what, Not(HasSubstr("\n")));
   EXPECT_THAT(checked.error().remedy, HasSubstr(".recover"));
   // It says where, although the references of the damaged table cannot be followed.
-  EXPECT_THAT(history->check_integrity().value(), HasSubstr("age "));
+  EXPECT_THAT(history->check_integrity().value().damage, HasSubstr("age "));
   EXPECT_TRUE(folder_.read("history.db") == bytes);
 }
 
@@ -289,7 +289,7 @@ TEST_F(OpenTest, MissingReferenceIsToldAlone) {
   {
     History history = open_with_run(file_);
     must(history.put_trial(sample_run().id, sample_trial()));
-    EXPECT_EQ(history.check_integrity().value(), "ok");
+    EXPECT_EQ(history.check_integrity().value().text(), "ok");
   }
   {
     SQLite::Database database(file_.string(), SQLite::OPEN_READWRITE);
@@ -298,10 +298,11 @@ TEST_F(OpenTest, MissingReferenceIsToldAlone) {
   }
   const auto history = History::open(file_, Access::read_only);
   ASSERT_TRUE(history) << history.error().message();
-  const std::string found = history->check_integrity().value();
-  EXPECT_THAT(found, StartsWith(std::string(kMissingReference)));
-  EXPECT_THAT(found, HasSubstr("refers to a missing row of runs"));
-  EXPECT_THAT(found, Not(HasSubstr("ok")));
+  const Integrity found = history->check_integrity().value();
+  EXPECT_EQ(found.damage, "");
+  EXPECT_THAT(found.missing_references,
+              ElementsAre("a row of trials refers to a missing row of runs"));
+  EXPECT_EQ(found.text(), found.missing_references[0]);
 }
 
 TEST_F(OpenTest, HistoryOfEveryReleasedVersionOpens) {
@@ -327,7 +328,7 @@ TEST_F(OpenTest, HistoryOfEveryReleasedVersionOpens) {
       EXPECT_EQ(history->plugin_answers(run->id).value().at(0).sha256, "aa");
       EXPECT_FALSE(history->profiles(run->id).value().empty());
       EXPECT_EQ(history->best("h1", "e1").value()->speedup.ratio, 2.0);
-      EXPECT_EQ(history->check_integrity().value(), "ok");
+      EXPECT_EQ(history->check_integrity().value().text(), "ok");
     }
   }
   EXPECT_EQ(versions, 2) << "one file per released schema version";
