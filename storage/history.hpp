@@ -83,8 +83,8 @@ struct RunRow {
   //   disturbances                what else disturbed the training: texts
   //   disturbance_subjects        of each of these texts: MachineFinding::subject (kDisturbanceSubjects)
   //   data                        what identifies the data that it was trained on (kTrainedData)
-  //   fallbacks                   configurations after a lack of memory: [{"configuration", "change", "error", "unix_ns"}]
-  //                               (kFallbacks)
+  //   fallbacks                   configurations after a lack of memory: [{"configuration", "change", "error", "is_memory_of_others",
+  //                               "unix_ns"}] (kFallbacks)
   //   model_sha256                of each file of the model, by its name (kModelDigests)
   //   check                       the check after the training: {"passed", "detail", ...}
   // Of a script: daemon/report/script_report.hpp lists the keys.

@@ -31,6 +31,7 @@ Json to_json(const Error& error) {
                {"where", error.where},
                {"remedy", error.remedy}};
   if (error.signal != 0) json["signal"] = error.signal;
+  if (error.is_memory_of_others) json["is_memory_of_others"] = true;
   return json;
 }
 

@@ -1,7 +1,7 @@
 -- Version 14. What only sentences told before. plugin_answers.kind: what the row is (storage/history.hpp, AnswerKind); subject: what a row about
 -- the machine is about, such as clock or load ('' for the others). trials.is_given_up: the trial ended before its interval excluded a gain
 -- (base/trial.hpp). runs.training.disturbance_subjects: the subject of each text of training.disturbances; untuned_cause and
--- is_untuned_by_script: what training.untuned says (daemon/report/script_report.hpp).
+-- is_untuned_by_script: what training.untuned says (daemon/report/script_report.hpp); fallbacks[].is_memory_of_others.
 -- Here the sentences of older rows are read, for the last time.
 
 ALTER TABLE plugin_answers ADD COLUMN kind TEXT NOT NULL DEFAULT 'asked';
@@ -38,3 +38,10 @@ UPDATE runs SET training = json_set(training,
     ELSE json_extract(training, '$.untuned') END, '; what was tried is on record', ''),
   '$.is_untuned_by_script', json(CASE WHEN json_extract(training, '$.untuned') GLOB 'it *' THEN 'true' ELSE 'false' END))
 WHERE CASE WHEN json_valid(training) THEN json_type(training, '$.untuned') = 'text' END;
+
+UPDATE runs SET training = json_set(training, '$.fallbacks', (
+  SELECT json_group_array(json_set(value, '$.is_memory_of_others', json(
+    CASE WHEN instr(json_extract(value, '$.error'), 'end the other programs on this GPU') > 0 THEN 'true' ELSE 'false' END)))
+  FROM json_each(runs.training, '$.fallbacks')))
+WHERE CASE WHEN json_valid(training) THEN json_type(training, '$.fallbacks') = 'array'
+  AND NOT EXISTS (SELECT 1 FROM json_each(runs.training, '$.fallbacks') WHERE type <> 'object') END;

@@ -498,6 +498,29 @@ TEST_F(OpenTest, EndsOfTuningOfVersion13GetTheirCause) {
   EXPECT_FALSE(history.run(sample_run().id.text)->training.contains("untuned_cause"));
 }
 
+TEST_F(OpenTest, FallbacksOfVersion13SayWhoHadTheMemory) {
+  {
+    History history = open_with_run(file_);
+    RunRow run = sample_run();
+    run.training["fallbacks"] = {{{"error", "full; use smaller batches"}, {"unix_ns", 1}},
+                                 {{"error", "full; end the other programs on this GPU"}},
+                                 {{"unix_ns", 3}}};
+    must(history.update_run(run));
+    run = sample_run("r-20261121-000002");
+    run.training["fallbacks"] = {"odd", 1};
+    must(history.put_run(run));
+  }
+  bring_back_to_version_13(file_);
+  const History history = History::open(file_, Access::read_write).value();
+  const Json fallbacks = history.run(sample_run().id.text)->training.at("fallbacks");
+  ASSERT_EQ(fallbacks.size(), 3U);
+  EXPECT_EQ(fallbacks[0].at("is_memory_of_others"), false);
+  EXPECT_EQ(fallbacks[0].at("unix_ns"), 1);
+  EXPECT_EQ(fallbacks[1].at("is_memory_of_others"), true);
+  EXPECT_EQ(fallbacks[2].at("is_memory_of_others"), false);
+  EXPECT_EQ(history.run("r-20261121-000002")->training.at("fallbacks"), Json({"odd", 1}));
+}
+
 TEST_F(OpenTest, LockedHistoryIsBusy) {
   History history = open_with_run(file_);
   SQLite::Database other(file_.string(), SQLite::OPEN_READWRITE);

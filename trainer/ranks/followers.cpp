@@ -33,7 +33,8 @@ Result<Json> answer_in(const Json& frame) {
   return tl::unexpected(Error{error_kind_from(get_string(error, "kind").value_or("")),
                               get_string(error, "what").value_or(""),
                               get_string(error, "where").value_or(""),
-                              get_string(error, "remedy").value_or("")});
+                              get_string(error, "remedy").value_or(""), /*signal=*/0,
+                              get_bool(error, "is_memory_of_others").value_or(false)});
 }
 
 }  // namespace
