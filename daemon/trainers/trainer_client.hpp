@@ -104,6 +104,9 @@ class TrainerClient {
                                std::chrono::nanoseconds limit,
                                const std::function<void(const Json&)>& on_progress,
                                const std::function<bool(const Json&)>& is_advance);
+  tl::unexpected<Error> end_without_answer(const Error& error, const std::string& name,
+                                           std::chrono::nanoseconds limit);
+  tl::unexpected<Error> take_error(const Json& error, const std::string& name);
   tl::unexpected<Error> end(ErrorKind kind, const std::string& what);
   void tell_end(ErrorKind kind, bool has_told, const std::optional<ProcessExit>& exit);
 
