@@ -243,8 +243,8 @@ class TrainerJob final : public tuner::TrainingBackend {
   CheckPlan check_plan_;                   // of the last compare_updates()
   bool has_trained_ = false;               // nothing is measured any more
   bool is_slowed_by_checkpoints_ = false;  // so much that blocks must have theirs
-  TrainerList trainers_;  // most recently used first
-  int started_ = 0;       // chooses the log
+  TrainerList trainers_;                   // most recently used first
+  int started_ = 0;                        // chooses the log
   MeasurementLock measurement_lock_;
   OutsideTime outside_time_;
   std::map<std::string, bool> comes_to_rest_;  // by key: whether it did after its last block
