@@ -66,7 +66,7 @@ Result<input::JpegIndex*> KeptSamples::index_for(const input::Pipeline& pipeline
                                                  const input::Dataset& data) {
   if (!pipeline.is_indexed()) return nullptr;
   if (index_.index != nullptr) return index_.index.get();
-  auto index = input::JpegIndex::create(data.stored().items, room(input::CachePlace::memory));
+  auto index = input::JpegIndex::create(data.stored().items, bytes_left(input::CachePlace::memory));
   if (!index) return tl::unexpected(index.error());
   index_.index = std::move(*index);
   const fs::path home = cache_home();

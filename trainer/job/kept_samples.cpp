@@ -71,7 +71,7 @@ std::int64_t KeptSamples::bytes_allowed(input::CachePlace place) const {
   return static_cast<std::int64_t>(share * static_cast<double>(free + kept_bytes(place)));
 }
 
-std::int64_t KeptSamples::room(input::CachePlace place) const {
+std::int64_t KeptSamples::bytes_left(input::CachePlace place) const {
   return std::max<std::int64_t>(bytes_allowed(place) - kept_bytes(place), 0);
 }
 
@@ -106,9 +106,9 @@ Result<input::SampleCache*> KeptSamples::cache_for(const input::Pipeline& pipeli
     caches_.erase(given_up);
   }
   auto cache = place == input::CachePlace::file
-                   ? input::SampleCache::create_in_file(stored.items, room(place),
+                   ? input::SampleCache::create_in_file(stored.items, bytes_left(place),
                                                         existing_folder(recipe_->output_dir))
-                   : input::SampleCache::create(stored.items, room(place));
+                   : input::SampleCache::create(stored.items, bytes_left(place));
   if (!cache) return tl::unexpected(cache.error());
   caches_.push_front({.key = key,
                       .place = place,

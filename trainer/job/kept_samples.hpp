@@ -81,8 +81,8 @@ class KeptSamples {
   Result<input::JpegIndex*> index_for(const input::Pipeline& pipeline, const input::Dataset& data);
   // What the caches there and, in memory, the index have.
   [[nodiscard]] std::int64_t kept_bytes(input::CachePlace place) const;
-  // For one more.
-  [[nodiscard]] std::int64_t room(input::CachePlace place) const;
+  // Of that space.
+  [[nodiscard]] std::int64_t bytes_left(input::CachePlace place) const;
 
   const recipes::Recipe* recipe_;
   std::int64_t memory_allowed_bytes_;
