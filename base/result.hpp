@@ -37,6 +37,8 @@ struct Error {
   std::string what;  // one clause without a full stop: "the file ends after 1,024 of 60,000 images"
   std::string where;   // file, file:line:column, process, table; may be empty
   std::string remedy;  // one clause: "install the package dataset-fashion-mnist"; may be empty
+  int signal = 0;      // that ended the process on the other side; 0: none, or not known
+  bool is_memory_of_others = false;  // of a lack of memory: other programs hold much of it
 
   // "where: what; remedy", leaving out what is empty.
   [[nodiscard]] std::string message() const;

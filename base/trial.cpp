@@ -189,6 +189,7 @@ Json TrialRecord::to_json(std::string_view run_id) const {
           {"failure", failure ? Json(to_string(*failure)) : Json()},
           {"reason", reason},
           {"rejection", rejection ? Json(to_string(*rejection)) : Json()},
+          {"is_given_up", is_given_up},
           {"ratio", measured(estimate.ratio)},
           {"ratio_low", measured(estimate.low)},
           {"ratio_high", measured(estimate.high)},
@@ -202,10 +203,6 @@ Json TrialRecord::to_json(std::string_view run_id) const {
           {"one_time_ns", one_time_ns},
           {"started_unix_ns", started_unix_ns},
           {"duration_ns", duration_ns}};
-}
-
-bool is_given_up(const TrialRecord& trial) {
-  return trial.rejection == RejectionReason::no_gain && trial.reason.starts_with(kGivenUpWords);
 }
 
 bool drops_its_change(const TrialRecord& ablation) {

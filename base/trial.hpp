@@ -30,7 +30,7 @@ enum class Verdict {
 // Why a trial was rejected.
 enum class RejectionReason {
   slower,   // the interval lies below 1
-  no_gain,  // the interval lies below 1 + minimum gain, or the trial was given up (is_given_up())
+  no_gain,  // the interval lies below 1 + minimum gain, or the trial was given up (is_given_up)
   undecided_in_time,  // its time ended before the interval decided
   totals,             // faster by the median block, but not by all samples over all time
   memory_limit,       // needs more memory than the job may use
@@ -120,8 +120,10 @@ struct TrialRecord {
   Verdict verdict = Verdict::running;
   std::optional<ErrorKind> failure;
   std::string reason;  // one sentence: why this verdict
-  // Only of a rejected trial, and not in rows of older versions, which stored only the sentence.
+  // Only of a rejected trial, and not in all rows of older versions, which stored only the sentence.
   std::optional<RejectionReason> rejection;
+  // Whether a trial with the rejection `no_gain` ended before its interval excluded a gain worth having.
+  bool is_given_up = false;
   Estimate estimate;
   double reference_samples_per_second = 0.0;
   double candidate_samples_per_second = 0.0;
@@ -145,12 +147,10 @@ struct TrialRecord {
   [[nodiscard]] Json to_json(std::string_view run_id) const;
 };
 
-// How the reason begins of a trial that was given up before its interval excluded a gain. Its rejection is `no_gain`.
+// What a trial that was given up (TrialRecord::is_given_up) is called, and what that means.
 inline constexpr std::string_view kGivenUpWords = "gain unlikely";
 inline constexpr std::string_view kGivenUpMeaning =
     "the interval does not exclude a gain, but the pairs promise too little of one to measure on";
-// Whether it was: its interval does not exclude a gain worth having.
-[[nodiscard]] bool is_given_up(const TrialRecord& trial);
 
 // Whether an ablation before the confirmation drops its change. If the ablation ends undecided with a median
 // that shows a gain, the change is kept: the ablation agrees with the trial that accepted the change, and

@@ -173,6 +173,10 @@ std::vector<Knob> knobs_of(const Machine& machine) {
     needs_gpu = "needs a CUDA GPU";
     if (!machine.gpu_reason.empty()) needs_gpu += ": " + machine.gpu_reason;
   }
+  const auto make_of_gpu = [&needs_gpu](Knob& knob) {
+    knob.is_of_gpu = true;
+    knob.unavailable = needs_gpu;
+  };
 
   std::vector<Knob> knobs;
 
@@ -194,7 +198,7 @@ std::vector<Knob> knobs_of(const Machine& machine) {
   // Of the trainer: the run that makes the optimizer's state, GraphPlan::kRunsBefore more, and the recording.
   graph.warmup_steps = 6;
   graph.one_time_cost = "recording the step as a graph";
-  graph.unavailable = needs_gpu;
+  make_of_gpu(graph);
 
   Knob& benchmark = knobs.emplace_back(boolean(
       "cudnn.benchmark", "cuDNN times its algorithms once for every shape and keeps the fastest."));
@@ -202,7 +206,7 @@ std::vector<Knob> knobs_of(const Machine& machine) {
   // cuDNN's plans are kept for the life of the process, and looked up before the flag is.
   benchmark.how = KnobSwitch::restart;
   benchmark.one_time_cost = "timing algorithms for every shape";
-  benchmark.unavailable = needs_gpu;
+  make_of_gpu(benchmark);
 
   // Two steps after a change: the first one makes the buckets, in the order in which gradients come.
   Knob& bucket = knobs.emplace_back(
@@ -279,12 +283,12 @@ std::vector<Knob> knobs_of(const Machine& machine) {
       boolean("loader.pin_memory",
               "Batches are assembled in page-locked memory, which a GPU copies faster."));
   pin_memory.one_time_cost = "page-locking the batch buffers";
-  pin_memory.unavailable = needs_gpu;
+  make_of_gpu(pin_memory);
 
   Knob& non_blocking = knobs.emplace_back(
       boolean("transfer.non_blocking",
               "Batches are copied to the GPU on a CUDA stream of their own, during the step."));
-  non_blocking.unavailable = needs_gpu;
+  make_of_gpu(non_blocking);
 
   knobs.push_back(choice("transfer.dtype", {"float32", "uint8"},
                          "Data type in which batches are transferred; uint8 is converted and "
@@ -308,7 +312,7 @@ std::vector<Knob> knobs_of(const Machine& machine) {
       boolean("precision.tf32",
               "Matrix products of 32-bit numbers are computed in TF32; convolutions always are."));
   tf32.risk = RiskClass::numerics;
-  tf32.unavailable = needs_gpu;
+  make_of_gpu(tf32);
 
   Knob& fused = knobs.emplace_back(boolean(
       "optimizer.fused", "One kernel updates a parameter and its optimizer state in one pass."));

@@ -46,6 +46,7 @@ struct Knob {
   KnobSwitch how = KnobSwitch::live;
   int warmup_steps = 1;       // steps to drop after a switch to another value
   std::string one_time_cost;  // what a switch pays once, in words; empty for nothing
+  bool is_of_gpu = false;     // only a CUDA GPU obeys it
   std::string unavailable;    // why it cannot be changed on this machine; empty: it can
   // Of these choices: why this machine cannot have them.
   std::map<std::string, std::string> unavailable_choices;

@@ -208,10 +208,10 @@ Result<void> migrate(SQLite::Database& database, const fs::path& file) {
   }
 }
 
-std::string integrity_of(const SQLite::Database& database) {
-  std::string findings;
-  const auto add = [&](const std::string& finding) {
-    findings += (findings.empty() ? "" : "\n") + finding;
+Integrity integrity_of(const SQLite::Database& database) {
+  Integrity found;
+  const auto add = [&found](const std::string& line) {
+    found.damage += (found.damage.empty() ? "" : "\n") + line;
   };
   // One damaged page makes a hundred lines about the pages behind it.
   SQLite::Statement pages(database, "PRAGMA integrity_check(3)");
@@ -224,17 +224,16 @@ std::string integrity_of(const SQLite::Database& database) {
     add(error.what());
   }
   // Its references cannot be followed.
-  if (findings != "ok") return findings;
-  findings.clear();
+  if (found.damage != "ok") return found;
+  found.damage.clear();
   std::set<std::string> told;
   SQLite::Statement references(database, "PRAGMA foreign_key_check");
   while (references.executeStep()) {
-    const std::string finding =
-        std::string(kMissingReference) + references.getColumn(0).getString() +
-        " refers to a missing row of " + references.getColumn(2).getString();
-    if (told.insert(finding).second) add(finding);
+    const std::string line = "a row of " + references.getColumn(0).getString() +
+                             " refers to a missing row of " + references.getColumn(2).getString();
+    if (told.insert(line).second) found.missing_references.push_back(line);
   }
-  return findings.empty() ? "ok" : findings;
+  return found;
 }
 
 Error foreign_error(const fs::path& file) {

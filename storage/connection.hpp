@@ -21,8 +21,8 @@ namespace autotuned::storage {
 // A URI that opens a file read-only as it is: no locks, no write-ahead log, no new file beside it.
 [[nodiscard]] std::string immutable_uri(const std::filesystem::path& file);
 
-// "ok", or the findings of SQLite's checks of pages and references, one on each line.
-[[nodiscard]] std::string integrity_of(const SQLite::Database& database);
+// The findings of SQLite's checks of pages and references.
+[[nodiscard]] Integrity integrity_of(const SQLite::Database& database);
 
 // Brings the schema of a history up to date, step by step; another process may be doing the same. `file` is for messages.
 [[nodiscard]] Result<void> migrate(SQLite::Database& database, const std::filesystem::path& file);

@@ -17,6 +17,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr EnumNames<AnswerKind, 4> kAnswerKinds = {{
+    {AnswerKind::asked, "asked"},
+    {AnswerKind::refused, "refused"},
+    {AnswerKind::unsupported, "unsupported"},
+    {AnswerKind::machine, "machine"},
+}};
+
 constexpr EnumNames<RunState, 5> kRunStates = {{
     {RunState::tuning, "tuning"},
     {RunState::training, "training"},
@@ -55,6 +62,22 @@ Result<void> look_before_writing(const fs::path& file, Missing missing,
 }
 
 }  // namespace
+
+std::string Integrity::text() const {
+  if (!damage.empty()) return damage;
+  std::string lines;
+  for (const std::string& line : missing_references)
+    lines += (lines.empty() ? "" : "\n") + line;
+  return lines.empty() ? "ok" : lines;
+}
+
+std::string_view to_string(AnswerKind kind) {
+  return enum_name(kAnswerKinds, kind);
+}
+
+std::optional<AnswerKind> answer_kind_from(std::string_view name) {
+  return enum_value(kAnswerKinds, name);
+}
 
 std::string_view to_string(RunState state) {
   return enum_name(kRunStates, state);

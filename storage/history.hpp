@@ -81,9 +81,10 @@ struct RunRow {
   //   tuning_other_work_ratio,    the share of the CPUs' time that went to others during the tuning and during the
   //   other_work_ratio            training (base/machine/machine_state.hpp)
   //   disturbances                what else disturbed the training: texts
+  //   disturbance_subjects        of each of these texts: MachineFinding::subject (kDisturbanceSubjects)
   //   data                        what identifies the data that it was trained on (kTrainedData)
-  //   fallbacks                   configurations after a lack of memory: [{"configuration", "change", "error", "unix_ns"}]
-  //                               (kFallbacks)
+  //   fallbacks                   configurations after a lack of memory: [{"configuration", "change", "error", "is_memory_of_others",
+  //                               "unix_ns"}] (kFallbacks)
   //   model_sha256                of each file of the model, by its name (kModelDigests)
   //   check                       the check after the training: {"passed", "detail", ...}
   // Of a script: daemon/report/script_report.hpp lists the keys.
@@ -100,6 +101,19 @@ struct RunRow {
   bool is_interrupted = false;
 };
 
+// What a row of PluginAnswerRow is. Stored names: never change one.
+enum class AnswerKind {
+  asked,        // a plugin was asked
+  refused,      // a plugin, or a folder of plugins, could not be loaded
+  unsupported,  // a plugin that the job names does not run on this machine
+  machine,      // what was found on the machine (MachineFinding), which needs no question
+};
+[[nodiscard]] std::string_view to_string(AnswerKind kind);
+[[nodiscard]] std::optional<AnswerKind> answer_kind_from(std::string_view name);
+
+// The plugin of rows with AnswerKind::machine. No plugin can be called so.
+inline constexpr const char* kMachineName = "(machine)";
+
 struct PluginAnswerRow {
   std::string plugin;
   std::string version;
@@ -109,6 +123,8 @@ struct PluginAnswerRow {
   bool is_failure = false;  // it threw, hung, crashed or gave an invalid answer
   std::int64_t asked_unix_ns = 0;
   bool is_answered = false;  // false: the process died before the plugin answered
+  AnswerKind kind = AnswerKind::asked;
+  std::string subject;  // with AnswerKind::machine: MachineFinding::subject; else empty
 };
 
 struct BestRow {
@@ -193,9 +209,15 @@ inline constexpr std::chrono::milliseconds kLockTimeout{10'000};
 // Up to this size a command that reads a history looks for damage first: about a quarter of a second.
 inline constexpr std::uintmax_t kMostBytesChecked = std::uintmax_t{32} << 20U;
 
-// How each line of check_integrity() begins where all pages are sound and rows lack another that they refer to, as an edit
-// with other tools can leave them: "a row of trials refers to a missing row of runs".
-inline constexpr std::string_view kMissingReference = "a row of ";
+// What SQLite's checks of a whole history find.
+struct Integrity {
+  std::string damage;  // of pages, the first lines; empty: none
+  // Rows that lack another that they refer to, as an edit with other tools can leave them, each pair of tables once: "a row of
+  // trials refers to a missing row of runs". Not looked for in a file with damaged pages.
+  std::vector<std::string> missing_references;
+
+  [[nodiscard]] std::string text() const;  // "ok", or a line for each finding
+};
 
 // Called repeatedly while a call waits for another program that writes, with the time waited so far; false
 // ends the wait.
@@ -316,8 +338,8 @@ class History {
   // The environments with a stored best configuration of this job, readable or not: the environment with the
   // newest run of the job first.
   [[nodiscard]] Result<std::vector<BestPlace>> best_places(const std::string& recipe_hash) const;
-  // "ok", the first lines of SQLite's integrity check, or missing references. Reads the whole file.
-  [[nodiscard]] Result<std::string> check_integrity() const;
+  // Reads the whole file.
+  [[nodiscard]] Result<Integrity> check_integrity() const;
   // `corrupt` with the first damage that `PRAGMA quick_check` finds: on pages that no other call here may visit. Reads the
   // whole file, 100 MB in about a second; above `kMostBytesChecked` it looks at nothing.
   [[nodiscard]] Result<void> check_pages() const;

@@ -226,7 +226,7 @@ Result<void> copy_history(Database& from, Database& copy, const fs::path& file) 
   if (SQLite::Backup(copy, from).executeStep(-1) != SQLITE_DONE) {
     return fail(ErrorKind::busy, "the history is locked", file, "give the command again later");
   }
-  const std::string findings = integrity_of(copy);
+  const std::string findings = integrity_of(copy).text();
   if (findings != "ok") {
     return tl::unexpected(corrupt_error("the history is damaged: " + findings, file));
   }

@@ -46,6 +46,12 @@ struct Reader {
   }
 };
 
+// A file of an older version, which is only read, has neither kinds nor subjects.
+AnswerKind answer_kind_in(const Row& row) {
+  if (row.has("kind")) return row.name("kind", &answer_kind_from);
+  return row.text("name") == kMachineName ? AnswerKind::machine : AnswerKind::asked;
+}
+
 PluginAnswerRow answer_from(const Row& row) {
   return {.plugin = row.text("name"),
           .version = row.text("version"),
@@ -53,7 +59,9 @@ PluginAnswerRow answer_from(const Row& row) {
           .outcome = row.text("outcome"),
           .is_failure = row.boolean("is_failure"),
           .asked_unix_ns = row.integer("asked_unix_ns"),
-          .is_answered = row.boolean("is_answered")};
+          .is_answered = row.boolean("is_answered"),
+          .kind = answer_kind_in(row),
+          .subject = row.has("subject") ? row.text("subject") : std::string()};
 }
 
 TrialTrainerEnd trainer_end_from(const Row& row) {
@@ -427,10 +435,10 @@ Result<std::vector<BestPlace>> History::best_places(const std::string& recipe_ha
       });
 }
 
-Result<std::string> History::check_integrity() const {
-  return connection_->read(
-      "check the history",
-      [](const Database& database) -> Result<std::string> { return integrity_of(database); });
+Result<Integrity> History::check_integrity() const {
+  return connection_->read("check the history", [](const Database& database) -> Result<Integrity> {
+    return integrity_of(database);
+  });
 }
 
 Result<void> History::check_pages() const {

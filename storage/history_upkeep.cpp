@@ -86,10 +86,10 @@ Result<void> copy_pages(Database& from, const fs::path& file) {
 
 Result<void> check_copy(Database& from, const fs::path& file) {
   Database copy(immutable_uri(file), SQLite::OPEN_READONLY | SQLite::OPEN_URI);
-  const std::string findings = integrity_of(copy);
+  const Integrity found = integrity_of(copy);
   // Rows that lack another lack it in the history, too: the copy is one of the rest.
-  if (findings != "ok" && !findings.starts_with(kMissingReference)) {
-    return tl::unexpected(corrupt_error("the copy is damaged: " + findings, file));
+  if (!found.damage.empty()) {
+    return tl::unexpected(corrupt_error("the copy is damaged: " + found.damage, file));
   }
   for (const char* pragma : {"PRAGMA application_id", "PRAGMA user_version"}) {
     if (copy.execAndGet(pragma).getInt64() != from.execAndGet(pragma).getInt64()) {

@@ -139,7 +139,9 @@ Result<void> History::put_plugin_asked(const RunId& run, const PluginAnswerRow& 
             {"outcome", text(question.outcome)},
             {"is_failure", boolean(question.is_failure)},
             {"asked_unix_ns", integer(question.asked_unix_ns)},
-            {"is_answered", boolean(question.is_answered)}});
+            {"is_answered", boolean(question.is_answered)},
+            {"kind", text(to_string(question.kind))},
+            {"subject", text(question.subject)}});
     return {};
   });
 }

@@ -161,6 +161,7 @@ void columns(auto& each, Is<TrialRecord> auto& trial) {
   each("failure", trial.failure);
   each("reason", trial.reason);
   each.newer("rejection", trial.rejection);
+  each.newer("is_given_up", trial.is_given_up);
   each("ratio", trial.estimate.ratio);
   each("low_ratio", trial.estimate.low);
   each("high_ratio", trial.estimate.high);

@@ -26,10 +26,13 @@ bool is_cancel(const Json& frame) {
 }
 
 Json to_json(const Error& error) {
-  return {{"kind", to_string(error.kind)},
-          {"what", error.what},
-          {"where", error.where},
-          {"remedy", error.remedy}};
+  Json json = {{"kind", to_string(error.kind)},
+               {"what", error.what},
+               {"where", error.where},
+               {"remedy", error.remedy}};
+  if (error.signal != 0) json["signal"] = error.signal;
+  if (error.is_memory_of_others) json["is_memory_of_others"] = true;
+  return json;
 }
 
 Json update_json(const ParameterComparison& update) {

@@ -38,14 +38,20 @@ std::string interval_text(const Measurement& measurement) {
 }
 
 // The blocks of a first look may rule a gain out that the trial, whose interval allows for other processes, does not.
-std::string no_gain_reason(const Measurement& measurement, const std::string& interval) {
+bool excludes_gain(const Measurement& measurement) {
   const double least_ratio = 1.0 + measurement.comparison().rules().min_gain_ratio;
-  const bool is_excluded =
-      measurement.decision() == Decision::reject &&
-      (measurement.estimate().high <= measurement.comparison().estimate().high ||
-       measurement.estimate().high < least_ratio);
-  if (is_excluded) return "no gain worth having: " + interval;
-  return fmt::format("{}: {}; {}", kGivenUpWords, interval, kGivenUpMeaning);
+  return measurement.decision() == Decision::reject &&
+         (measurement.estimate().high <= measurement.comparison().estimate().high ||
+          measurement.estimate().high < least_ratio);
+}
+
+void reject_without_gain(TrialRecord& trial, const Measurement& measurement,
+                         const std::string& interval) {
+  const bool is_excluded = excludes_gain(measurement);
+  reject_trial(trial, RejectionReason::no_gain,
+               is_excluded ? "no gain worth having: " + interval
+                           : fmt::format("{}: {}; {}", kGivenUpWords, interval, kGivenUpMeaning));
+  trial.is_given_up = !is_excluded;
 }
 
 }  // namespace
@@ -59,6 +65,7 @@ void fail_trial(TrialRecord& trial, const Error& error, const std::string& conte
 void reject_trial(TrialRecord& trial, RejectionReason rejection, std::string reason) {
   trial.verdict = Verdict::rejected;
   trial.rejection = rejection;
+  trial.is_given_up = false;
   trial.reason = std::move(reason);
 }
 
@@ -87,7 +94,7 @@ void decide_trial(TrialRecord& trial, const Measurement& measurement, bool is_wa
   } else if (measurement.estimate().high < 1.0) {
     reject_trial(trial, RejectionReason::slower, "slower: " + interval);
   } else if (decision == Decision::reject || is_hopeless) {
-    reject_trial(trial, RejectionReason::no_gain, no_gain_reason(measurement, interval));
+    reject_without_gain(trial, measurement, interval);
   } else {
     reject_trial(trial, RejectionReason::undecided_in_time, "undecided in its time: " + interval);
   }

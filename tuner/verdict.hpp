@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From the measurement of a trial to its verdict, with the sentence that gives the reason. Pure: each
-// function sets `verdict`, `reason` and, if they apply, `failure` and `rejection` of the record, and nothing
+// function sets `verdict`, `reason` and, if they apply, `failure`, `rejection` and `is_given_up` of the record, and nothing
 // else.
 #pragma once
 
@@ -20,7 +20,7 @@ void reject_trial(TrialRecord& trial, RejectionReason rejection, std::string rea
 
 // Accepts if the measurement shows a gain, else rejects. If `is_watched_for_stalls`, a small gain needs
 // enough pairs to show a rare stall. `is_hopeless`: measuring ended early because it did not look like a
-// gain; unless the interval excludes one, the reason begins with kGivenUpWords.
+// gain; unless the interval excludes one, the trial `is_given_up`.
 void decide_trial(TrialRecord& trial, const Measurement& measurement, bool is_watched_for_stalls,
                   bool is_hopeless);
 

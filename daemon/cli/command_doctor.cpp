@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <iostream>
 #include <iterator>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -162,10 +161,10 @@ Finding examine_plugins(const Places& places) {
 }
 
 // One for each pair of tables of which a row of the one lacks a row of the other.
-std::vector<Finding> missing_references(const std::string& file, const std::string& lines) {
+std::vector<Finding> missing_references(const std::string& file,
+                                        const std::vector<std::string>& lines) {
   std::vector<Finding> findings;
-  std::istringstream rest(lines);
-  for (std::string line; std::getline(rest, line);) {
+  for (const std::string& line : lines) {
     findings.push_back({Health::warning, "history",
                         file + ": " + line +
                             "; everything else can be read. A copy that 'autotuned history backup' "
@@ -185,13 +184,13 @@ std::vector<Finding> examine_history(const std::filesystem::path& file) {
   if (!history) return one(Health::broken, history.error().message());
   auto integrity = history->check_integrity();
   if (!integrity) return one(Health::broken, integrity.error().message());
-  if (integrity->starts_with(storage::kMissingReference)) {
-    return missing_references(file.string(), *integrity);
+  if (!integrity->missing_references.empty()) {
+    return missing_references(file.string(), integrity->missing_references);
   }
-  if (*integrity != "ok") {
-    std::ranges::replace(*integrity, '\n', ' ');
+  if (std::string& damage = integrity->damage; !damage.empty()) {
+    std::ranges::replace(damage, '\n', ' ');
     return one(Health::broken,
-               file.string() + " is damaged: " + *integrity +
+               file.string() + " is damaged: " + damage +
                    "; move it away to start a new one; 'sqlite3 FILE .recover' may save its rows");
   }
   return one(Health::ok, fmt::format("{}, integrity ok, {}", file.string(), known_runs(file).text));

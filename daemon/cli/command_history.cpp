@@ -272,9 +272,8 @@ int print_trial(const storage::History& history, const storage::RunRow& run,
   return kDone;
 }
 
-}  // namespace
-
-int list_history(const HistoryOptions& options) {
+// ErrorKind::invalid names the option that cannot be read.
+Result<storage::RunFilter> filter_of(const HistoryOptions& options) {
   storage::RunFilter filter;
   filter.recipe = options.recipe;
   filter.environment = options.machine;
@@ -283,35 +282,22 @@ int list_history(const HistoryOptions& options) {
   if (options.verdict) {
     filter.verdict = verdict_from(*options.verdict);
     if (!filter.verdict) {
-      std::cerr << "error: --verdict " << printable(*options.verdict)
-                << ": expected accepted, rejected, failed, interrupted or running\n";
-      return kUsageError;
+      return fail(ErrorKind::invalid, "expected accepted, rejected, failed, interrupted or running",
+                  "--verdict " + printable(*options.verdict));
     }
   }
   if (options.since) {
     filter.since_unix_ns = day_start_ns(*options.since);
     if (!filter.since_unix_ns) {
-      std::cerr << "error: --since " << printable(*options.since)
-                << ": expected a day as YYYY-MM-DD\n";
-      return kUsageError;
+      return fail(ErrorKind::invalid, "expected a day as YYYY-MM-DD",
+                  "--since " + printable(*options.since));
     }
   }
-  std::vector<storage::RunRow> runs;
-  auto history = open_history(options.history, storage::Access::read_only);
-  // One more than is shown, to know whether there are more.
-  if (filter.limit >= 0 && filter.limit < std::numeric_limits<std::int64_t>::max()) ++filter.limit;
-  if (options.is_trend) filter.limit = -1;
-  if (history) {
-    auto found = history->runs(filter);
-    if (!found) return report_error(found.error());
-    if (options.is_trend) return print_trend(*history, *found, options.as_json);
-    runs = std::move(*found);
-  } else if (history.error().kind != ErrorKind::not_found || !options.history.empty()) {
-    // Only the default place may be empty still.
-    return report_error(history.error());
-  }
-  const bool has_more = options.limit >= 0 && runs.size() > static_cast<std::size_t>(options.limit);
-  if (has_more) runs.resize(static_cast<std::size_t>(options.limit));
+  return filter;
+}
+
+int print_runs(const std::vector<storage::RunRow>& runs, bool has_more,
+               const HistoryOptions& options) {
   if (options.as_json) {
     Json list = Json::array();
     for (const storage::RunRow& run : runs)
@@ -330,6 +316,70 @@ int list_history(const HistoryOptions& options) {
   if (has_more) text += "\nthere are older ones: --limit shows more\n";
   print_text(text);
   return kDone;
+}
+
+// What the plugins of a run said, and what was found on the machine: plugin, version and words.
+struct AnswerRows {
+  std::vector<std::vector<std::string>> told;
+  std::vector<std::vector<std::string>> quiet;  // of plugins that had nothing to try
+};
+
+// Plugins are asked again after each change that is kept. What one said last stands.
+AnswerRows answer_rows(const storage::RunRow& run, const std::vector<TrialRecord>& trials,
+                       const std::vector<storage::PluginAnswerRow>& answers) {
+  // As `explain` counts them: what a plugin said that was tried after all is contradicted by its trials.
+  const std::vector<Silence> silences = silent_plugins({.run = run,
+                                                        .environment = {},
+                                                        .trials = trials,
+                                                        .checks = {},
+                                                        .answers = answers,
+                                                        .profiles = {}});
+  const auto is_silence = [&silences](const storage::PluginAnswerRow& answer) {
+    return std::ranges::any_of(silences, [&answer](const Silence& silence) {
+      return silence.plugin == answer.plugin && silence.because == answer.outcome;
+    });
+  };
+  AnswerRows rows;
+  for (auto answer = answers.begin(); answer != answers.end(); ++answer) {
+    const bool is_machine = answer->kind == storage::AnswerKind::machine;
+    const bool is_said_again =
+        std::any_of(std::next(answer), answers.end(), [&](const storage::PluginAnswerRow& later) {
+          return later.plugin == answer->plugin && !later.outcome.empty() &&
+                 (!is_machine || later.outcome == answer->outcome);
+        });
+    if (answer->outcome.empty() || is_said_again) continue;
+    if (!is_machine && !is_silence(*answer)) continue;
+    const bool is_quiet = answer->kind == storage::AnswerKind::asked && !answer->is_failure;
+    (is_quiet ? rows.quiet : rows.told)
+        .push_back({answer->plugin, answer->version, answer->outcome});
+  }
+  return rows;
+}
+
+}  // namespace
+
+int list_history(const HistoryOptions& options) {
+  auto filter = filter_of(options);
+  if (!filter) return report_error(filter.error(), kUsageError);
+  std::vector<storage::RunRow> runs;
+  auto history = open_history(options.history, storage::Access::read_only);
+  // One more than is shown, to know whether there are more.
+  if (filter->limit >= 0 && filter->limit < std::numeric_limits<std::int64_t>::max()) {
+    ++filter->limit;
+  }
+  if (options.is_trend) filter->limit = -1;
+  if (history) {
+    auto found = history->runs(*filter);
+    if (!found) return report_error(found.error());
+    if (options.is_trend) return print_trend(*history, *found, options.as_json);
+    runs = std::move(*found);
+  } else if (history.error().kind != ErrorKind::not_found || !options.history.empty()) {
+    // Only the default place may be empty still.
+    return report_error(history.error());
+  }
+  const bool has_more = options.limit >= 0 && runs.size() > static_cast<std::size_t>(options.limit);
+  if (has_more) runs.resize(static_cast<std::size_t>(options.limit));
+  return print_runs(runs, has_more, options);
 }
 
 int show(const std::filesystem::path& file, const std::string& id, bool is_whole, bool as_json) {
@@ -353,34 +403,9 @@ int show(const std::filesystem::path& file, const std::string& id, bool is_whole
   auto answers = history->plugin_answers(named->run.id);
   if (!answers) return report_error(answers.error());
   std::string text = printable_lines(run_text(named->run, named->trials));
+  auto [told, quiet] = answer_rows(named->run, named->trials, *answers);
   std::vector<std::vector<std::string>> rows = {{"plugin", "version", "said"}};
-  std::vector<std::vector<std::string>> quiet;  // those that had nothing to try
-  // As `explain` counts them: what a plugin said that was tried after all is contradicted by its trials.
-  const std::vector<Silence> silences = silent_plugins({.run = named->run,
-                                                        .environment = {},
-                                                        .trials = named->trials,
-                                                        .checks = {},
-                                                        .answers = *answers,
-                                                        .profiles = {}});
-  const auto is_silence = [&silences](const storage::PluginAnswerRow& answer) {
-    return std::ranges::any_of(silences, [&answer](const Silence& silence) {
-      return silence.plugin == answer.plugin && silence.because == answer.outcome;
-    });
-  };
-  // They are asked again after each change that is kept. What one said last stands.
-  for (auto answer = answers->begin(); answer != answers->end(); ++answer) {
-    const bool is_said_again =
-        std::any_of(std::next(answer), answers->end(), [&](const storage::PluginAnswerRow& later) {
-          return later.plugin == answer->plugin && !later.outcome.empty() &&
-                 (answer->plugin != kMachineName || later.outcome == answer->outcome);
-        });
-    if (answer->outcome.empty() || is_said_again) continue;
-    const bool is_machine = answer->plugin == kMachineName;
-    if (!is_machine && !is_silence(*answer)) continue;
-    const bool is_quiet =
-        !is_machine && !answer->is_failure && !answer->outcome.starts_with(kUnsupportedWords);
-    (is_quiet ? quiet : rows).push_back({answer->plugin, answer->version, answer->outcome});
-  }
+  std::ranges::move(told, std::back_inserter(rows));
   const bool is_folded = !is_whole && quiet.size() > kMostQuietShown;
   if (!is_folded) std::ranges::move(quiet, std::back_inserter(rows));
   if (rows.size() > 1) text += "\n" + table_text(rows);

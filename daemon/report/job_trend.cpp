@@ -35,11 +35,14 @@ bool has_ended_search(const storage::RunRow& run) {
 }
 
 Result<Disturbances> disturbances_of(const storage::History& history, const storage::RunRow& run) {
-  const auto answers = history.plugin_answers(run.id);
+  auto answers = history.plugin_answers(run.id);
   if (!answers) return forward_error(answers);
+  const bool is_known =
+      is_script(run.recipe) ? !machine_findings(*answers).empty() : has_ended_search(run);
+  std::erase_if(*answers, [](const storage::PluginAnswerRow& answer) {
+    return answer.kind == storage::AnswerKind::machine && answer.subject == "clock";
+  });
   std::vector<std::string> found = machine_findings(*answers);
-  const bool is_known = is_script(run.recipe) ? !found.empty() : has_ended_search(run);
-  std::erase_if(found, [](const std::string& text) { return text.starts_with("clock: "); });
   if (found.empty() && !is_known) return Disturbances();
   return Disturbances(std::move(found));
 }

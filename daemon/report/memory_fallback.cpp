@@ -2,7 +2,6 @@
 #include "daemon/report/memory_fallback.hpp"
 
 #include <algorithm>
-#include <string_view>
 
 #include "base/printable.hpp"
 #include "base/text.hpp"
@@ -10,9 +9,6 @@
 
 namespace autotuned::daemon {
 namespace {
-
-// Of the remedy that a trainer tells (trainer/common/memory_shortage.cpp).
-constexpr std::string_view kEndOtherPrograms = "end the other programs on this GPU";
 
 // Null: it never fell back.
 const Json& last_fallback(const storage::RunRow& run) {
@@ -36,14 +32,14 @@ void add_fallback(const Configuration& next, const Error& error, std::int64_t un
   fallbacks.push_back({{"configuration", next.to_json()},
                        {"change", run.best.change_to(next).to_json()},
                        {"error", error.message()},
+                       {"is_memory_of_others", error.is_memory_of_others},
                        {"unix_ns", unix_ns}});
 }
 
 bool is_memory_taken_by_others(const storage::RunRow& run) {
   const Json& fallbacks = member(run.training, kFallbacks);
   return fallbacks.is_array() && std::ranges::any_of(fallbacks, [](const Json& one) {
-           const std::string why = get_string(one, "error").value_or("");
-           return why.find(kEndOtherPrograms) != std::string::npos;
+           return get_bool(one, "is_memory_of_others").value_or(false);
          });
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A training that ran out of memory under the kept configuration and went on with another one. RunRow::training has it as
-// `fallbacks`: [{"configuration", "change", "error", "unix_ns"}], the first one first. `change` is to the kept configuration.
+// `fallbacks`: [{"configuration", "change", "error", "is_memory_of_others", "unix_ns"}], the first one first. `change` is to the kept
+// configuration.
 #pragma once
 
 #include <cstdint>

@@ -41,10 +41,14 @@ std::vector<std::string> causes_of_slowness(const storage::RunRow& run) {
   const bool is_known =
       run.training.contains("other_work_ratio") && run.training.contains("tuning_other_work_ratio");
   const bool is_load_told = !busier_text(run).empty() || (!is_part && !is_known);
+  const Json& subjects = member(run.training, kDisturbanceSubjects);
   std::vector<std::string> causes;
+  std::size_t at = 0;
   for (const Json& cause : member(run.training, "disturbances")) {
-    std::string text = cause.is_string() ? cause.get<std::string>() : cause.dump();
-    if (is_load_told || !text.starts_with("load: ")) causes.push_back(std::move(text));
+    const bool is_load = subjects.is_array() && at < subjects.size() && subjects[at] == "load";
+    ++at;
+    if (is_load && !is_load_told) continue;
+    causes.push_back(cause.is_string() ? cause.get<std::string>() : cause.dump());
   }
   return causes;
 }
@@ -216,15 +220,12 @@ std::string busier_text(const storage::RunRow& run) {
 }
 
 bool is_undecided(const TrialRecord& trial) {
-  if (trial.rejection) return *trial.rejection == RejectionReason::undecided_in_time;
-  // A row of a version that stored the sentence only.
-  return trial.verdict == Verdict::rejected &&
-         trial.reason.starts_with("no gain shown in its time");
+  return trial.rejection == RejectionReason::undecided_in_time;
 }
 
 std::string no_gain_text(const TrialRecord& trial) {
   if (is_undecided(trial)) return "undecided";
-  if (is_given_up(trial)) return std::string(kGivenUpWords);
+  if (trial.is_given_up) return std::string(kGivenUpWords);
   return trial.rejection == RejectionReason::slower ? "slower" : "no gain";
 }
 

@@ -15,6 +15,9 @@
 
 namespace autotuned::daemon {
 
+// In `training` of a run: the subject (MachineFinding) of each text in `disturbances`.
+inline constexpr const char* kDisturbanceSubjects = "disturbance_subjects";
+
 // "finished"; of a run whose process has ended meanwhile "tuning, interrupted".
 [[nodiscard]] std::string state_text(const storage::RunRow& run);
 

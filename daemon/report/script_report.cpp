@@ -15,6 +15,52 @@
 #include "daemon/report/report.hpp"
 
 namespace autotuned::daemon {
+namespace {
+
+// The proposals without a trial. Empty where none is left.
+std::string untried_proposals_text(const storage::RunRow& run, bool is_whole) {
+  const Json& training = run.training;
+  const Json& untried = member(training, "untried");
+  const std::string spent =
+      "what was left of the budget of " +
+      format_duration(std::chrono::nanoseconds(get_integer(training, "budget_ns").value_or(0))) +
+      " is too short for a trial\n";
+  std::vector<std::string> proposals;
+  for (const Json& proposal : untried) {
+    proposals.push_back(fmt::format("{} ({})", get_string(proposal, "change").value_or("?"),
+                                    get_string(proposal, "plugin").value_or("?")));
+  }
+  if (proposals.size() == 1) {
+    return proposals.front() + ": " + spent +
+           "the next run goes on with it; --budget gives more time\n";
+  }
+  if (proposals.size() > 1 && !is_whole) {
+    return fmt::format(
+        "{} proposals, the first is {}: {}"
+        "the next run goes on with them; --budget gives more time; `autotuned explain {} "
+        "--verbose` lists them\n",
+        proposals.size(), proposals.front(), spent, run.id.text);
+  }
+  if (!proposals.empty()) {
+    std::string text = fmt::format("{} proposals: {}", proposals.size(), spent);
+    for (const std::string& proposal : proposals)
+      text += "  " + proposal + "\n";
+    return text + "the next run goes on with them; --budget gives more time\n";
+  }
+  return {};
+}
+
+// That there was no time for any trial, or for a second look. Empty where neither is so.
+std::string shortage_text(const Json& training) {
+  if (const auto shortage = get_string(training, kShortage)) {
+    return "nothing new was tried: " + *shortage + "\n";
+  }
+  const bool is_spent = get_bool(training, "is_budget_spent").value_or(false);
+  if (!is_spent || !member(training, "untried").empty()) return {};
+  return std::string(kNoSecondLook) + "\n";
+}
+
+}  // namespace
 
 bool is_script(const Json& recipe) {
   return get_string(recipe, "kind").value_or("") == "script";
@@ -52,45 +98,15 @@ bool has_untried(const Json& training) {
 }
 
 std::string untried_text(const storage::RunRow& run, bool is_whole) {
-  const Json& training = run.training;
-  const Json& untried = member(training, "untried");
-  if (const auto shortage = get_string(training, kShortage)) {
-    return "nothing new was tried: " + *shortage + "\n";
-  }
-  const std::string spent =
-      "what was left of the budget of " +
-      format_duration(std::chrono::nanoseconds(get_integer(training, "budget_ns").value_or(0))) +
-      " is too short for a trial\n";
-  std::vector<std::string> proposals;
-  for (const Json& proposal : untried) {
-    proposals.push_back(fmt::format("{} ({})", get_string(proposal, "change").value_or("?"),
-                                    get_string(proposal, "plugin").value_or("?")));
-  }
-  if (proposals.size() == 1) {
-    return "not tried: " + proposals.front() + ": " + spent +
-           "the next run goes on with it; --budget gives more time\n";
-  }
-  if (proposals.size() > 1 && !is_whole) {
-    return fmt::format(
-        "not tried: {} proposals, the first is {}: {}"
-        "the next run goes on with them; --budget gives more time; `autotuned explain {} "
-        "--verbose` lists them\n",
-        proposals.size(), proposals.front(), spent, run.id.text);
-  }
-  if (!proposals.empty()) {
-    std::string text = fmt::format("not tried: {} proposals: {}", proposals.size(), spent);
-    for (const std::string& proposal : proposals)
-      text += "  " + proposal + "\n";
-    return text + "the next run goes on with them; --budget gives more time\n";
-  }
-  if (!get_bool(training, "is_budget_spent").value_or(false)) return {};
-  return std::string(kNoSecondLook) + "\n";
+  if (std::string text = shortage_text(run.training); !text.empty()) return text;
+  const std::string proposals = untried_proposals_text(run, is_whole);
+  return proposals.empty() ? proposals : "not tried: " + proposals;
 }
 
+// The label says that nothing of it was tried.
 std::string untried_lines(const storage::RunRow& run) {
-  constexpr std::string_view kSaidByLabel = "not tried: ";
-  std::string text = untried_text(run);
-  if (text.starts_with(kSaidByLabel)) text.erase(0, kSaidByLabel.size());
+  std::string text = shortage_text(run.training);
+  if (text.empty()) text = untried_proposals_text(run, /*is_whole=*/false);
   std::string lines;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());

@@ -12,7 +12,9 @@
 //                      recipe's run, too
 //   shortage           why it did not suffice for any trial, and what would; of a recipe's run, too
 //   places             where the script made what is tuned: {"device", "roots", "optimizers", "loaders"}, as `load` tells it
-//   untuned            why the tuning did not come to its end
+//   untuned            why the tuning did not come to its end: a sentence
+//   untuned_cause      the cause in it, without a subject where the script is it: "ended before its tuning did"
+//   is_untuned_by_script  whether the script is the subject
 //   exit_code, signal  how the script ended
 #pragma once
 
@@ -24,6 +26,8 @@
 namespace autotuned::daemon {
 
 inline constexpr const char* kShortage = "shortage";
+inline constexpr const char* kUntunedCause = "untuned_cause";
+inline constexpr const char* kUntunedByScript = "is_untuned_by_script";
 // Every proposal was tried, and not all as long as it would have taken.
 inline constexpr const char* kNoSecondLook =
     "the budget did not suffice for a second look at what was close; --budget gives more time";
@@ -40,8 +44,8 @@ inline constexpr const char* kNoSecondLook =
 // Whether the time did not suffice for everything, as far as that is known.
 [[nodiscard]] bool has_untried(const Json& training);
 
-// What there was no time to try: of several proposals the first and how many there are, or a line for each (`is_whole`). Empty where
-// there is nothing of the kind.
+// What there was no time to try, as sentences: of several proposals the first and how many there are, or a line for each (`is_whole`).
+// Empty where there is nothing of the kind.
 [[nodiscard]] std::string untried_text(const storage::RunRow& run, bool is_whole = false);
 // The same as lines of a summary, behind a label of nine columns.
 [[nodiscard]] std::string untried_lines(const storage::RunRow& run);

@@ -60,10 +60,10 @@ Outcome outcome_of_rejected(const TrialRecord& trial, const std::vector<CheckRec
         return Outcome::rejected;
     }
   }
-  // A row of a version that stored the sentence only.
+  // A file of an older version, which is only read, does not have it.
   if (!checks.empty() && !checks.back().passed) return Outcome::wrong_result;
   if (trial.estimate.pairs > 0 && trial.estimate.high < 1.0) return Outcome::slower;
-  return trial.reason.starts_with("no gain") ? Outcome::no_gain : Outcome::rejected;
+  return Outcome::rejected;
 }
 
 Outcome outcome_alone(const TrialRecord& trial, const std::vector<CheckRecord>& checks) {
@@ -205,14 +205,14 @@ std::vector<Silence> silent_plugins(const RunRecord& record) {
     tried.insert(trial.plugin);
   std::map<std::string, Silence> last;
   for (const storage::PluginAnswerRow& answer : record.answers) {
-    if (answer.plugin == kMachineName) continue;
+    if (answer.kind == storage::AnswerKind::machine) continue;
     if (answer.outcome.empty()) {
       // It had a proposal at last, for which no time was left.
       if (answer.is_answered) last.erase(answer.plugin);
       continue;
     }
     if (tried.contains(answer.plugin) && !answer.is_failure) continue;
-    last[answer.plugin] = {answer.plugin, answer.outcome, answer.is_failure};
+    last[answer.plugin] = {answer.plugin, answer.outcome, answer.is_failure, answer.kind};
   }
   std::vector<Silence> list;
   for (auto& [plugin, silence] : last)
@@ -223,10 +223,7 @@ std::vector<Silence> silent_plugins(const RunRecord& record) {
 PluginCounts plugin_counts(const RunRecord& record) {
   PluginTally tally;
   for (const storage::PluginAnswerRow& answer : record.answers) {
-    if (answer.plugin == kMachineName || answer.outcome.starts_with(kRefusedWords) ||
-        answer.outcome.starts_with(kUnsupportedWords)) {
-      continue;
-    }
+    if (answer.kind != storage::AnswerKind::asked) continue;
     tally.asked(answer.plugin);
     if (!answer.is_answered && answer.outcome.empty()) continue;
     tally.answered(answer.plugin, answer.outcome, answer.is_failure);
@@ -239,7 +236,7 @@ PluginCounts plugin_counts(const RunRecord& record) {
 std::vector<std::string> machine_findings(const std::vector<storage::PluginAnswerRow>& answers) {
   std::vector<std::string> findings;
   for (const storage::PluginAnswerRow& answer : answers) {
-    if (answer.plugin != kMachineName || answer.outcome.empty()) continue;
+    if (answer.kind != storage::AnswerKind::machine || answer.outcome.empty()) continue;
     if (std::ranges::find(findings, answer.outcome) == findings.end()) {
       findings.push_back(answer.outcome);
     }
@@ -344,7 +341,8 @@ Json story_json(const RunRecord& record) {
   for (const Silence& silence : silent_plugins(record)) {
     story["silent_plugins"].push_back({{"plugin", silence.plugin},
                                        {"because", silence.because},
-                                       {"is_failure", silence.is_failure}});
+                                       {"is_failure", silence.is_failure},
+                                       {"kind", storage::to_string(silence.kind)}});
   }
   story["plugins"] = plugin_counts(record).to_json();
   story["machine_findings"] = machine_findings(record.answers);

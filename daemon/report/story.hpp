@@ -55,21 +55,14 @@ struct Silence {
   std::string plugin;
   std::string because;
   bool is_failure = false;
+  storage::AnswerKind kind = storage::AnswerKind::asked;
 };
 [[nodiscard]] std::vector<Silence> silent_plugins(const RunRecord& record);
 
 // Of every plugin that the run asked.
 [[nodiscard]] PluginCounts plugin_counts(const RunRecord& record);
 
-// Under this name the history holds what disturbed the measurements of a run, as answers that need no
-// question. No plugin can be called so.
-inline constexpr const char* kMachineName = "(machine)";
-
-// How the answers begin that stand for plugins and folders of plugins which could not be loaded, and so were not asked.
-inline constexpr const char* kRefusedWords = "is refused: ";
-inline constexpr const char* kUnsupportedWords = "is unsupported: ";
-
-// Each once, as they were found.
+// What disturbed the measurements of a run: each once, as they were found.
 [[nodiscard]] std::vector<std::string> machine_findings(
     const std::vector<storage::PluginAnswerRow>& answers);
 

@@ -68,6 +68,7 @@ Json findings_json(const RunRecord& record, const Json& profile) {
         {"trial", trial->number},
         {"outcome", to_string(outcomes.at(trial->number))},
         {"rejection", trial->rejection ? Json(to_string(*trial->rejection)) : Json()},
+        {"is_given_up", trial->is_given_up},
         {"reason", trial->reason}};
   }
   return findings;

@@ -161,7 +161,7 @@ std::string outcome_text(const RunRecord& record, const TrialRecord& trial, Outc
       return "Rejected, slower: " + gain_text(trial.estimate) + ".";
     case Outcome::no_gain:
       return "Rejected, " + no_gain_text(trial) + ": " + gain_text(trial.estimate) +
-             (is_given_up(trial) ? fmt::format("; {}.", kGivenUpMeaning) : std::string("."));
+             (trial.is_given_up ? fmt::format("; {}.", kGivenUpMeaning) : std::string("."));
     case Outcome::wrong_result:
       return "Rejected, wrong result: it does not train the same model" + checks_text(checks) +
              (trial.estimate.pairs > 0

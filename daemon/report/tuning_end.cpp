@@ -9,6 +9,8 @@ namespace {
 
 using storage::RunState;
 
+constexpr const char* kSessionEnded = "the session of the run ended before the tuning did";
+
 // A script cannot be begun in its middle; a recipe is gone on with.
 std::string why_text(const storage::RunRow& run) {
   if (!is_script(run.recipe)) {
@@ -16,11 +18,10 @@ std::string why_text(const storage::RunRow& run) {
                ? "the run failed before its tuning was done"
                : "the tuning was stopped, and the same command goes on with it";
   }
-  std::string why = get_string(run.training, "untuned").value_or("");
-  why = why.substr(0, why.find("; what was tried is on record"));
-  if (why.starts_with("it ")) return run.recipe_name + why.substr(2);
-  if (!why.empty()) return why;
-  return "the session of the run ended before the tuning did";
+  const auto cause = get_string(run.training, kUntunedCause);
+  if (!cause) return get_string(run.training, "untuned").value_or(kSessionEnded);
+  const bool is_by_script = get_bool(run.training, kUntunedByScript).value_or(false);
+  return is_by_script ? run.recipe_name + " " + *cause : *cause;
 }
 
 }  // namespace

@@ -38,10 +38,11 @@ Tone tone_of(const std::string& verdict, bool is_provisional) {
 }
 
 // A word for the reason of a rejected trial, where that says enough.
-std::string short_reason(const std::string& rejection, const std::string& reason) {
+std::string short_reason(const Json& trial) {
+  const std::string rejection = text_in(trial, "rejection");
   if (rejection == "slower") return "slower";
   if (rejection == "no_gain") {
-    return std::string(reason.starts_with(kGivenUpWords) ? kGivenUpWords : "no gain");
+    return std::string(flag_in(trial, "is_given_up") ? kGivenUpWords : "no gain");
   }
   if (rejection == "undecided_in_time") return "undecided";
   return {};
@@ -90,7 +91,7 @@ Lines finished_trial_lines(const Json& trial, const RunProgress& progress, const
   const bool is_provisional = verdict == "accepted" && kind == "proposal";
   const Estimate estimate = estimate_of(trial);
   const std::string reason = text_in(trial, "reason");
-  const std::string word = short_reason(text_in(trial, "rejection"), reason);
+  const std::string word = short_reason(trial);
   std::vector<std::string> outcome;
   // What a trial that failed has measured decides nothing: its reason is the message.
   if (estimate.pairs > 0 && verdict != "failed") outcome.push_back(estimate_text(estimate));

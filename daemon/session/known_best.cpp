@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "daemon/report/memory_fallback.hpp"
-#include "daemon/report/story.hpp"
 #include "daemon/session/known_knobs.hpp"
 #include "tuner/one_time_cost.hpp"
 
@@ -48,8 +47,7 @@ Result<std::vector<storage::RunRow>> runs_of_job(const storage::History& history
 }
 
 bool is_of_search(const storage::PluginAnswerRow& answer) {
-  return answer.plugin != kMachineName && !answer.outcome.starts_with(kRefusedWords) &&
-         !answer.outcome.starts_with(kUnsupportedWords);
+  return answer.kind == storage::AnswerKind::asked;
 }
 
 // Of `plugins`, those that the search which found `best` did not ask in this version, or got no answer

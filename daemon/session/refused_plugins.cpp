@@ -3,11 +3,10 @@
 
 #include <algorithm>
 
-#include "daemon/report/story.hpp"
-
 namespace autotuned::daemon {
 
 using plugins::FoundPlugin;
+using storage::AnswerKind;
 
 Result<std::vector<std::string>> record_refused_plugins(
     storage::History& history, const RunId& run, const std::vector<FoundPlugin>& found,
@@ -30,13 +29,14 @@ Result<std::vector<std::string>> record_refused_plugins(
   for (const FoundPlugin& plugin : found) {
     // That this machine lacks something is no failure of the plugin.
     const bool is_failure = plugin.state == FoundPlugin::State::refused;
-    const std::string outcome = (is_failure ? kRefusedWords : kUnsupportedWords) + plugin.refusal;
+    const std::string outcome = (is_failure ? "is refused: " : "is unsupported: ") + plugin.refusal;
     if (!is_wanted(plugin) || is_known(plugin.name, outcome)) continue;
     storage::PluginAnswerRow question;
     question.plugin = plugin.name;
     question.version = plugin.version;
     question.sha256 = plugin.sha256;
     question.asked_unix_ns = now_unix_ns;
+    question.kind = is_failure ? AnswerKind::refused : AnswerKind::unsupported;
     if (auto stored = history.put_plugin_asked(run, question); !stored) {
       return tl::unexpected(stored.error());
     }

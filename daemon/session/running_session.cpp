@@ -24,7 +24,6 @@
 #include "daemon/report/history_reading.hpp"
 #include "daemon/report/report.hpp"
 #include "daemon/report/script_report.hpp"
-#include "daemon/report/story.hpp"
 #include "daemon/session/continued_run.hpp"
 #include "daemon/session/history_ledger.hpp"
 #include "daemon/session/known_best.hpp"
@@ -48,57 +47,11 @@ using std::chrono::nanoseconds;
 using storage::RunState;
 
 Result<int> RunningSession::run() {
-  auto history = storage::History::open_to_write(request_.history);
-  if (!history) return end_with(history.error());
-  history_.emplace(std::move(*history));
-  history_->on_unreadable_row([this](const std::string& text) { warn({text}); });
-  // Nobody may ever continue the runs of other jobs: this ends their trials that were running when their process died.
-  if (auto count = history_->interrupt_abandoned_trials(); !count) return end_with(count.error());
+  if (auto opened = open_history(); !opened) return end_with(opened.error());
   if (auto locked = device_.lock(); !locked) return end_with(locked.error());
-  // This check comes before open_output_folder(), which makes the folder.
-  if (request_.extends) {
-    if (auto there = check_place_of_sequel(request_.recipe); !there) return end_with(there.error());
-  }
-  const auto recipe_stays = check_place_of_best(request_.recipe.output_dir, request_.recipe.file);
-  if (!recipe_stays) return end_with(recipe_stays.error());
-  const auto inputs_stay =
-      check_input_files(request_.recipe, request_.history, !request_.tune_only);
-  if (!inputs_stay) return end_with(inputs_stay.error());
-  auto output = open_output_folder(request_.recipe.output_dir, holder_text());
-  if (!output) return end_with(output.error());
-  output_ = *std::move(output);
-  if (!request_.tune_only) {
-    if (auto checked = check_place_of_model(model()); !checked) return end_with(checked.error());
-  }
-  if (!output_.problem.empty()) {
-    warn({"another run may write into the same folder: " + output_.problem});
-  }
+  if (auto opened = open_output(); !opened) return end_with(opened.error());
   state_at_start_ = read_machine_state();
-
-  auto spec = session_spec(request_, machine_, places_, knobs_, trainer_plugins_);
-  if (!spec) return end_with(spec.error());
-  spec->folder = output_.log;
-  spec->on_damage = [this](Json damaged) {
-    damaged["event"] = "damaged";
-    report(damaged);
-  };
-  spec->on_trainer_end = [this](TrainerEnd end) { take_trainer_end(std::move(end)); };
-  spec->on_warning = [this](const std::string& text) { warn({text}); };
-  job_.emplace(*std::move(spec), *control_);
-  report({{"event", "phase"}, {"phase", "loading"}, {"recipe", request_.recipe.name}});
-  const auto started =
-      start_on(device_, *job_, request_.recipe.starting_configuration(knobs_),
-               output_.lock.is_open() ? std::vector{output_.lock.get()} : std::vector<int>());
-  if (!started) {
-    return end_with(as_recipe_problem(started.error(), request_.recipe, knobs_, trainer_plugins_,
-                                      [this](const std::string& other) { warn({other}); }));
-  }
-
-  start_time_ = *started;
-  found_device_ = device_findings(request_.recipe, job_->hello(), job_->facts(), machine_,
-                                  is_gpu_there(machine_));
-  for (const MachineFinding& finding : found_device_)
-    warn({finding.subject + ": " + finding.text});
+  if (auto started = start_job(); !started) return end_with(started.error());
   if (auto opened = open_run(); !opened) return end_with(opened.error());
   // The run has ended, but its process was killed before it reported that.
   if (run_.state == RunState::failed) return conclude(1);
@@ -123,6 +76,65 @@ Result<int> RunningSession::run() {
   auto finished = finish();
   if (!finished) return end_with(finished.error());
   return finished;
+}
+
+Result<void> RunningSession::open_history() {
+  auto history = storage::History::open_to_write(request_.history);
+  if (!history) return forward_error(history);
+  history_.emplace(std::move(*history));
+  history_->on_unreadable_row([this](const std::string& text) { warn({text}); });
+  // Nobody may ever continue the runs of other jobs: this ends their trials that were running when their process died.
+  return history_->interrupt_abandoned_trials().map([](int) {});
+}
+
+Result<void> RunningSession::open_output() {
+  // This check comes before open_output_folder(), which makes the folder.
+  if (request_.extends) {
+    if (auto there = check_place_of_sequel(request_.recipe); !there) return there;
+  }
+  auto recipe_stays = check_place_of_best(request_.recipe.output_dir, request_.recipe.file);
+  if (!recipe_stays) return recipe_stays;
+  auto inputs_stay = check_input_files(request_.recipe, request_.history, !request_.tune_only);
+  if (!inputs_stay) return inputs_stay;
+  auto output = open_output_folder(request_.recipe.output_dir, holder_text());
+  if (!output) return forward_error(output);
+  output_ = *std::move(output);
+  if (!request_.tune_only) {
+    if (auto checked = check_place_of_model(model()); !checked) return checked;
+  }
+  if (!output_.problem.empty()) {
+    warn({"another run may write into the same folder: " + output_.problem});
+  }
+  return {};
+}
+
+// The job, with its first trainer.
+Result<void> RunningSession::start_job() {
+  auto spec = session_spec(request_, machine_, places_, knobs_, trainer_plugins_);
+  if (!spec) return forward_error(spec);
+  spec->folder = output_.log;
+  spec->on_damage = [this](Json damaged) {
+    damaged["event"] = "damaged";
+    report(damaged);
+  };
+  spec->on_trainer_end = [this](TrainerEnd end) { take_trainer_end(std::move(end)); };
+  spec->on_warning = [this](const std::string& text) { warn({text}); };
+  job_.emplace(*std::move(spec), *control_);
+  report({{"event", "phase"}, {"phase", "loading"}, {"recipe", request_.recipe.name}});
+  const auto started =
+      start_on(device_, *job_, request_.recipe.starting_configuration(knobs_),
+               output_.lock.is_open() ? std::vector{output_.lock.get()} : std::vector<int>());
+  if (!started) {
+    return tl::unexpected(as_recipe_problem(started.error(), request_.recipe, knobs_,
+                                            trainer_plugins_,
+                                            [this](const std::string& other) { warn({other}); }));
+  }
+  start_time_ = *started;
+  found_device_ = device_findings(request_.recipe, job_->hello(), job_->facts(), machine_,
+                                  is_gpu_there(machine_));
+  for (const MachineFinding& finding : found_device_)
+    warn({finding.subject + ": " + finding.text});
+  return {};
 }
 
 Result<void> RunningSession::open_run() {
@@ -300,7 +312,9 @@ Result<void> RunningSession::record_findings(const std::vector<MachineFinding>& 
   for (const MachineFinding& finding : findings) {
     const std::string text = finding.subject + ": " + finding.text;
     storage::PluginAnswerRow row;
-    row.plugin = kMachineName;
+    row.plugin = storage::kMachineName;
+    row.kind = storage::AnswerKind::machine;
+    row.subject = finding.subject;
     row.asked_unix_ns = clock_.unix_time_ns();
     if (auto stored = history_->put_plugin_asked(run_.id, row); !stored) return stored;
     auto stored = history_->put_plugin_answered(run_.id, row.plugin, text, false);
@@ -333,7 +347,8 @@ tuner::SessionInput RunningSession::job_input() const {
   return input;
 }
 
-Result<void> RunningSession::tune() {
+// The job as the search takes it: what this process can do, and what earlier runs and processes found out.
+Result<tuner::SessionInput> RunningSession::search_input(const PluginAdvisors& advisors) {
   tuner::SessionInput input = job_input();
   for (const Json& name : member(job_->hello(), "knobs")) {
     if (name.is_string()) input.supported_knobs.push_back(name.get<std::string>());
@@ -355,16 +370,7 @@ Result<void> RunningSession::tune() {
   if (!last_number) return tl::unexpected(last_number.error());
   input.next_trial_number = *last_number + 1;
   input.earlier_tuning_time = earlier_tuning_time(run_, earlier_);
-  for (const TrialRecord& trial : earlier_) {
-    if (trial.verdict == Verdict::running || trial.verdict == Verdict::interrupted) continue;
-    if (auto known = known_trial(knobs_, run_.starting, trial)) {
-      report({{"event", "earlier_trial"},
-              {"trial", known->to_json(run_.id.text)},
-              {"drops_change", known->kind == TrialKind::ablation && drops_its_change(*known)}});
-      input.earlier.push_back(*std::move(known));
-    }
-  }
-  PluginAdvisors advisors(plugins_, request_.recipe.tune.plugins);
+  input.earlier = decided_earlier();
   if (input.recipe.tune.budget.count() > 0) {
     auto history =
         history_->earlier_trials(run_.environment_key, run_.recipe_hash, kHistoryTrials, run_.id);
@@ -374,28 +380,54 @@ Result<void> RunningSession::tune() {
     if (!note) return tl::unexpected(note.error());
     if (!note->empty()) report({{"event", "note"}, {"text", *note}});
   }
+  return input;
+}
 
+// The trials that earlier processes of this run decided; each is reported.
+std::vector<TrialRecord> RunningSession::decided_earlier() {
+  std::vector<TrialRecord> decided;
+  for (const TrialRecord& trial : earlier_) {
+    if (trial.verdict == Verdict::running || trial.verdict == Verdict::interrupted) continue;
+    auto known = known_trial(knobs_, run_.starting, trial);
+    if (!known) continue;
+    report({{"event", "earlier_trial"},
+            {"trial", known->to_json(run_.id.text)},
+            {"drops_change", known->kind == TrialKind::ablation && drops_its_change(*known)}});
+    decided.push_back(*std::move(known));
+  }
+  return decided;
+}
+
+Result<void> RunningSession::tune() {
+  PluginAdvisors advisors(plugins_, request_.recipe.tune.plugins);
+  const auto input = search_input(advisors);
+  if (!input) return tl::unexpected(input.error());
   HistoryLedger ledger(*history_, run_, plugins_, clock_,
                        [this](const Json& event) { take_event_of_search(event); });
   std::vector<MachineFinding> findings = findings_at(state_at_start_, device_.gpu());
   std::ranges::move(found_device_, std::back_inserter(findings));
   if (auto told = record_findings(findings); !told) return told;
   const nanoseconds began = clock_.now();
-  auto outcome = tuner::run_session(input, *job_, advisors, ledger, clock_);
+  auto outcome = tuner::run_session(*input, *job_, advisors, ledger, clock_);
   if (!outcome) {
     // The same command continues with the rest of the budget.
-    const nanoseconds spent = input.earlier_tuning_time + (clock_.now() - began);
+    const nanoseconds spent = input->earlier_tuning_time + (clock_.now() - began);
     run_.tuning_duration_ns = spent.count();
   }
   const MachineState state_at_end = read_machine_state();
   auto told = record_findings(findings_between(state_at_start_, state_at_end, device_.gpu()));
   if (!outcome) return tl::unexpected(outcome.error());
   if (!told) return told;
+  return store_outcome(*outcome, state_at_end);
+}
 
-  take_outcome(*outcome, run_);
-  end_of_search_ = end_of_search(*outcome, request_.recipe.tune.budget);
+// What the search came to, and its best configuration for later runs.
+Result<void> RunningSession::store_outcome(const tuner::SessionOutcome& outcome,
+                                           const MachineState& state_at_end) {
+  take_outcome(outcome, run_);
+  end_of_search_ = end_of_search(outcome, request_.recipe.tune.budget);
   // A run that does not train needs it, too: only train() stores the rest of end_of_search_.
-  if (!outcome->shortage.empty()) run_.training[kShortage] = outcome->shortage;
+  if (!outcome.shortage.empty()) run_.training[kShortage] = outcome.shortage;
   if (const auto busy = other_work_ratio(state_at_start_, state_at_end)) {
     end_of_search_["tuning_other_work_ratio"] = *busy;
   }
@@ -403,19 +435,19 @@ Result<void> RunningSession::tune() {
                                        run_.ceiling_bound_by, run_.ceiling_ladder);
   if (!ceiling) return ceiling;
   if (auto stored = history_->update_run(run_); !stored) return stored;
-  const auto kept = keep_best(*history_, run_, *outcome, clock_.unix_time_ns());
+  const auto kept = keep_best(*history_, run_, outcome, clock_.unix_time_ns());
   if (!kept) return tl::unexpected(kept.error());
   if (!kept->empty()) report({{"event", "note"}, {"text", *kept}});
   report({{"event", "tuned"},
           {"speedup", run_.speedup.ratio},
           {"speedup_low", run_.speedup.low},
           {"speedup_high", run_.speedup.high},
-          {"is_from_history", outcome->is_from_history},
-          {"is_searched", outcome->is_searched},
-          {kShortage, outcome->shortage},
-          {"is_budget_spent", outcome->is_budget_spent},
-          {"is_complete", outcome->is_complete},
-          {"untried", outcome->untried.size()},
+          {"is_from_history", outcome.is_from_history},
+          {"is_searched", outcome.is_searched},
+          {kShortage, outcome.shortage},
+          {"is_budget_spent", outcome.is_budget_spent},
+          {"is_complete", outcome.is_complete},
+          {"untried", outcome.untried.size()},
           {"configuration", run_.best.to_json()},
           {"change", change_text(run_.starting, run_.starting.change_to(run_.best))}});
   return {};

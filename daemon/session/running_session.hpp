@@ -19,6 +19,7 @@
 #include "daemon/common/trainer_plugins.hpp"
 #include "daemon/session/known_knobs.hpp"
 #include "daemon/session/output_folder.hpp"
+#include "daemon/session/plugin_advisors.hpp"
 #include "daemon/session/sequel.hpp"
 #include "daemon/session/session_control.hpp"
 #include "daemon/session/session_device.hpp"
@@ -46,6 +47,10 @@ class RunningSession {
   Result<int> run();
 
  private:
+  Result<void> open_history();
+  // The folder of the results, after what they would replace was looked at.
+  Result<void> open_output();
+  Result<void> start_job();
   Result<void> open_run();
   Result<void> begin_run(const storage::RunKey& key);
   Result<void> claim_new_run();
@@ -55,7 +60,11 @@ class RunningSession {
   // Whether the disk has room for what the training writes: warns, or says what is certain to fail.
   Result<void> check_room();
   Result<void> load_plugins();
+  Result<tuner::SessionInput> search_input(const PluginAdvisors& advisors);
+  std::vector<TrialRecord> decided_earlier();
   Result<void> tune();
+  Result<void> store_outcome(const tuner::SessionOutcome& outcome,
+                             const MachineState& state_at_end);
   Result<void> train();
   // What tells the data that are trained on from others.
   void take_data(const Json& data);

@@ -93,8 +93,11 @@ Result<void> RunningSession::train() {
   // What was measured beside it: only that may be blamed for a slow training.
   const MachineState after = read_machine_state();
   run_.training["disturbances"] = Json::array();
-  for (const MachineFinding& finding : findings_between(before, after, device_.gpu()))
+  run_.training[kDisturbanceSubjects] = Json::array();
+  for (const MachineFinding& finding : findings_between(before, after, device_.gpu())) {
     run_.training["disturbances"].push_back(finding.subject + ": " + finding.text);
+    run_.training[kDisturbanceSubjects].push_back(finding.subject);
+  }
   if (const auto busy = other_work_ratio(before, after)) {
     run_.training["other_work_ratio"] = *busy;
   }

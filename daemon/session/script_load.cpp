@@ -5,8 +5,6 @@
 
 #include <string>
 
-#include "daemon/report/story.hpp"
-
 namespace autotuned::daemon {
 
 MachineState machine_beside_script(const Json& hello) {
@@ -21,7 +19,9 @@ Result<void> record_load(storage::History& history, const storage::RunRow& run,
     if (finding.subject != "load") continue;
     const std::string text = finding.subject + ": " + finding.text;
     storage::PluginAnswerRow row;
-    row.plugin = kMachineName;
+    row.plugin = storage::kMachineName;
+    row.kind = storage::AnswerKind::machine;
+    row.subject = finding.subject;
     row.asked_unix_ns = unix_ns;
     if (auto stored = history.put_plugin_asked(run.id, row); !stored) return stored;
     auto stored = history.put_plugin_answered(run.id, row.plugin, text, false);

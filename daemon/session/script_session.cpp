@@ -438,10 +438,14 @@ void ScriptSession::give_up(const Error& error) {
   const std::optional<AgentEnd> end = job_->end();
   const bool is_over = end && end->kind == AgentEnd::Kind::script_ended;
   const bool is_begun = has_run_ && !run_.starting.empty();
-  std::string why = end ? end->text : error.message();
-  if (is_over && is_begun) why = "it ended before its tuning did";
-  if (why.empty()) why = "it ended before a step of a training was recognised";
-  if (end && !job_->hello().is_object()) why = "it ended before it imported PyTorch";
+  std::string cause = end ? end->text : error.message();
+  std::string by_script;  // what the script did, if it is the cause
+  if (is_over && is_begun) by_script = "ended before its tuning did";
+  if (cause.empty() && by_script.empty())
+    by_script = "ended before a step of a training was recognised";
+  if (end && !job_->hello().is_object()) by_script = "ended before it imported PyTorch";
+  if (!by_script.empty()) cause = by_script;
+  std::string why = by_script.empty() ? cause : "it " + by_script;
   if (is_begun) {
     take_steps();
     why += "; what was tried is on record";
@@ -450,6 +454,8 @@ void ScriptSession::give_up(const Error& error) {
   report({{"event", "untuned"}, {"text", why}, {"is_begun", is_begun}});
   if (!has_run_) return;
   run_.training["untuned"] = why;
+  run_.training[kUntunedCause] = cause;
+  run_.training[kUntunedByScript] = !by_script.empty();
   run_.state = RunState::training;  // it goes on with that
   if (auto stored = history_->update_run(run_); !stored) warn({stored.error().message()});
 }

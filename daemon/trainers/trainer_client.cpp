@@ -37,6 +37,8 @@ constexpr nanoseconds kStopPause = std::chrono::microseconds(100);
 constexpr nanoseconds kStopGrace = std::chrono::seconds(2);
 // Between two looks at the memory of a trainer that works.
 constexpr nanoseconds kMemoryLook = std::chrono::milliseconds(250);
+// Of the SIGKILL in an error, where the kernel's own count of such kills grew.
+constexpr const char* kKilledForMemory = "sent by the kernel's out-of-memory killer";
 
 enum class Woken { trainer, cancel, timeout };
 
@@ -230,27 +232,11 @@ Result<Json> TrainerClient::wait_for_answer(std::int64_t id, const std::string& 
       if (send(Json{{"request", "cancel"}}, deadline, /*is_cancellable=*/false)) continue;
       frame = fail(ErrorKind::crashed, "gone");
     }
-    if (!frame) {
-      const ErrorKind kind = frame.error().kind;
-      if (is_cancelled) {
-        end(ErrorKind::cancelled, "");
-        return fail(ErrorKind::cancelled, "stopped; the trainer had to be ended");
-      }
-      if (kind == ErrorKind::out_of_memory) {
-        const std::string who =
-            memory_.processes() > 1 ? "the trainer and what it started" : "the trainer";
-        return end(kind, who + " held " + frame.error().what + " of memory during '" + name +
-                             "', and " + format_bytes(memory_limit_bytes_) + " were left for it");
-      }
-      if (kind == ErrorKind::timeout) {
-        return end(kind, "no answer to '" + name + "' within " + format_duration(limit));
-      }
-      if (kind == ErrorKind::invalid) {
-        return end(ErrorKind::internal, "the trainer's answer to '" + name +
-                                            "' is no frame of JSON: " + frame.error().what);
-      }
-      return end(kind, "the trainer ended during '" + name + "'");
+    if (!frame && is_cancelled) {
+      end(ErrorKind::cancelled, "");
+      return fail(ErrorKind::cancelled, "stopped; the trainer had to be ended");
     }
+    if (!frame) return end_without_answer(frame.error(), name, limit);
     if (get_integer(*frame, "id").value_or(-1) != id) {
       return end(ErrorKind::internal, "the trainer answered a question that was not asked");
     }
@@ -269,24 +255,50 @@ Result<Json> TrainerClient::wait_for_answer(std::int64_t id, const std::string& 
       }
       return fail(ErrorKind::cancelled, "stopped during '" + name + "'");
     }
-    if (!error.is_object()) {
-      return end(ErrorKind::internal,
-                 "the trainer's answer to '" + name + "' has no 'ok' or 'error'");
-    }
-    Error told = trainer_error_from(error);
-    if (told.kind == ErrorKind::cancelled) {
-      return end(ErrorKind::internal, "the trainer cancelled '" + name + "' without a request");
-    }
-    // Of several ranks the first one tells that another was killed. The kernel counts before it kills.
-    if (told.kind == ErrorKind::crashed && told.what.find("signal 9") != std::string::npos &&
-        oom_kills_.count() > oom_kills_before_) {
-      told.kind = ErrorKind::out_of_memory;
-      told.what += std::string(", ") + kKilledForMemory;
-    }
-    if (told.kind == ErrorKind::internal) end(ErrorKind::internal, "");
-    if (told.kind == ErrorKind::out_of_memory) tell_end(told.kind, /*has_told=*/true, std::nullopt);
-    return tl::unexpected(std::move(told));
+    return take_error(error, name);
   }
+}
+
+// No frame came, or none that can be read: the trainer is of no use any more.
+tl::unexpected<Error> TrainerClient::end_without_answer(const Error& error, const std::string& name,
+                                                        nanoseconds limit) {
+  switch (error.kind) {
+    case ErrorKind::out_of_memory: {
+      const std::string who =
+          memory_.processes() > 1 ? "the trainer and what it started" : "the trainer";
+      return end(error.kind, who + " held " + error.what + " of memory during '" + name +
+                                 "', and " + format_bytes(memory_limit_bytes_) +
+                                 " were left for it");
+    }
+    case ErrorKind::timeout:
+      return end(error.kind, "no answer to '" + name + "' within " + format_duration(limit));
+    case ErrorKind::invalid:
+      return end(ErrorKind::internal,
+                 "the trainer's answer to '" + name + "' is no frame of JSON: " + error.what);
+    default:
+      return end(error.kind, "the trainer ended during '" + name + "'");
+  }
+}
+
+// The error that the trainer answered, which it may live on after.
+tl::unexpected<Error> TrainerClient::take_error(const Json& error, const std::string& name) {
+  if (!error.is_object()) {
+    return end(ErrorKind::internal,
+               "the trainer's answer to '" + name + "' has no 'ok' or 'error'");
+  }
+  Error told = trainer_error_from(error);
+  if (told.kind == ErrorKind::cancelled) {
+    return end(ErrorKind::internal, "the trainer cancelled '" + name + "' without a request");
+  }
+  // Of several ranks the first one tells that another was killed. The kernel counts before it kills.
+  if (told.kind == ErrorKind::crashed && told.signal == SIGKILL &&
+      oom_kills_.count() > oom_kills_before_) {
+    told.kind = ErrorKind::out_of_memory;
+    told.what += std::string(", ") + kKilledForMemory;
+  }
+  if (told.kind == ErrorKind::internal) end(ErrorKind::internal, "");
+  if (told.kind == ErrorKind::out_of_memory) tell_end(told.kind, /*has_told=*/true, std::nullopt);
+  return tl::unexpected(std::move(told));
 }
 
 void TrainerClient::suspend() {
@@ -356,7 +368,8 @@ tl::unexpected<Error> TrainerClient::end(ErrorKind kind, const std::string& what
   std::string text = what;
   if (exit) text += " (" + exit->message() + ")";
   process_.terminate(std::chrono::milliseconds(500));
-  if (exit && exit->signal == SIGKILL && kind == ErrorKind::crashed) {
+  const int signal = exit && kind == ErrorKind::crashed ? exit->signal : 0;
+  if (signal == SIGKILL) {
     if (oom_kills > 0) kind = ErrorKind::out_of_memory;
     text += std::string(oom_kills > 0 ? ", " : ", not ") + kKilledForMemory;
   }
@@ -364,7 +377,7 @@ tl::unexpected<Error> TrainerClient::end(ErrorKind kind, const std::string& what
   output_.finish();
   const std::string tail = last_lines(log_, 5);
   if (!tail.empty()) text += "; the last lines of its log:\n" + tail;
-  return fail(kind, text, log_.string());
+  return tl::unexpected(Error{kind, text, log_.string(), {}, signal});
 }
 
 void TrainerClient::tell_end(ErrorKind kind, bool has_told,

@@ -20,9 +20,6 @@
 
 namespace autotuned::daemon {
 
-// In an error: the kernel killed a process because memory ran out, as its own count says.
-inline constexpr const char* kKilledForMemory = "sent by the kernel's out-of-memory killer";
-
 // Asks to stop: readable when somebody sent "cancel". Stays requested once it was.
 class CancelSource {
  public:
@@ -107,6 +104,9 @@ class TrainerClient {
                                std::chrono::nanoseconds limit,
                                const std::function<void(const Json&)>& on_progress,
                                const std::function<bool(const Json&)>& is_advance);
+  tl::unexpected<Error> end_without_answer(const Error& error, const std::string& name,
+                                           std::chrono::nanoseconds limit);
+  tl::unexpected<Error> take_error(const Json& error, const std::string& name);
   tl::unexpected<Error> end(ErrorKind kind, const std::string& what);
   void tell_end(ErrorKind kind, bool has_told, const std::optional<ProcessExit>& exit);
 

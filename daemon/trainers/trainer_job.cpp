@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <utility>
 
 #include "base/file.hpp"
@@ -42,6 +43,8 @@ std::int64_t host_memory_limit_bytes(const recipes::Recipe& recipe, const Machin
 TrainerJob::TrainerJob(TrainerJobSpec spec, CancelSource& cancel)
     : spec_(std::move(spec)),
       cancel_(&cancel),
+      process_knobs_(spec_.knobs, spec_.extension_knobs),
+      reports_(spec_.on_damage, spec_.on_warning),
       measurement_lock_(spec_.measurement_lock, spec_.measurement_lock_limit,
                         [this](const std::string& text) {
                           if (spec_.on_warning) spec_.on_warning(text);
@@ -61,44 +64,6 @@ void TrainerJob::stop() {
 
 void TrainerJob::drop_dead() {
   trainers_.remove_if([](const Trainer& trainer) { return !trainer.client.is_alive(); });
-}
-
-bool TrainerJob::is_of_extension(const std::string& knob) const {
-  return std::ranges::find(spec_.extension_knobs, knob) != spec_.extension_knobs.end();
-}
-
-bool TrainerJob::turns_extension(const std::string& name, const KnobValue& value) const {
-  if (!is_of_extension(name)) return false;
-  const auto knob = recipes::find_knob(spec_.knobs, name);
-  return !knob || value != knob->default_value;
-}
-
-bool TrainerJob::uses_extension(const Configuration& configuration) const {
-  return std::ranges::any_of(configuration.values(), [this](const auto& setting) {
-    return turns_extension(setting.first, setting.second);
-  });
-}
-
-// A process has one configuration of its extensions for life: what one leaves behind when it is switched off would be
-// in the blocks of the other configuration.
-std::string TrainerJob::restart_key(const Configuration& configuration) const {
-  Configuration restart;
-  for (const auto& [name, value] : configuration.values()) {
-    const auto knob = recipes::find_knob(spec_.knobs, name);
-    const bool is_restart = knob && knob->how == recipes::KnobSwitch::restart;
-    if (is_restart || turns_extension(name, value)) restart.set(name, value);
-  }
-  return restart.canonical_text();
-}
-
-Configuration TrainerJob::without_live_extensions(const Configuration& configuration) const {
-  Configuration rest;
-  for (const auto& [name, value] : configuration.values()) {
-    const auto knob = recipes::find_knob(spec_.knobs, name);
-    const bool is_live = knob && knob->how == recipes::KnobSwitch::live;
-    rest.set(name, is_live && is_of_extension(name) ? knob->default_value : value);
-  }
-  return rest;
 }
 
 Result<void> TrainerJob::start(const Configuration& configuration) {
@@ -132,13 +97,13 @@ Result<TrainerJob::Loaded> TrainerJob::load_trainer(const Configuration& configu
                                 {{"recipe", spec_.recipe.to_json()},
                                  {"configuration", configuration.to_json()},
                                  {"plugins", spec_.plugins}},
-                                limit, [this](const Json& told) { report_warning(told); });
+                                limit, [this](const Json& told) { reports_.take(told); });
   if (!loaded) return tl::unexpected(with_rank(*client, loaded.error()));
   return Loaded{std::move(*client), std::move(mark), *std::move(loaded)};
 }
 
 Result<TrainerJob::Trainer*> TrainerJob::start_trainer(const Configuration& configuration) {
-  const Configuration plain = without_live_extensions(configuration);
+  const Configuration plain = process_knobs_.without_live_extensions(configuration);
   auto loaded =
       load_trainer(plain, kLoadLimit, [this](TrainerEnd end) { take_end(std::move(end)); });
   if (!loaded) return tl::unexpected(loaded.error());
@@ -147,7 +112,7 @@ Result<TrainerJob::Trainer*> TrainerJob::start_trainer(const Configuration& conf
   ProcessFamily processes(loaded->client.pid(), std::move(loaded->mark));
   trainers_.push_front(Trainer{.client = std::move(loaded->client),
                                .processes = std::move(processes),
-                               .key = restart_key(configuration),
+                               .key = process_knobs_.key_of(configuration),
                                .configuration = plain,
                                .switches = {{plain.canonical_text(), {}}}});
   return &trainers_.front();
@@ -161,7 +126,7 @@ void TrainerJob::make_room() {
 
 Result<TrainerJob::Trainer*> TrainerJob::trainer_for(const Configuration& configuration) {
   drop_dead();
-  const std::string key = restart_key(configuration);
+  const std::string key = process_knobs_.key_of(configuration);
   for (Trainer& other : trainers_) {
     if (misfits_.contains({key, other.key})) other.client.stop();
   }
@@ -198,7 +163,7 @@ Result<Json> TrainerJob::ask(Trainer& trainer, const std::string& name, Json fie
   // Nothing of trials runs any more beside what has trained.
   trainer.client.limit_memory(has_trained_ ? 0 : memory_left_for(trainer.client));
   auto answer = trainer.client.request(name, std::move(fields), limit,
-                                       [this](const Json& told) { report_warning(told); });
+                                       [this](const Json& told) { reports_.take(told); });
   if (answer) return answer;
   Error error = with_rank(trainer.client, std::move(answer.error()));
   // Ranks have left one another after most errors, and nothing is loaded then.
@@ -213,8 +178,7 @@ Error TrainerJob::with_rank(const TrainerClient& client, Error error) const {
   const int ranks = spec_.recipe.train.ranks;
   if (ranks == 1 || client.is_alive()) return error;
   // If all of them together hold more than they may, that is no fault of one rank.
-  const bool is_killed = error.kind == ErrorKind::out_of_memory &&
-                         error.what.find(kKilledForMemory) != std::string::npos;
+  const bool is_killed = error.kind == ErrorKind::out_of_memory && error.signal == SIGKILL;
   if (error.kind == ErrorKind::crashed || is_killed) {
     error.what.insert(0, "rank 0 of " + std::to_string(ranks) + ": ");
   }
@@ -229,17 +193,6 @@ void TrainerJob::take_end(TrainerEnd end) const {
     end.outcome = TrainerOutcome::out_of_device_memory;
   }
   spec_.on_trainer_end(std::move(end));
-}
-
-void TrainerJob::report_warning(const Json& progress) {
-  if (const auto warning = get_string(progress, "warning"); warning && spec_.on_warning) {
-    if (warnings_.insert(*warning).second) spec_.on_warning(*warning);
-  }
-  Json damaged = member(progress, "damaged");
-  if (!damaged.is_object() || !spec_.on_damage) return;
-  if (!damaged_files_.insert(get_string(damaged, "file").value_or("?")).second) return;
-  damaged["files"] = damaged_files_.size();
-  spec_.on_damage(damaged);
 }
 
 std::int64_t TrainerJob::memory_left_for(const TrainerClient& client) {
@@ -280,7 +233,7 @@ Result<Json> TrainerJob::train(const Configuration& configuration,
         if (member(told, "damaged").is_null() && member(told, "warning").is_null()) {
           on_progress(told);
         } else {
-          report_warning(told);
+          reports_.take(told);
         }
       },
       [&advance](const Json& told) { return advance.update(told); });

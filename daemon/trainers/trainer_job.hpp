@@ -23,7 +23,9 @@
 #include "base/process/process_family.hpp"
 #include "daemon/trainers/measurement_lock.hpp"
 #include "daemon/trainers/outside_time.hpp"
+#include "daemon/trainers/process_knobs.hpp"
 #include "daemon/trainers/trainer_client.hpp"
+#include "daemon/trainers/trainer_reports.hpp"
 #include "recipes/knobs.hpp"
 #include "recipes/recipe.hpp"
 #include "tuner/training_backend.hpp"
@@ -123,7 +125,7 @@ class TrainerJob final : public tuner::TrainingBackend {
   struct Trainer {
     TrainerClient client;
     ProcessFamily processes;
-    std::string key;                   // of its restart knobs
+    std::string key;                   // ProcessKnobs::key_of()
     Configuration configuration;       // that it is prepared for
     std::chrono::nanoseconds step{0};  // of the last block; 0 before the first
     std::set<std::string> copies;      // checkpoints of a check, there or asked for
@@ -224,34 +226,25 @@ class TrainerJob final : public tuner::TrainingBackend {
   // The file stays for compare_rounded() until the next check.
   [[nodiscard]] std::filesystem::path reached_file() const;
   void drop_reached_file() const;
-  // What a process keeps for life: knobs that need a restart, and all knobs of extensions.
-  [[nodiscard]] std::string restart_key(const Configuration& configuration) const;
-  [[nodiscard]] bool is_of_extension(const std::string& knob) const;
-  // Whether that is a knob of an extension, away from its default.
-  [[nodiscard]] bool turns_extension(const std::string& name, const KnobValue& value) const;
-  [[nodiscard]] bool uses_extension(const Configuration& configuration) const;
-  [[nodiscard]] Configuration without_live_extensions(const Configuration& configuration) const;
   // One-time cost of the first switch to a configuration, if it is notable.
   [[nodiscard]] static std::chrono::nanoseconds switch_time(const Trainer& trainer,
                                                             const Configuration& configuration);
   void drop_dead();
   void take_end(TrainerEnd end) const;
-  // Passes on a trainer's warning or damaged file, each once, whatever request it came with.
-  void report_warning(const Json& progress);
   // What the trainers other than this one leave of the limit.
   [[nodiscard]] std::int64_t memory_left_for(const TrainerClient& client);
 
   TrainerJobSpec spec_;
   CancelSource* cancel_;
+  ProcessKnobs process_knobs_;
+  TrainerReports reports_;
   Json hello_;
   Json facts_;
   CheckPlan check_plan_;                   // of the last compare_updates()
   bool has_trained_ = false;               // nothing is measured any more
   bool is_slowed_by_checkpoints_ = false;  // so much that blocks must have theirs
-  std::set<std::string> damaged_files_;
-  std::set<std::string> warnings_;
-  TrainerList trainers_;  // most recently used first
-  int started_ = 0;       // chooses the log
+  TrainerList trainers_;                   // most recently used first
+  int started_ = 0;                        // chooses the log
   MeasurementLock measurement_lock_;
   OutsideTime outside_time_;
   std::map<std::string, bool> comes_to_rest_;  // by key: whether it did after its last block

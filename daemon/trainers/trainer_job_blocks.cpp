@@ -175,7 +175,7 @@ void TrainerJob::remember_misfits(const std::string& key, const std::vector<std:
 template <typename Value>
 Result<Value> TrainerJob::make_room_for(const Configuration& configuration,
                                         const std::function<Result<Value>()>& work) {
-  const std::string key = restart_key(configuration);
+  const std::string key = process_knobs_.key_of(configuration);
   auto done = work();
   if (done || !is_for_want_of_room(done.error())) return done;
   const std::vector<std::string> others = keys_beside(key);
@@ -243,7 +243,7 @@ Result<void> TrainerJob::reset(Trainer& trainer) {
 }
 
 bool TrainerJob::share_process(const Configuration& one, const Configuration& other) const {
-  return restart_key(one) == restart_key(other);
+  return process_knobs_.key_of(one) == process_knobs_.key_of(other);
 }
 
 Result<void> TrainerJob::make_ready(const Configuration& configuration,
@@ -253,7 +253,7 @@ Result<void> TrainerJob::make_ready(const Configuration& configuration,
   failed_key_.clear();
   if (process == tuner::ProcessChoice::alone) stop();
   if (process == tuner::ProcessChoice::fresh) {
-    const std::string key = restart_key(configuration);
+    const std::string key = process_knobs_.key_of(configuration);
     for (Trainer& trainer : trainers_) {
       if (trainer.key == key) trainer.client.stop();
     }
@@ -269,7 +269,7 @@ Result<Block> TrainerJob::run_block(const Configuration& configuration,
                                     const tuner::BlockRequest& request) {
   const auto lock = lock_measurement();
   if (!lock) return tl::unexpected(lock.error());
-  const std::string key = restart_key(configuration);
+  const std::string key = process_knobs_.key_of(configuration);
   if (failed_key_ == key) end_others(key);
   failed_key_.clear();
   const bool is_alone = keys_beside(key).empty();
@@ -289,7 +289,8 @@ Result<void> TrainerJob::see_out(const Trainer& trainer, const Configuration& co
     return found == comes_to_rest_.end() ? std::nullopt : std::optional(found->second);
   };
   // Of the same process where a live knob tells the two apart.
-  const auto reference_rests = reference == nullptr ? std::nullopt : known(restart_key(*reference));
+  const auto reference_rests =
+      reference == nullptr ? std::nullopt : known(process_knobs_.key_of(*reference));
   const bool was_restless = known(trainer.key) == false;
   const nanoseconds limit = rest_limit(configuration, block, was_restless);
   const bool is_seen = wait_for_rest(trainer.client.pid(), limit);
@@ -299,7 +300,7 @@ Result<void> TrainerJob::see_out(const Trainer& trainer, const Configuration& co
     const bool differ = differ_in_extensions(spec_.extension_knobs, configuration, *reference);
     // Threads that spin without any extension are no fault of one. But an extension of both may wait for threads
     // that hide what it does.
-    const bool may_hide = uses_extension(configuration) && reference_rests == true;
+    const bool may_hide = process_knobs_.uses_extension(configuration) && reference_rests == true;
     if (!is_seen && (differ || may_hide)) {
       return fail(ErrorKind::unsupported, at_work_text(trainer.client.pid(), limit, block));
     }

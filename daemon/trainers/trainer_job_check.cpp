@@ -127,7 +127,7 @@ Result<tuner::UpdateComparison> TrainerJob::compare_updates(const Configuration&
     const bool is_candidate = is_first == is_candidate_first;
     const Configuration& configuration = is_candidate ? candidate : reference;
     const char* const name = is_candidate ? kCandidate : kReference;
-    const bool moves = !is_first && restart_key(configuration) != last_key;
+    const bool moves = !is_first && process_knobs_.key_of(configuration) != last_key;
     if (moves) {
       // By file: the other may need a trainer of its own, and the first may have to leave.
       const char* const earlier = is_candidate ? kReference : kCandidate;

@@ -117,7 +117,7 @@ Result<Json> TrainerJob::record_trace(const Configuration& configuration,
                                 {"memory", true},
                                 {"maximum_events", kMostTracedEvents},
                                 {"maximum_ns", kTraceLimit.count()}},
-                               left, [this](const Json& told) { report_warning(told); });
+                               left, [this](const Json& told) { reports_.take(told); });
   spend_since(start);
   tracer.stop();
   return answer;

@@ -115,6 +115,7 @@ Result<void> make_small(Json& trial, const TrialRecord& record, const storage::H
     }
   }
   if (trial.contains("outcome")) trial.erase("verdict");
+  if (!record.is_given_up) trial.erase("is_given_up");
   erase_nothing(trial);
   return {};
 }

@@ -144,8 +144,8 @@ void check_whole(const Scene& scene, const std::string& where) {
     return;
   }
   const auto integrity = history->check_integrity();
-  if (!integrity || *integrity != "ok") {
-    report_wrong(where + ": " + (integrity ? *integrity : integrity.error().message()));
+  if (!integrity || integrity->text() != "ok") {
+    report_wrong(where + ": " + (integrity ? integrity->text() : integrity.error().message()));
   }
 }
 

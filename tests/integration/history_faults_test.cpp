@@ -316,7 +316,7 @@ void expect_work_goes_on(const Scene& scene) {
   EXPECT_NEAR(again.json().at("best").at("speedup").get<double>(), 1.56, 0.03);
   const auto history = storage::History::open(scene.history(), storage::Access::read_only);
   ASSERT_TRUE(history);
-  EXPECT_EQ(history->check_integrity().value_or("?"), "ok");
+  EXPECT_EQ(history->check_integrity().map(&storage::Integrity::text).value_or("?"), "ok");
 }
 
 // No file may grow beyond the limit: a disk that fills up, without needing one.

@@ -63,7 +63,7 @@ void expect_right_result(const Scene& scene, const Outcome& outcome) {
   EXPECT_TRUE(scene.all_ended());
   const auto history = storage::History::open(scene.history(), storage::Access::read_only);
   ASSERT_TRUE(history);
-  EXPECT_EQ(history->check_integrity().value_or("?"), "ok");
+  EXPECT_EQ(history->check_integrity().map(&storage::Integrity::text).value_or("?"), "ok");
 }
 
 // In every phase of the tuning, and at each turn of training.

@@ -91,6 +91,7 @@ TEST(Plugins, OneThatRefusesToLoadIsNotNeededAndToldOnce) {
   ASSERT_THAT(outcome.err, HasSubstr("it is started again"));
   EXPECT_EQ(count_of(outcome.err, "warning: plugin undefined_symbol is refused: "), 1)
       << outcome.err;
+  EXPECT_EQ(answer_of(scene, "undefined_symbol").kind, storage::AnswerKind::refused);
   EXPECT_THAT(scene.command({"explain", "last"}).out,
               HasSubstr("undefined_symbol was left out: is refused: "));
   EXPECT_THAT(scene.command({"plugins", "--plugin-dir", Scene::fixture("undefined_symbol")}).out,

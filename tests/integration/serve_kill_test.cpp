@@ -100,7 +100,7 @@ TEST(ServeKill, QueueKeepsItsOrderAtRandomMoments) {
   // Three jobs are three runs: none lost, none twice.
   EXPECT_EQ(scene.runs().size(), kJobs);
   const auto history = storage::History::open(scene.history(), storage::Access::read_only);
-  EXPECT_EQ(history->check_integrity().value_or("?"), "ok");
+  EXPECT_EQ(history->check_integrity().map(&storage::Integrity::text).value_or("?"), "ok");
   EXPECT_EQ(scene.command({"stop"}).code, 0);
   EXPECT_TRUE(scene.all_ended());
 }

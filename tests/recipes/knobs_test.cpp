@@ -61,6 +61,9 @@ TEST(Knobs, SayWhyTheyCannotBeChanged) {
 
   const auto there = find_knob(knobs_of(machine_with_gpu()), "loader.pin_memory");
   EXPECT_TRUE(check_value(*there, true));
+  EXPECT_TRUE(there->is_of_gpu) << "whether or not there is one";
+  EXPECT_TRUE(knob("loader.pin_memory").is_of_gpu);
+  EXPECT_FALSE(knob("loader.affinity").is_of_gpu);
 }
 
 TEST(Knobs, SayWhyOneChoiceCannotBeHad) {

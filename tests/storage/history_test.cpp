@@ -311,6 +311,24 @@ TEST_F(HistoryTest, AnswerClosesTheLastOpenQuestion) {
             ErrorKind::not_found);
 }
 
+TEST_F(HistoryTest, AnAnswerKeepsItsKindAndItsSubject) {
+  ASSERT_TRUE(history_.put_plugin_asked(run_, {.plugin = "amp"}));
+  ASSERT_TRUE(history_.put_plugin_asked(run_, {.plugin = "old", .kind = AnswerKind::refused}));
+  ASSERT_TRUE(history_.put_plugin_answered(run_, "old", "of another version", true));
+  ASSERT_TRUE(history_.put_plugin_asked(run_, {.plugin = "tf32", .kind = AnswerKind::unsupported}));
+  ASSERT_TRUE(history_.put_plugin_asked(
+      run_, {.plugin = kMachineName, .kind = AnswerKind::machine, .subject = "load"}));
+  const auto answers = history_.plugin_answers(run_).value();
+  ASSERT_EQ(answers.size(), 4U);
+  EXPECT_EQ(answers[0].kind, AnswerKind::asked);
+  EXPECT_EQ(answers[0].subject, "");
+  EXPECT_EQ(answers[1].kind, AnswerKind::refused);
+  EXPECT_EQ(answers[1].outcome, "of another version");
+  EXPECT_EQ(answers[2].kind, AnswerKind::unsupported);
+  EXPECT_EQ(answers[3].kind, AnswerKind::machine);
+  EXPECT_EQ(answers[3].subject, "load");
+}
+
 TEST_F(HistoryTest, PluginsOfAnotherVersionAreToldApart) {
   PluginAnswerRow question{.plugin = "amp", .version = "1", .sha256 = "aa"};
   ASSERT_TRUE(history_.put_plugin_asked(run_, question));
@@ -353,7 +371,7 @@ TEST_F(HistoryTest, BestIsKeptReplacedAndForgotten) {
 TEST_F(HistoryTest, EnvironmentsAndRecipesAreReplaced) {
   ASSERT_TRUE(history_.put_environment(sample_environment()));
   ASSERT_TRUE(history_.put_recipe(sample_recipe()));
-  EXPECT_EQ(history_.check_integrity().value(), "ok");
+  EXPECT_EQ(history_.check_integrity().value().text(), "ok");
 }
 
 TEST_F(HistoryTest, RunsAreListedNewestFirst) {

@@ -94,7 +94,8 @@ Result<void> put_fact(History& history, int number) {
 std::optional<std::size_t> content_of(const std::filesystem::path& file) {
   {
     const auto history = History::open(file, Access::read_write);
-    if (!history || history->check_integrity().value_or("") != "ok") return std::nullopt;
+    if (!history || history->check_integrity().map(&Integrity::text).value_or("") != "ok")
+      return std::nullopt;
   }
   const SQLite::Database database(file.string());
   std::vector<std::string> tables;
@@ -164,7 +165,7 @@ int facts_in(const std::filesystem::path& file) {
 int count_rows(const std::filesystem::path& file) {
   const PowerVfs no_faults;
   const auto history = History::open(file, Access::read_write);
-  if (!history || history->check_integrity().value_or("") != "ok") return -1;
+  if (!history || history->check_integrity().map(&Integrity::text).value_or("") != "ok") return -1;
   const auto count = [&](const char* table) {
     return SQLite::Database(file.string())
         .execAndGet(std::string("SELECT count(*) FROM ") + table)

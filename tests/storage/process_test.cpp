@@ -137,7 +137,7 @@ TEST(KillTest, NothingAcknowledgedIsLost) {
     stored.push_back(history->blocks({run, kill}).value().size());
     ASSERT_GE(stored.back(), acknowledged) << "after kill " << kill;
     ASSERT_LE(stored.back(), acknowledged + 1) << "after kill " << kill;
-    ASSERT_EQ(history->check_integrity().value(), "ok");
+    ASSERT_EQ(history->check_integrity().value().text(), "ok");
   }
   const auto history = History::open(file, Access::read_only).value();
   std::size_t sum = 0;
@@ -169,7 +169,7 @@ TEST(KillTest, FirstStartCanBeRepeated) {
     auto history = History::open(folder / "history.db", Access::read_write);
     ASSERT_TRUE(history) << history.error().message();
     must(history->put_environment(sample_environment()));
-    ASSERT_EQ(history->check_integrity().value(), "ok");
+    ASSERT_EQ(history->check_integrity().value().text(), "ok");
   }
 }
 
@@ -196,7 +196,7 @@ TEST(ProcessTest, FirstStartsDoNotCollide) {
       ASSERT_EQ(wait_for(child), 0) << "round " << round;
     const auto history = History::open(file, Access::read_only);
     ASSERT_TRUE(history) << history.error().message();
-    ASSERT_EQ(history->check_integrity().value(), "ok");
+    ASSERT_EQ(history->check_integrity().value().text(), "ok");
   }
 }
 

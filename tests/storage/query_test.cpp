@@ -88,7 +88,7 @@ bool read_everything(const std::filesystem::path& file) {
   if (!history) return false;
   bool is_readable = true;
   history->on_unreadable_row([&](const std::string&) { is_readable = false; });
-  bool is_whole = history->check_integrity().value_or("") == "ok";
+  bool is_whole = history->check_integrity().map(&Integrity::text).value_or("") == "ok";
   const RunId run = sample_run().id;
   is_whole &= history->runs({}).has_value();
   is_whole &= history->trials(run).has_value();

@@ -91,6 +91,7 @@ TrialRecord sample_trial(int number) {
   trial.reference_samples_per_second = 1000.5;
   trial.candidate_samples_per_second = 1200.6;
   trial.rejection = RejectionReason::totals;
+  trial.is_given_up = true;
   trial.total_ratio = 0.97;
   trial.process_pairs = 8;
   trial.noise_ratio = 0.015;
@@ -199,6 +200,13 @@ void put_sample_run(History& history, const std::string& id, RunState state,
 
 void run_sql(const fs::path& file, const std::string& sql) {
   SQLite::Database(file.string(), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE).exec(sql);
+}
+
+void bring_back_to_version_13(const fs::path& file) {
+  run_sql(file,
+          "ALTER TABLE plugin_answers DROP COLUMN kind; "
+          "ALTER TABLE plugin_answers DROP COLUMN subject; "
+          "ALTER TABLE trials DROP COLUMN is_given_up; PRAGMA user_version = 13");
 }
 
 int start_child(const std::function<int()>& work) {

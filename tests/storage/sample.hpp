@@ -40,6 +40,9 @@ void put_sample_run(History& history, const std::string& id, RunState state,
 // Runs SQL on its own connection, outside the code under test. Throws on errors.
 void run_sql(const std::filesystem::path& file, const std::string& sql);
 
+// Takes from a history what version 14 added. Throws on errors.
+void bring_back_to_version_13(const std::filesystem::path& file);
+
 // Runs `work` in a forked child. The parent goes on; wait_for() gives the exit code, or minus the
 // signal that ended it.
 [[nodiscard]] int start_child(const std::function<int()>& work);

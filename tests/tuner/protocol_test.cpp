@@ -264,13 +264,13 @@ TEST(Trial, OneThatIsGivenUpAfterAFirstLookExcludesNoGain) {
   EXPECT_EQ(looked.process_pairs, 1);
   ASSERT_EQ(looked.rejection, RejectionReason::no_gain) << looked.reason;
   EXPECT_GT(looked.estimate.high, 1.02) << "the least gain worth having";
-  EXPECT_TRUE(is_given_up(looked)) << looked.reason;
+  EXPECT_TRUE(looked.is_given_up) << looked.reason;
   EXPECT_THAT(looked.reason, HasSubstr("does not exclude a gain"));
 
   const TrialRecord decided = ProcessTrial(1, 1.0, 0.0).run(/*is_restart=*/false);
   ASSERT_EQ(decided.rejection, RejectionReason::no_gain) << decided.reason;
   EXPECT_LT(decided.estimate.high, 1.02);
-  EXPECT_FALSE(is_given_up(decided));
+  EXPECT_FALSE(decided.is_given_up);
   EXPECT_THAT(decided.reason, testing::StartsWith("no gain worth having: "));
 }
 

@@ -89,11 +89,14 @@ Error to_error(const MemoryShortage& shortage, std::string where) {
         "pieces";
   }
   if (have_others_much) {
-    // daemon/report/memory_fallback.cpp looks for these words.
     remedy += std::string(remedy.empty() ? "" : ", and ") + "end the other programs on this GPU";
   }
   if (remedy.empty()) remedy = "use smaller batches";
-  return {ErrorKind::out_of_memory, std::move(what), std::move(where), std::move(remedy)};
+  return {.kind = ErrorKind::out_of_memory,
+          .what = std::move(what),
+          .where = std::move(where),
+          .remedy = std::move(remedy),
+          .is_memory_of_others = have_others_much};
 }
 
 }  // namespace autotuned::trainer

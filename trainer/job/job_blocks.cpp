@@ -181,7 +181,7 @@ void Job::State::synchronize() const {
 }
 
 Result<Block> Job::State::run(const RunRequest& request, const CancelCheck& is_cancelled) {
-  fill_cache(is_cancelled);
+  fill_kept(is_cancelled);
   std::optional<ReuseScope> reuse;
   std::optional<LoadingScope> loading;
   std::optional<DeviceBatch> reused;
@@ -211,7 +211,7 @@ Result<Block> Job::State::run(const RunRequest& request, const CancelCheck& is_c
   auto block =
       ranks_ == nullptr ? measure(request, step, cancel) : measure_together(request, step, cancel);
   if (!block) return block;
-  add_one_time_cost(*block);
+  kept_.add_one_time_cost(feed_->settings().kept, *block);
   if (reused) feed_->done();
   return block;
 }
@@ -378,7 +378,7 @@ Result<void> Job::State::drop_ready_batches(const CancelCheck& is_cancelled) {
 
 Result<JobProfile> Job::State::profile(std::int64_t count, std::int64_t warmup_steps,
                                        const CancelCheck& is_cancelled, std::int64_t maximum_ns) {
-  fill_cache(is_cancelled);
+  fill_kept(is_cancelled);
   const std::int64_t begin = now_ns();
   const auto after = [begin](std::int64_t ns) {
     return ns < INT64_MAX - begin ? begin + ns : INT64_MAX;
@@ -440,8 +440,8 @@ Result<Stretch> Job::State::advance(const StretchLimits& limits, const CancelChe
     if (stretch.was_cancelled || now_ns() >= limits.deadline_ns) break;
   }
   if (had_epoch_end) {
-    compact_index();
-    save_index();
+    kept_.compact_index(*feed_);
+    warn(kept_.save_index());
   }
   stretch.losses = read_all(losses);
   return stretch;

@@ -25,8 +25,7 @@ constexpr const char* kCpu = "cpu";
 Configuration on_cpu(Configuration configuration) {
   for (const recipes::Knob& knob : recipes::knobs_of(Machine{})) {
     const bool is_here = configuration.find(knob.name) != nullptr;
-    if (is_here && knob.unavailable.starts_with("needs a CUDA GPU"))
-      configuration.set(knob.name, knob.default_value);
+    if (is_here && knob.is_of_gpu) configuration.set(knob.name, knob.default_value);
   }
   return configuration;
 }

@@ -36,6 +36,58 @@ std::vector<input::Transform> transforms_of(const std::vector<recipes::Typed>& l
   return transforms;
 }
 
+void add_to(at::Tensor& sum, const at::Tensor& one) {
+  if (one.defined()) sum = sum.defined() ? sum + one : one;
+}
+
+// What the batches of the test data come to. Nothing waits for the device before the end.
+class TestSums {
+ public:
+  explicit TestSums(const input::TargetType& target) : target_(target) {}
+
+  void add(const Learner::Score& score, const at::Tensor& labels) {
+    add_to(loss_, score.loss_sum);
+    add_to(counted_, score.counted);
+    add_to(correct_, score.correct);
+    if (target_.is_class()) {
+      counts_.add(score.logits, labels);
+    } else if (target_.kind == input::TargetKind::tags) {
+      tags_.add(score.logits, labels);
+    } else if (target_.is_mask()) {
+      masks_.add(score.logits, labels);
+    } else if (target_.kind == input::TargetKind::numbers) {
+      values_.add(score.logits, labels);
+    }
+  }
+  // How many of so many samples the loss is the sum of.
+  [[nodiscard]] double counted_of(std::int64_t samples) const {
+    return counted_.defined() ? counted_.item().toDouble() : static_cast<double>(samples);
+  }
+  // REQUIRES: there was a batch; `result` has its samples.
+  void tell(TestResult& result) const {
+    result.loss = loss_.item().toDouble() / counted_of(result.samples);
+    if (target_.is_class() || target_.has_tokens()) {
+      const std::int64_t targets =
+          target_.is_class() ? result.samples : result.samples * target_.width;
+      result.accuracy = correct_.item().toDouble() / static_cast<double>(targets);
+    }
+    if (target_.is_class()) counts_.tell(result);
+    values_.tell(result);
+    tags_.tell(result);
+    masks_.tell(result);
+  }
+
+ private:
+  input::TargetType target_;
+  at::Tensor loss_;
+  at::Tensor counted_;  // samples in it; not defined: all
+  at::Tensor correct_;
+  TestCounts counts_;
+  TestValues values_;
+  TestTags tags_;
+  TestMasks masks_;
+};
+
 std::vector<std::string> list_of(std::span<const std::string> names) {
   return {names.begin(), names.end()};
 }
@@ -183,63 +235,29 @@ Result<TestResult> Job::State::evaluate_here(const CancelCheck& is_cancelled) {
   const LoadingScope loading(**feed);
   CancelPoll cancel(is_cancelled);
   TestResult result;
-  at::Tensor loss_sum;
-  at::Tensor counted;  // samples in the sum; not defined: all
-  at::Tensor correct;
-  TestCounts counts;
-  TestValues values;
-  TestTags tags;
-  TestMasks masks;
   const input::TargetType target = test_data_->target();
+  TestSums sums(target);
   for (bool is_done = false; !is_done && !result.was_cancelled;) {
     auto batch = (*feed)->next();
     if (!batch) {
       return tl::unexpected(error_of_batch(batch.error(), *test_data_, is_cancelled));
     }
-    const Learner::Score score = learner_->score(*batch);
-    loss_sum = loss_sum.defined() ? loss_sum + score.loss_sum : score.loss_sum;
-    if (score.counted.defined()) {
-      counted = counted.defined() ? counted + score.counted : score.counted;
-    }
-    if (score.correct.defined()) {
-      correct = correct.defined() ? correct + score.correct : score.correct;
-    }
-    if (target.is_class()) {
-      counts.add(score.logits, batch->labels);
-    } else if (target.kind == input::TargetKind::tags) {
-      tags.add(score.logits, batch->labels);
-    } else if (target.is_mask()) {
-      masks.add(score.logits, batch->labels);
-    } else if (target.kind == input::TargetKind::numbers) {
-      values.add(score.logits, batch->labels);
-    }
+    sums.add(learner_->score(*batch), batch->labels);
     (*feed)->done();
     result.samples += batch->samples;
     is_done = batch->ends_epoch;
     result.was_cancelled = cancel(profiler::now_ns());
   }
-  const double of_samples =
-      counted.defined() ? counted.item().toDouble() : static_cast<double>(result.samples);
-  if (target.is_mask() && of_samples == 0 && !result.was_cancelled) {
+  const bool is_counted = !target.is_mask() || sums.counted_of(result.samples) != 0;
+  if (!is_counted && !result.was_cancelled) {
     return fail(ErrorKind::invalid, "no pixel of its masks counts", "evaluate.data",
                 "correct `values` or `ignore_index`");
   }
-  result.loss = loss_sum.item().toDouble() / of_samples;
-  if (target.is_class()) {
-    result.accuracy = correct.item().toDouble() / static_cast<double>(result.samples);
-    counts.tell(result);
+  sums.tell(result);
+  // Of another loss, that of a plugin, the figures would mean nothing.
+  if (target.has_tokens() && recipe_.loss == "cross_entropy") {
+    result.tokens = token_figures(result.loss, test_data_->has_bytes());
   }
-  if (target.has_tokens()) {
-    result.accuracy =
-        correct.item().toDouble() / static_cast<double>(result.samples * target.width);
-    // Of another loss, that of a plugin, the figures would mean nothing.
-    if (recipe_.loss == "cross_entropy") {
-      result.tokens = token_figures(result.loss, test_data_->has_bytes());
-    }
-  }
-  values.tell(result);
-  tags.tell(result);
-  masks.tell(result);
   result.class_names = list_of(train_data_->class_names());
   return result;
 }

@@ -79,6 +79,7 @@ Job::State::State(recipes::Recipe recipe, const Machine& machine, const std::str
       cpus_allowed_(std::max(1, machine.cpus_allowed / recipe_.train.ranks)),
       memory_allowed_bytes_(machine.memory_allowed_bytes),
       device_(device),
+      kept_(recipe_, memory_allowed_bytes_),
       ranks_(ranks) {
   facts_.device = device;
   for (const recipes::Knob& knob : extensions_.knobs())

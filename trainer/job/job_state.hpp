@@ -6,7 +6,6 @@
 
 #include <filesystem>
 #include <functional>
-#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -18,13 +17,13 @@
 #include "trainer/extensions/extensions.hpp"
 #include "trainer/feed/batch_mix.hpp"
 #include "trainer/feed/feed.hpp"
-#include "trainer/input/common/sample_cache.hpp"
 #include "trainer/input/datasets/damage_search.hpp"
 #include "trainer/input/datasets/dataset.hpp"
 #include "trainer/input/jpeg_index/jpeg_index.hpp"
 #include "trainer/input/loader/kept.hpp"
 #include "trainer/input/transforms/pipeline.hpp"
 #include "trainer/job/job.hpp"
+#include "trainer/job/kept_samples.hpp"
 #include "trainer/models/workloads.hpp"
 #include "trainer/ranks/rank_group.hpp"
 #include "trainer/state/checkpoint.hpp"
@@ -171,24 +170,12 @@ class Job::State {
   void configure_steps(const Configuration& configuration);
   void describe(const input::Pipeline& pipeline);
   void describe_caches();
-  // What a cache of this pipeline would hold of all data.
-  [[nodiscard]] std::int64_t cache_bytes_wanted(const input::Pipeline& pipeline) const;
+  void describe_index();
   // Null where the pipeline keeps nothing. job_cache.cpp
   Result<input::Kept> kept_for(const input::Pipeline& pipeline);
-  Result<input::SampleCache*> cache_for(const input::Pipeline& pipeline);
-  // job_index.cpp
-  Result<input::JpegIndex*> index_for(const input::Pipeline& pipeline);
-  void save_index();
-  // Between two epochs, while loader threads work.
-  void compact_index();
-  void describe_index();
-  // Of all caches there and, in memory, the index together: where the space ends, and what they have.
-  [[nodiscard]] std::int64_t cache_bytes_allowed(input::CachePlace place) const;
-  [[nodiscard]] std::int64_t kept_bytes(input::CachePlace place) const;
-  // Blocks and profiles show a cache as it is once everything is in it; training fills it on its way.
-  void fill_cache(const CancelCheck& is_cancelled);
-  // Adds what filling has cost that the next process of this configuration must do again.
-  void add_one_time_cost(Block& block) const;
+  // Before a block, a profile or a trace.
+  void fill_kept(const CancelCheck& is_cancelled);
+  void warn(std::optional<Error> warning);
   void add_input_facts(profiler::ProfileFacts& facts, const input::LoaderStatistics& loaded) const;
   // What steps did, `count` of them or fewer, none of which begins after `deadline_ns`.
   Result<profiler::ProfileFacts> record_steps(std::int64_t count, const CancelCheck& is_cancelled,
@@ -245,26 +232,7 @@ class Job::State {
   std::map<const input::Dataset*, input::DamageFound> damaged_found_;  // by told_with_others()
   // By form. Kept, so that switching back costs nothing; elements of a map stay where they are.
   std::map<input::PipelineForm, input::Pipeline> pipelines_;
-  // The one in use or used last first, and one more, so that two can be compared.
-  struct Cache {
-    std::string key;
-    input::CachePlace place = input::CachePlace::memory;
-    std::int64_t wanted_bytes = 0;  // with all of the data
-    std::unique_ptr<input::SampleCache> cache;
-    bool was_filled = false;
-    std::int64_t fill_ns = 0;
-    std::int64_t filled_samples = 0;  // that it held then
-  };
-  std::list<Cache> caches_;
-  struct Index {
-    std::unique_ptr<input::JpegIndex> index;  // null until a form asks for it
-    std::filesystem::path file;               // empty: there is no place for one
-    std::string key;                          // of the data
-    bool was_filled = false;
-    std::int64_t fill_ns = 0;
-    bool has_warned = false;  // that it cannot be saved
-  };
-  Index index_;
+  KeptSamples kept_;
   std::vector<Error> warnings_;
   std::unique_ptr<Learner> learner_;
   std::shared_ptr<const void> gather_rewrite_;  // null: LibTorch's own

@@ -223,7 +223,7 @@ class Job::State::Tracing {
 };
 
 Result<JobTrace> Job::State::trace(const TraceRequest& request, const CancelCheck& is_cancelled) {
-  fill_cache(is_cancelled);
+  fill_kept(is_cancelled);
   Tracing tracing(*this, request, is_cancelled);
   if (auto recorded = tracing.record(); !recorded) return tl::unexpected(recorded.error());
   return tracing.write();

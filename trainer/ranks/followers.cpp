@@ -33,7 +33,8 @@ Result<Json> answer_in(const Json& frame) {
   return tl::unexpected(Error{error_kind_from(get_string(error, "kind").value_or("")),
                               get_string(error, "what").value_or(""),
                               get_string(error, "where").value_or(""),
-                              get_string(error, "remedy").value_or("")});
+                              get_string(error, "remedy").value_or(""), /*signal=*/0,
+                              get_bool(error, "is_memory_of_others").value_or(false)});
 }
 
 }  // namespace
@@ -113,11 +114,17 @@ std::string Followers::name_of(const Follower& follower) const {
 
 Error Followers::ended(Follower& follower, nanoseconds patience) const {
   const auto exit = follower.process.wait(patience);
-  std::string what = exit ? " ended: " + exit->message() : " does not answer any more, but runs on";
+  Error error{ErrorKind::crashed, name_of(follower), "train.ranks", {}};
   if (watch_ != nullptr && watch_->has_ended(follower.process.pid())) {
-    what = " was stopped (SIGSTOP) for " + format_duration(kMostStopped) + " and has been ended";
+    error.what +=
+        " was stopped (SIGSTOP) for " + format_duration(kMostStopped) + " and has been ended";
+  } else if (exit) {
+    error.what += " ended: " + exit->message();
+    error.signal = exit->signal;
+  } else {
+    error.what += " does not answer any more, but runs on";
   }
-  return {ErrorKind::crashed, name_of(follower) + what, "train.ranks", {}};
+  return error;
 }
 
 Result<void> Followers::send(const Json& request) {

@@ -182,7 +182,7 @@ Result<Json> ask(const Question& question, const PredictOptions& options, const 
   return answer;
 }
 
-// How it is told of each picture, beside the others.
+// How wide their names are, beside what is told of each.
 std::size_t widest(const std::vector<fs::path>& pictures) {
   constexpr std::size_t kMost = 40;
   std::size_t width = 0;
@@ -190,6 +190,39 @@ std::size_t widest(const std::vector<fs::path>& pictures) {
     width = std::max(width, std::min(kMost, picture.string().size()));
   return width;
 }
+
+// What is printed of the predictions: a line for each as it comes or, for --json, a list at the end.
+class PredictionOutput {
+ public:
+  // Both must outlive this.
+  PredictionOutput(const PredictOptions& options, const TrainedModel& model)
+      : options_(options), model_(model), width_(widest(options.pictures)) {}
+
+  // `has_mask`: it was written, beside the prediction.
+  void add(const Json& told, bool has_mask) {
+    if (next_ == options_.pictures.size()) return;  // more than were asked for
+    Json prediction = told.is_object() ? told : Json::object();
+    const fs::path& named = options_.pictures[next_++];
+    if (has_mask) prediction["mask"] = mask_of(options_, named).string();
+    const std::string picture = named.string();
+    if (options_.as_json) {
+      list_.push_back(prediction_json(prediction, picture, model_.names));
+      return;
+    }
+    std::string line = printable(picture);
+    line.append(width_ > picture.size() ? width_ - picture.size() : 0, ' ');
+    std::cout << line << "   " << printable(prediction_text(prediction, model_.names)) << "\n"
+              << std::flush;
+  }
+  [[nodiscard]] const Json& list() const { return list_; }
+
+ private:
+  const PredictOptions& options_;
+  const TrainedModel& model_;
+  std::size_t width_;
+  std::size_t next_ = 0;
+  Json list_ = Json::array();
+};
 
 }  // namespace
 
@@ -235,35 +268,17 @@ int predict(const PredictOptions& options) {
   } else {
     return report_error(masks.error(), exit_code_of(masks.error()));
   }
-  std::size_t next = 0;
-  Json list = Json::array();
-  const std::size_t width = widest(options.pictures);
-  const auto on_prediction = [&](const Json& told) {
-    if (next == options.pictures.size()) return;  // more than were asked for
-    Json prediction = told.is_object() ? told : Json::object();
-    const std::string picture = options.pictures[next].string();
-    // As it was named.
-    if (!question.masks.empty()) {
-      prediction["mask"] = mask_of(options, options.pictures[next]).string();
-    }
-    ++next;
-    if (options.as_json) {
-      list.push_back(prediction_json(prediction, picture, model->names));
-      return;
-    }
-    std::string line = printable(picture);
-    line.append(width > picture.size() ? width - picture.size() : 0, ' ');
-    std::cout << line << "   " << printable(prediction_text(prediction, model->names)) << "\n"
-              << std::flush;
-  };
-  const auto answer = ask(question, options, *model, *recipe, here, on_prediction);
+  PredictionOutput output(options, *model);
+  const auto answer = ask(question, options, *model, *recipe, here, [&](const Json& prediction) {
+    output.add(prediction, !question.masks.empty());
+  });
   if (!answer) return report_measuring_error(answer.error());
   if (options.as_json) {
     std::cout << to_line({{"run", model->run.empty() ? Json() : Json(model->run)},
                           {"weights", question.weights.string()},
                           {"target", member(*answer, "target")},
                           {"device", member(*answer, "device")},
-                          {"pictures", list}})
+                          {"pictures", output.list()}})
               << "\n";
   }
   return kDone;

@@ -107,7 +107,7 @@ const OUTCOMES = {
 export function outcomeOf(trial) {
   const isUndecided = trial.rejection === "undecided_in_time" && trial.outcome !== "did_not_hold";
   // Given up before its interval decided (base/trial.hpp).
-  const isGivenUp = trial.outcome === "no_gain" && String(trial.reason || "").startsWith("gain unlikely");
+  const isGivenUp = trial.outcome === "no_gain" && trial.is_given_up;
   const name = isUndecided ? "undecided" : isGivenUp ? "gain_unlikely" : trial.outcome || trial.verdict;
   const [sign, text, mood] = OUTCOMES[name] || ["?", String(name), 0];
   return { name, sign, text, mood };

@@ -38,8 +38,11 @@ class JobTrends : public ::testing::Test {
     run.best_samples_per_second = rate;
     ASSERT_TRUE(history_.put_run(run));
     if (finding.empty()) return;
-    ASSERT_TRUE(history_.put_plugin_asked(run.id, {.plugin = kMachineName}));
-    ASSERT_TRUE(history_.put_plugin_answered(run.id, kMachineName, finding, false));
+    ASSERT_TRUE(
+        history_.put_plugin_asked(run.id, {.plugin = storage::kMachineName,
+                                           .kind = storage::AnswerKind::machine,
+                                           .subject = finding.substr(0, finding.find(':'))}));
+    ASSERT_TRUE(history_.put_plugin_answered(run.id, storage::kMachineName, finding, false));
   }
 
   std::vector<JobTrend> trends() {

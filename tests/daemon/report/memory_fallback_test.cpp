@@ -63,9 +63,11 @@ TEST(MemoryFallback, KnowsWhenOtherProgramsHadTheMemory) {
   add_fallback(batches_of(256), {ErrorKind::out_of_memory, "full", "", "use smaller batches"}, 7,
                run);
   EXPECT_FALSE(is_memory_taken_by_others(run));
-  add_fallback(batches_of(128),
-               {ErrorKind::out_of_memory, "full", "", "end the other programs on this GPU"}, 8,
-               run);
+  Error error{ErrorKind::out_of_memory, "full", "", "end the other programs on this GPU"};
+  add_fallback(batches_of(128), error, 8, run);
+  EXPECT_FALSE(is_memory_taken_by_others(run)) << "a sentence alone decides nothing";
+  error.is_memory_of_others = true;
+  add_fallback(batches_of(64), error, 9, run);
   EXPECT_TRUE(is_memory_taken_by_others(run));
 }
 

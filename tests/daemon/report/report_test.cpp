@@ -170,11 +170,13 @@ TEST(Report, TellsOfATrainingThatWasHeldUp) {
                 "\nslow     38 % of what tuning measured, and no load of other work was seen"),
             std::string::npos);
   run.training["disturbances"] = {"load: others compute"};
+  run.training[kDisturbanceSubjects] = {"load"};
   EXPECT_NE(run_text(run, {}).find(
                 "\nslow     38 % of what tuning measured\n         load: others compute\n"),
             std::string::npos);
   // The load of the last process says nothing about the rate of the whole.
   run.training["disturbances"] = {"load: others compute", "heat: too hot"};
+  run.training[kDisturbanceSubjects] = {"load", "heat"};
   run.training["resumed_from_step"] = 600;
   const std::string of_last = "\nslow     38 % of what tuning measured\n         heat: too hot\n";
   EXPECT_NE(run_text(run, {}).find(of_last), std::string::npos) << run_text(run, {});
@@ -396,7 +398,7 @@ TEST(Report, ATrialThatWasGivenUpIsNotSaidToHaveNoGain) {
   ablation.verdict = Verdict::rejected;
   ablation.rejection = RejectionReason::no_gain;
   EXPECT_EQ(no_gain_text(ablation), "no gain");
-  ablation.reason = std::string(kGivenUpWords) + ": 0.95 times the rate";
+  ablation.is_given_up = true;
   EXPECT_EQ(no_gain_text(ablation), "gain unlikely");
 }
 

@@ -212,10 +212,6 @@ TEST(ScriptReport, AWideIntervalDecidesNothing) {
   record.trials[0].rejection = RejectionReason::no_gain;
   record.trials[0].estimate = {.ratio = 1.0, .low = 0.99, .high = 1.01, .pairs = 5};
   EXPECT_THAT(story_text(record), HasSubstr("Rejected, no gain: +0.0 %"));
-  // A row of a version that stored the sentence only.
-  record.trials[0].rejection.reset();
-  record.trials[0].reason = "no gain shown in its time: 1.000 times the rate";
-  EXPECT_THAT(story_text(record), HasSubstr("Rejected, undecided: +0.0 %"));
   // A check comes before any block: there is no gain to tell.
   record.trials[0].rejection = RejectionReason::not_same_model;
   record.trials[0].estimate = {};

@@ -32,7 +32,11 @@ TEST(StoryFindings, SayOfAFindingWhatCameOfTryingIt) {
                     Not(HasSubstr("acts on it"))));
   const Json json = story_json(record);
   EXPECT_EQ(json.at("start").at("profile").at("findings").at(0).at("tried"),
-            Json({{"trial", 3}, {"outcome", "slower"}, {"rejection", "slower"}, {"reason", ""}}));
+            Json({{"trial", 3},
+                  {"outcome", "slower"},
+                  {"rejection", "slower"},
+                  {"is_given_up", false},
+                  {"reason", ""}}));
 
   // By another plugin that turns the same knob; what was not decided says nothing.
   record.profiles[0]["findings"][0]["plugin"] = nullptr;

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <time.h>
 
+#include <map>
+
 #include "daemon/report/report.hpp"
 #include "tests/base/environment_variable.hpp"
 #include "tests/daemon/report/record_sample.hpp"
@@ -55,7 +57,7 @@ TEST(Story, OneThatWasGivenUpIsNotSaidToHaveNoGain) {
   RunRecord record = sample_record();
   TrialRecord trial = sample_trial(3, "malloc", Verdict::rejected, {0.95, 0.62, 1.18, 10});
   trial.rejection = RejectionReason::no_gain;
-  trial.reason = std::string(kGivenUpWords) + ": 0.950 times the rate";
+  trial.is_given_up = true;
   record.trials.push_back(trial);
   EXPECT_THAT(
       story_text(record),
@@ -79,7 +81,8 @@ TEST(Story, TellsWhatDisturbedTheMeasurements) {
   for (const char* text :
        {"clock: clocks are slow", "load: others compute", "clock: clocks are slow"}) {
     storage::PluginAnswerRow row;
-    row.plugin = kMachineName;
+    row.plugin = storage::kMachineName;
+    row.kind = storage::AnswerKind::machine;
     row.outcome = text;
     row.is_answered = true;
     record.answers.push_back(row);
@@ -87,7 +90,7 @@ TEST(Story, TellsWhatDisturbedTheMeasurements) {
   EXPECT_THAT(story_text(record),
               HasSubstr("What disturbed the measurements\n  clock: clocks are slow.\n"
                         "  load: others compute.\n"));
-  EXPECT_THAT(story_text(record), Not(HasSubstr(kMachineName)));
+  EXPECT_THAT(story_text(record), Not(HasSubstr(storage::kMachineName)));
   EXPECT_EQ(story_json(record).at("machine_findings").size(), 2U);
 }
 
@@ -104,6 +107,8 @@ TEST(Story, TellsRejectionsApart) {
   EXPECT_EQ(outcome_of(slower), Outcome::slower);
   TrialRecord no_gain = sample_trial(1, "a", Verdict::rejected, {1.0, 0.9, 1.01, 9});
   no_gain.reason = "no gain worth having: 1.000 times the rate";
+  EXPECT_EQ(outcome_of(no_gain), Outcome::rejected) << "a sentence alone decides nothing";
+  no_gain.rejection = RejectionReason::no_gain;
   EXPECT_EQ(outcome_of(no_gain), Outcome::no_gain);
   TrialRecord memory = sample_trial(1, "a", Verdict::rejected, {1.2, 1.1, 1.3, 9});
   memory.reason = "it uses 3.0 GiB of memory, the limit is 2.0 GiB";
@@ -244,7 +249,11 @@ TEST(Story, CountsOfPluginsAddUp) {
       {.plugin = "threads", .outcome = "no signal", .is_answered = true},
       {.plugin = "threads", .is_answered = true},
       {.plugin = "broken", .outcome = "hung", .is_failure = true, .is_answered = true},
-      {.plugin = kMachineName, .outcome = "load: much", .is_answered = true}};
+      {.plugin = storage::kMachineName,
+       .outcome = "load: much",
+       .is_answered = true,
+       .kind = storage::AnswerKind::machine,
+       .subject = "load"}};
   EXPECT_THAT(
       story_text(record),
       HasSubstr("4 plugins were asked: 1 tried, 1 not tried, 1 not applicable, 1 left out."));
@@ -254,14 +263,23 @@ TEST(Story, CountsOfPluginsAddUp) {
   // The tuner itself joined two changes; two plugins could not be loaded, so that nobody asked them.
   record.trials.push_back(sample_trial(9, "autotuned", Verdict::rejected, {1.0, 0.9, 1.1, 9}));
   record.answers.push_back({.plugin = "old",
-                            .outcome = "is refused: of another version",
+                            .outcome = "of another version",
                             .is_failure = true,
-                            .is_answered = true});
-  record.answers.push_back(
-      {.plugin = "tf32", .outcome = "is unsupported: no GPU", .is_answered = true});
+                            .is_answered = true,
+                            .kind = storage::AnswerKind::refused});
+  record.answers.push_back({.plugin = "tf32",
+                            .outcome = "no GPU",
+                            .is_answered = true,
+                            .kind = storage::AnswerKind::unsupported});
   EXPECT_EQ(plugin_counts(record).asked, 4);
   EXPECT_EQ(plugin_counts(record).tried, 1);
   EXPECT_EQ(silent_plugins(record).size(), 4U) << "they are told all the same";
+  std::map<std::string, Json> kinds;
+  for (const Json& silence : story_json(record).at("silent_plugins"))
+    kinds[silence.at("plugin")] = silence.at("kind");
+  EXPECT_EQ(kinds.at("amp"), "asked");
+  EXPECT_EQ(kinds.at("old"), "refused");
+  EXPECT_EQ(kinds.at("tf32"), "unsupported");
   record.answers.clear();
   EXPECT_THAT(story_text(record), Not(HasSubstr("plugins were asked")));
 }

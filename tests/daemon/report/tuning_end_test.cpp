@@ -28,6 +28,8 @@ RunRecord interrupted_script() {
   run.best_samples_per_second = 0.0;
   run.tuning_duration_ns = 0;
   run.training = {{"untuned", "it ended before its tuning did; what was tried is on record"},
+                  {kUntunedCause, "ended before its tuning did"},
+                  {kUntunedByScript, true},
                   {"signal", 2}};
   record.trials[1].verdict = Verdict::interrupted;
   record.trials[1].estimate = {1.31, 0.0, 100.0, 3};
@@ -54,6 +56,8 @@ TEST(TuningEnd, AReasonThatIsNotTheScriptsIsNotSaidOfIt) {
   RunRecord record = interrupted_script();
   record.run.training["untuned"] =
       "the agent in the script let go: a tensor was not expected; what was tried is on record";
+  record.run.training[kUntunedCause] = "the agent in the script let go: a tensor was not expected";
+  record.run.training[kUntunedByScript] = false;
   EXPECT_EQ(unconfirmed_text(record.run, {}),
             "the agent in the script let go: a tensor was not expected");
 }

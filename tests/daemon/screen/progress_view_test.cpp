@@ -84,14 +84,14 @@ TEST(ProgressView, ATrialThatWasGivenUpIsNotSaidToHaveNoGain) {
                 {"change", {{"a", 2}}},
                 {"verdict", "rejected"},
                 {"rejection", "no_gain"},
-                {"reason", "gain unlikely"},
+                {"is_given_up", true},
                 {"ratio", 0.95},
                 {"ratio_low", 0.62},
                 {"ratio_high", 1.18},
                 {"pairs", 10}};
   EXPECT_EQ(shown({}, {{{"event", "trial_finished"}, {"trial", trial}}}),
             "rejected   malloc: a 1 → 2, 0.95 x (0.62 to 1.18), gain unlikely\n");
-  trial["reason"] = "no gain worth having";
+  trial["is_given_up"] = false;
   trial["ratio_high"] = 1.01;
   EXPECT_EQ(shown({}, {{{"event", "trial_finished"}, {"trial", trial}}}),
             "rejected   malloc: a 1 → 2, 0.95 x (0.62 to 1.01), no gain\n");

@@ -66,8 +66,10 @@ class KnownBest : public testing::Test {
   }
   // What a run was told by a plugin.
   void add_answer(const std::string& run, const std::string& plugin, const std::string& version,
-                  bool is_failure = false, const std::string& outcome = "") {
+                  bool is_failure = false, const std::string& outcome = "",
+                  storage::AnswerKind kind = storage::AnswerKind::asked) {
     storage::PluginAnswerRow question;
+    question.kind = kind;
     question.plugin = plugin;
     question.version = version;
     EXPECT_TRUE(history_->put_plugin_asked({run}, question));
@@ -148,7 +150,8 @@ TEST_F(KnownBest, IsSearchedFurtherByAPluginThatTheSearchDidNotHave) {
   add_run("r-20261121-000001", kLong, start_.with(workers_), RejectionReason::no_gain);
   add_answer("r-20261121-000001", "amp", "1");
   add_answer("r-20261121-000001", "odd", "1", /*is_failure=*/true, "it threw");
-  add_answer("r-20261121-000001", "gpu", "1", false, "is unsupported: no GPU");
+  add_answer("r-20261121-000001", "gpu", "1", false, "no GPU", storage::AnswerKind::unsupported);
+  add_answer("r-20261121-000001", "said", "1", false, "is refused: by nobody but itself");
   EXPECT_THAT(take_over(kLong, {{"amp", "1"}}), IsEmpty());
   EXPECT_TRUE(input_.is_known_best_complete);
   EXPECT_THAT(take_over(kLong, {}), IsEmpty()) << "one that was there then may be gone";
@@ -162,6 +165,7 @@ TEST_F(KnownBest, IsSearchedFurtherByAPluginThatTheSearchDidNotHave) {
   EXPECT_THAT(take_over(kLong, {{"amp", "2"}}), HasSubstr(": amp; "));
   EXPECT_THAT(take_over(kLong, {{"amp", "1"}, {"odd", "1"}}), HasSubstr(": odd; "));
   EXPECT_THAT(take_over(kLong, {{"gpu", "1"}}), HasSubstr(": gpu; "));
+  EXPECT_THAT(take_over(kLong, {{"said", "1"}}), IsEmpty()) << "its words do not say what it is";
 }
 
 // A run that only verified what is known has asked nobody.

@@ -3,7 +3,6 @@
 
 #include <gmock/gmock.h>
 
-#include "daemon/report/story.hpp"
 #include "tests/base/temporary_folder.hpp"
 #include "tests/daemon/small_run.hpp"
 
@@ -37,7 +36,9 @@ TEST(ScriptLoad, WhatOthersUsedIsStoredWhereATrendLooks) {
   const auto answers = history->plugin_answers(run.id);
   ASSERT_TRUE(answers);
   ASSERT_EQ(answers->size(), 1U);
-  EXPECT_EQ(answers->front().plugin, kMachineName);
+  EXPECT_EQ(answers->front().kind, storage::AnswerKind::machine);
+  EXPECT_EQ(answers->front().subject, "load");
+  EXPECT_EQ(answers->front().plugin, storage::kMachineName);
   EXPECT_THAT(answers->front().outcome, testing::StartsWith("load: "));
 }
 

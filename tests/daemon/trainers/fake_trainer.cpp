@@ -368,6 +368,7 @@ class FakeTrainer {
                 {{"kind", error},
                  {"what", fault.value("what", "the fake says " + error)},
                  {"where", "fake"},
+                 {"signal", fault.value("signal", 0)},
                  {"remedy", ""}}}});
     }
     if (kind == "interrupt" || kind == "interrupt_twice" || kind == "await_cancel") {

@@ -277,6 +277,7 @@ TEST_F(TrainerClientTest, KillOfAnotherRankIsKnownByItsCount) {
   const Json killed = {{"do", "error"},
                        {"kind", "crashed"},
                        {"what", "rank 1 of 2 ended: signal 9 (Killed)"},
+                       {"signal", 9},
                        {"request", "digest"}};
   Json for_memory = killed;
   for_memory["counter"] = counter.string();
@@ -291,6 +292,25 @@ TEST_F(TrainerClientTest, KillOfAnotherRankIsKnownByItsCount) {
     EXPECT_EQ(ends_.size(), is_for_memory ? 1U : 0U);
     EXPECT_TRUE(client->is_alive());
   }
+}
+
+// Whatever its sentence says.
+TEST_F(TrainerClientTest, AnErrorWithoutASignalIsNoKill) {
+  const auto counter = scene_.folder().write("sys/fs/cgroup/job/memory.events", "oom_kill 0\n");
+  scene_.folder().write("proc/self/cgroup", "0::/job\n");
+  scene_.folder().write("proc/self/mountinfo",
+                        "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+  system_root_ = scene_.folder().path().string();
+  auto client = start({{{"do", "error"},
+                        {"kind", "crashed"},
+                        {"what", "a program of the job ended: signal 9 (Killed)"},
+                        {"counter", counter.string()},
+                        {"request", "digest"}}});
+  ASSERT_TRUE(client) << client.error().message();
+  const auto answer = client->request("digest", Json::object(), seconds(20));
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().kind, ErrorKind::crashed);
+  EXPECT_EQ(answer.error().signal, 0);
 }
 
 TEST_F(TrainerClientTest, MemoryBeyondTheLimitEndsIt) {

@@ -51,7 +51,7 @@ TEST_F(WebPageScript, SaysWhatCameOfTryingAFinding) {
   record.profiles[0]["findings"].push_back(sample_finding("data_loading", "num_workers"));
   TrialRecord trial = sample_trial(3, "num_workers", Verdict::rejected, {0.95, 0.62, 1.18, 10});
   trial.rejection = RejectionReason::no_gain;
-  trial.reason = std::string(kGivenUpWords) + ": 0.950 times the rate";
+  trial.is_given_up = true;
   record.trials.push_back(trial);
   expect_scene("tried", record);
 }

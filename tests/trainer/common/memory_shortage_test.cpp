@@ -79,6 +79,7 @@ TEST(MemoryShortage, NamesTheCauseAndWhatHelps) {
             "GiB)");
   EXPECT_EQ(full.where, "training step");
   EXPECT_EQ(full.remedy, "use smaller batches");
+  EXPECT_FALSE(full.is_memory_of_others);
 
   const Error pieces = to_error(*memory_shortage_from(kInPieces), "");
   EXPECT_THAT(pieces.what, HasSubstr("8.0 GiB of its own are unused, in pieces"));
@@ -88,6 +89,7 @@ TEST(MemoryShortage, NamesTheCauseAndWhatHelps) {
   const Error shared = to_error(*memory_shortage_from(kShared), "");
   EXPECT_THAT(shared.what, HasSubstr("other programs 60.0 GiB"));
   EXPECT_EQ(shared.remedy, "end the other programs on this GPU");
+  EXPECT_TRUE(shared.is_memory_of_others);
 
   EXPECT_EQ(to_error(*memory_shortage_from(kUnnamed), "").remedy, "use smaller batches");
   // Where others have all of it before this process has anything.

@@ -110,6 +110,7 @@ TEST_F(SeveralRanks, TellWhichOneDied) {
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().kind, ErrorKind::crashed);
   EXPECT_THAT(failed.error().what, HasSubstr("rank 2 of 3 ended: signal 9"));
+  EXPECT_EQ(failed.error().signal, SIGKILL);
   // Nothing is loaded any more, and nobody is left.
   wait_for([&] { return !is_running(others[0]) && !is_running(others[1]); });
   // The same trainer can begin anew.

@@ -155,6 +155,7 @@ class Pipeline {
                     void* batch, Scratch& scratch) const;
 
  private:
+  class Compiler;  // pipeline_compile.cpp
   struct Step {
     std::unique_ptr<const Stage> stage;
     std::uint64_t seed = 0;  // of its draws

@@ -1,25 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which JPEG files a job has an index of, and where that lies between runs.
-#include <algorithm>
+// Of KeptSamples: which JPEG files a job has an index of, and where that lies between runs.
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 #include "base/digest.hpp"
 #include "base/user_folders.hpp"
 #include "trainer/input/jpeg_index/jpeg_index_folder.hpp"
-#include "trainer/job/job_state.hpp"
+#include "trainer/job/kept_samples.hpp"
 
 namespace autotuned::trainer {
 namespace {
 
 namespace fs = std::filesystem;
-
-// So many files tell what the index of all takes.
-constexpr std::int64_t kProbedFiles = 8;
 
 // $XDG_CACHE_HOME, else ~/.cache; empty where neither is known.
 fs::path cache_home() {
@@ -64,63 +62,41 @@ void prune_others(const fs::path& file) {
 
 }  // namespace
 
-Result<input::JpegIndex*> Job::State::index_for(const input::Pipeline& pipeline) {
+Result<input::JpegIndex*> KeptSamples::index_for(const input::Pipeline& pipeline,
+                                                 const input::Dataset& data) {
   if (!pipeline.is_indexed()) return nullptr;
   if (index_.index != nullptr) return index_.index.get();
-  constexpr auto kMemory = input::CachePlace::memory;
-  const std::int64_t room =
-      std::max<std::int64_t>(cache_bytes_allowed(kMemory) - kept_bytes(kMemory), 0);
-  auto index = input::JpegIndex::create(train_data_->stored().items, room);
+  auto index = input::JpegIndex::create(data.stored().items, bytes_left(input::CachePlace::memory));
   if (!index) return tl::unexpected(index.error());
   index_.index = std::move(*index);
   const fs::path home = cache_home();
   if (home.empty()) return index_.index.get();
-  index_.key = key_of(*train_data_);
+  index_.key = key_of(data);
   index_.file = home / "autotuned" / "jpeg-index" / index_.key;
   // What cannot be read is made anew, and replaced then.
   if (index_.index->load(index_.file, index_.key)) input::mark_used(index_.file);
   return index_.index.get();
 }
 
-void Job::State::compact_index() {
+void KeptSamples::compact_index(Feed& feed) {
   if (index_.index == nullptr || !index_.index->is_worth_compacting()) return;
-  feed_->pause();
+  feed.pause();
   index_.index->compact();
-  feed_->resume();
+  feed.resume();
 }
 
-// Without a file the index is made anew by whoever reads the data next: a warning and no error, and one is enough.
-void Job::State::save_index() {
-  if (index_.index == nullptr || index_.file.empty() || !index_.index->has_news()) return;
+std::optional<Error> KeptSamples::save_index() {
+  if (index_.index == nullptr || index_.file.empty() || !index_.index->has_news())
+    return std::nullopt;
   auto saved = make_folders(index_.file.parent_path());
   if (saved) saved = index_.index->save(index_.file, index_.key);
-  if (saved) return prune_others(index_.file);
-  if (index_.has_warned) return;
+  if (saved) prune_others(index_.file);
+  if (saved || index_.has_warned) return std::nullopt;
   index_.has_warned = true;
-  saved.error().what =
-      "the index of JPEG files is not kept, and the next run makes it anew: " + saved.error().what;
-  warnings_.push_back(std::move(saved.error()));
-}
-
-void Job::State::describe_index() {
-  const auto pipeline =
-      pipeline_of(recipe_, *train_data_, {.decodes_crop = true, .indexes_jpegs = true});
-  if (!pipeline || !pipeline->is_indexed()) return;
-  input::JpegScanner scanner;
-  std::vector<std::uint8_t> file;
-  const std::int64_t items = train_data_->stored().items;
-  const std::int64_t probed = std::min(items, kProbedFiles);
-  std::int64_t with_points = 0;
-  std::int64_t bytes = 0;
-  for (std::int64_t i = 0; i < probed; ++i) {
-    if (!train_data_->read_encoded(i * items / probed, file)) continue;
-    const auto points = scanner.scan(file);
-    if (points.empty()) continue;
-    ++with_points;
-    bytes += static_cast<std::int64_t>(points.size_bytes());
-  }
-  // Of files without there is little to win.
-  if (2 * with_points >= probed) facts_.jpeg_index_bytes = bytes * items / probed;
+  Error warning = std::move(saved.error());
+  warning.what =
+      "the index of JPEG files is not kept, and the next run makes it anew: " + warning.what;
+  return warning;
 }
 
 }  // namespace autotuned::trainer
