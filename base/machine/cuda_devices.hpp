@@ -11,12 +11,12 @@ namespace autotuned {
 
 // Both take the handle of libcuda.so.1, which is not null.
 
-// The newest version of CUDA that the driver supports: 13000 is CUDA 13.0; 0: not known.
+// Returns the newest version of CUDA that the driver supports: 13000 for CUDA 13.0; 0 if it is not known.
 [[nodiscard]] int read_cuda_version(void* driver);
 
-// The UUID of each device without its prefix: "2a3c…-…" where nvidia-smi shows GPU-2a3c…-… or, for a part of
-// a GPU, MIG-2a3c…-…. An empty text if the driver does not report it. Initialises CUDA, but creates no
-// context.
+// Returns the UUID of each device without its prefix: "2a3c…-…" where nvidia-smi shows GPU-2a3c…-… or, for a part of
+// a GPU, MIG-2a3c…-…. The text is empty if the driver does not report it. Initialises CUDA, but creates
+// no context.
 [[nodiscard]] std::vector<std::string> read_cuda_uuids(void* driver);
 
 }  // namespace autotuned
