@@ -68,6 +68,27 @@ Result<void> read_domain(const Json& value, Knob& knob) {
 
 }  // namespace
 
+Json Knob::to_json() const {
+  Json json{{"name", name},
+            {"type", to_string(type)},
+            {"default", autotuned::to_json(default_value)},
+            {"unit", unit},
+            {"risk", to_string(risk)},
+            {"switch", to_string(how)},
+            {"warmup_steps", warmup_steps},
+            {"one_time_cost", one_time_cost},
+            {"available", unavailable.empty()},
+            {"summary", summary}};
+  if (type == KnobType::integer) {
+    json["minimum"] = minimum;
+    json["maximum"] = maximum;
+  }
+  if (!choices.empty()) json["choices"] = choices;
+  if (!unavailable.empty()) json["unavailable"] = unavailable;
+  if (!unavailable_choices.empty()) json["unavailable_choices"] = unavailable_choices;
+  return json;
+}
+
 Result<Knob> knob_from_json(const Json& value) {
   Knob knob;
   auto name = get_string(value, "name");
