@@ -18,7 +18,7 @@ namespace autotuned::storage {
 class RunOwners {
  public:
   explicit RunOwners(const std::filesystem::path& history);
-  // `run`: its number in the table. Also true if it cannot be determined.
+  // Whether a process owns the run; also true if that cannot be determined. `run`: its number in the table.
   [[nodiscard]] bool has(std::int64_t run) const;
 
  private:
@@ -35,10 +35,10 @@ struct UnfinishedRun {
 inline constexpr const char* kUnfinishedSql =
     "SELECT id, sequence FROM runs WHERE state IN ('tuning', 'training') ORDER BY sequence";
 
-// In the order in which they began. Throws the exceptions of SQLite.
+// Returns the unfinished runs in the order in which they began. Throws the exceptions of SQLite.
 [[nodiscard]] std::vector<UnfinishedRun> unfinished_runs(const SQLite::Database& database);
 
-// The ids of unfinished runs that no process owns.
+// Returns the ids of unfinished runs that no process owns. Throws the exceptions of SQLite.
 [[nodiscard]] std::set<std::string> interrupted_runs(const SQLite::Database& database,
                                                      const std::filesystem::path& history);
 
