@@ -16,7 +16,7 @@
 
 namespace autotuned::analysis {
 
-// How much of a profile is computed. Each level includes those before, and takes more time and memory.
+// The extent of a profile. Each level includes those before, and takes more time and memory.
 enum class Depth {
   summary,  // overview, operators, kernels
   views,    // also modules, memory, input, timelines, communication
@@ -43,8 +43,7 @@ struct Profile {
   Bars bars;
 };
 
-// A pure function. REQUIRES: the trace has at least one event. `default_rank`: the rank if the trace names
-// none.
+// Pure. `default_rank`: the rank if the trace names none. REQUIRES: the trace has at least one event.
 [[nodiscard]] Profile profile_of(const traces::Trace& trace, Depth depth, int default_rank = 0);
 
 // overall_of() for the summaries of these profiles.

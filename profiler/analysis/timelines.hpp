@@ -26,18 +26,18 @@ struct TimelineRow {
 struct GapRow {
   std::uint32_t timeline = 0;  // index into TimelineTable::rows
   Interval time;
-  // What the host did for most of the gap, on any thread; "nothing that was recorded" if so.
+  // The activity of the host, on any thread, for most of the gap; "nothing that was recorded" if there was none.
   std::string meanwhile;
   double meanwhile_ratio = 0;  // share of the gap, 0 to 1
 };
 
 struct TimelineTable {
-  std::vector<TimelineRow> rows;  // the host's, then the devices', the busiest first
-  // Gaps of devices, or else of the busiest thread with operators; the longest first.
+  std::vector<TimelineRow> rows;  // those of the host, then of devices; the busiest first
+  // The gaps of devices or, without devices, of the busiest thread with operators; the longest first.
   std::vector<GapRow> gaps;
 };
 
-// The timelines within `stretches`, with at most `most_gaps` gaps.
+// Returns the timelines within `stretches`, with at most `most_gaps` gaps.
 [[nodiscard]] TimelineTable timeline_table(const traces::Trace& trace, const Stretches& stretches,
                                            std::size_t most_gaps);
 

@@ -15,7 +15,7 @@
 namespace autotuned::traces {
 namespace {
 
-// Traces repeat themselves: the lowest level gets most of it, several times faster than the others.
+// Traces are repetitive: the lowest level achieves most of the compression, several times faster than the others.
 constexpr const char* kMode = "wb1";
 constexpr unsigned kBufferBytes = 256U << 10U;
 

@@ -14,7 +14,7 @@
 
 namespace autotuned::analysis {
 
-// By priority: a moment that belongs to several parts is charged to the first of them.
+// The parts of a step, by priority: a moment that belongs to several parts is charged to the first of them.
 enum class Part { kernel, copy, fill, communication, runtime, data_loading, cpu, other };
 inline constexpr std::size_t kParts = 8;
 // "Kernel", "Memcpy", …, as PyTorch's profiler plugin called them.
@@ -24,7 +24,7 @@ struct Step {
   std::string name;  // "12" for ProfilerStep#12; "0" if the trace marks no steps and counts as one
   Interval time;
   std::array<std::int64_t, kParts> part_ns{};  // adds up to the length of `time`
-  // Part::cpu by phase; adds up to it.
+  // The time of Part::cpu by phase; adds up to it.
   std::array<std::int64_t, kCpuPhases> cpu_phase_ns{};
 };
 
@@ -56,8 +56,7 @@ struct Breakdown {
 // than the end of the step before. REQUIRES: the trace has at least one event.
 [[nodiscard]] Breakdown breakdown_of(const traces::Trace& trace, const Launches& launches);
 
-// By row: whether it is a kernel of a collective operation, by its own name or by the operator that launched
-// it.
+// Returns for each row whether it is a kernel of a collective operation, by its own name or by that of the operator that launched it.
 [[nodiscard]] std::vector<bool> communication_rows(const traces::Trace& trace);
 
 }  // namespace autotuned::analysis

@@ -21,7 +21,7 @@ struct Remedy {
   bool is_rest = false;
   // The severity if there is no bound, or if this trace cannot give it.
   Severity otherwise = Severity::note;
-  // The end of the sentence "at most … of the step, …": the condition under which it would be that much.
+  // The end of the sentence "at most … of the step, …": the condition under which all of it would be saved.
   // {signal} is replaced by its value. Without `share` it is a sentence of its own, or "".
   const char* reasoning = "";
   const char* code = "";  // to paste, several lines; "" for none
@@ -33,7 +33,7 @@ struct Remedy {
 // The remedy of a rule. Every rule has one, which a test checks.
 [[nodiscard]] const Remedy& remedy_of(const Rule& rule);
 
-// The bound, 0 to 1. Nothing if the remedy has no bound, or if the trace lacks one of its signals.
+// Returns the bound, 0 to 1; nothing if the remedy has no bound or the trace lacks one of its signals.
 [[nodiscard]] std::optional<double> most_saved_ratio(const Remedy& remedy, const Signals& signals);
 
 }  // namespace autotuned::analysis
