@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rule of the profiler found in a trace, as plain values that outlive the rule and the trace.
+// A finding of the profiler in a trace, as plain values that outlive the rule and the trace.
 #pragma once
 
 #include <string>

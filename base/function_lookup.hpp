@@ -8,6 +8,7 @@
 
 namespace autotuned {
 
+// Finds functions by name, and keeps the first name that is missing.
 class FunctionLookup {
  public:
   // `library`: a handle of dlopen(), which must stay open.

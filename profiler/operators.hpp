@@ -9,6 +9,7 @@
 
 namespace autotuned::profiler {
 
+// The calls of an operator within one span.
 struct OperatorTotal {
   std::string name;  // "aten::addmm"
   std::string span;  // innermost span of the thread at the call; empty on other threads

@@ -30,6 +30,7 @@ inline constexpr const char* kCheckpointWrite = "checkpoint_write";
 
 class ScopeListener;
 
+// A recorded span.
 struct SpanRecord {
   const char* name = nullptr;  // static storage
   std::int64_t start_ns = 0;   // CLOCK_MONOTONIC
@@ -87,6 +88,7 @@ class Span {
   std::ptrdiff_t index_ = 0;
 };
 
+// The sums of all spans of one name.
 struct SpanTotal {
   std::string name;
   std::int64_t count = 0;

@@ -18,6 +18,7 @@ namespace autotuned::recipes {
 // The words of a message for a value: "1e3" in quotation marks, "a list", "nothing".
 [[nodiscard]] std::string found_text(const YamlNode& node);
 
+// Checks one recipe.
 class Checker {
  public:
   // Paths in the recipe are relative to `folder`, which must be absolute. Mistakes are added to `problems`, which must outlive this

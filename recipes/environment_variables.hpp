@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which variables of a trainer's environment may be set through the knobs env.NAME, and by whom.
+// The variables of a trainer's environment that may be set through the knobs env.NAME, and by whom.
 #pragma once
 
 #include <span>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where in the text of a recipe a key stands, for mistakes that are found later.
+// Finds the place of a key in the text of a recipe, for mistakes that are found later.
 #pragma once
 
 #include <string>

@@ -131,7 +131,7 @@ constexpr Domain list(Names... names) {
   return {.type = KnobType::list, .choices = {std::string_view(names)...}};
 }
 
-// What a machine must have, so that the knob can be changed.
+// The part of a machine without which the knob cannot be changed.
 enum class Needs { nothing, gpu, second_cpu };
 
 struct KnobEntry {

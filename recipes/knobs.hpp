@@ -34,6 +34,7 @@ enum class RiskClass { exact, numerics, semantics };
 [[nodiscard]] std::string_view to_string(RiskClass risk);
 [[nodiscard]] std::optional<RiskClass> risk_class_from(std::string_view name);
 
+// A setting that may be tuned, with its values.
 struct Knob {
   std::string name;
   KnobType type = KnobType::boolean;

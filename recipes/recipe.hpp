@@ -28,6 +28,7 @@ struct Typed {
 // The largest number of ranks, which are processes of one machine.
 inline constexpr int kMostRanks = 64;
 
+// The length of a training, and the batches of its steps.
 struct TrainLength {
   // Exactly one of the two is set. `steps` counts steps with the recipe's own batch size: the number of samples is
   // steps x batch_size, also if tuning changes the batch size.
@@ -49,6 +50,7 @@ struct StepRules {
   std::optional<double> cutmix_alpha;
 };
 
+// When and on what the model is evaluated, and what follows from the figures.
 struct Evaluation {
   // The test data. Its type is empty if a share of the training data is used instead.
   Typed data;
@@ -67,6 +69,7 @@ struct Evaluation {
 
 enum class LearningRateScaling { none, linear, sqrt };
 
+// The limits of the tuning.
 struct Tune {
   std::optional<std::vector<std::string>> plugins;  // not set: all
   std::chrono::nanoseconds budget = std::chrono::minutes(10);
@@ -82,6 +85,7 @@ struct Tune {
   LearningRateScaling lr_scaling = LearningRateScaling::none;
 };
 
+// A checked recipe with all defaults.
 struct Recipe {
   std::string name;
   std::uint64_t seed = 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the learning rate changes in the course of a training. Pure.
+// The schedules of the learning rate. Pure.
 #pragma once
 
 #include <cstdint>

@@ -7,7 +7,7 @@ namespace {
 
 using enum FieldType;
 
-// One output is for one number. Data with classes need two.
+// A single output is for data with one number. Data with classes need at least two.
 constexpr Range kOutputs{.minimum = 1, .maximum = 65'536};
 
 Field classes_field(std::string_view by_default) {

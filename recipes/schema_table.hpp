@@ -41,6 +41,7 @@ enum class FieldType {
 // One value, a list of them, or either.
 enum class Shape { single, list, single_or_list };
 
+// A range of numbers.
 struct Range {
   double minimum = -std::numeric_limits<double>::infinity();
   double maximum = std::numeric_limits<double>::infinity();
@@ -64,6 +65,7 @@ struct Variant;
 // are valid.
 using Rule = std::string (*)(const YamlNode& map, const Json& values);
 
+// A key of a recipe, or of a map in it.
 struct Field {
   std::string_view key;
   FieldType type = FieldType::text;
@@ -90,6 +92,7 @@ struct Field {
   [[nodiscard]] std::string checked_key() const;
 };
 
+// A named type of a component, such as a model or an optimizer.
 struct Variant {
   std::string name;
   std::string_view summary;  // one sentence

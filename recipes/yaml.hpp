@@ -27,6 +27,7 @@ enum class NamedFiles { must_exist, may_be_missing };
 
 struct YamlEntry;
 
+// A value with its place. Lines and columns count from 1.
 struct YamlNode {
   enum class Kind { null, scalar, sequence, map };
   Kind kind = Kind::null;

@@ -28,6 +28,7 @@
 
 namespace autotuned::storage {
 
+// A kind of machine, on which results can be compared.
 struct EnvironmentRow {
   std::string key;       // Machine::key()
   Json facts;            // Machine::to_json()
@@ -35,6 +36,7 @@ struct EnvironmentRow {
   std::string build;     // build of autotuned; recorded, but not part of the key
 };
 
+// A recipe, by its hash.
 struct RecipeRow {
   std::string hash;  // Recipe::hash()
   std::string name;
@@ -53,6 +55,7 @@ enum class RunState {
 [[nodiscard]] std::string_view to_string(RunState state);
 [[nodiscard]] std::optional<RunState> run_state_from(std::string_view name);
 
+// A run, from the start of its command to the end of its training.
 struct RunRow {
   RunId id;
   std::string recipe_hash;
@@ -100,6 +103,7 @@ struct RunRow {
   bool is_interrupted = false;
 };
 
+// A question to a plugin, and its answer.
 struct PluginAnswerRow {
   std::string plugin;
   std::string version;
@@ -110,6 +114,7 @@ struct PluginAnswerRow {
   bool is_answered = false;  // false: the process died before the plugin answered
 };
 
+// The best configuration of a job in an environment.
 struct BestRow {
   std::string recipe_hash;
   std::string environment_key;
@@ -121,11 +126,13 @@ struct BestRow {
   bool is_complete = false;
 };
 
+// An environment in which a job has a best configuration.
 struct BestPlace {
   std::string environment_key;
   std::string libtorch;  // version in that environment
 };
 
+// An early end of a trainer, and the trial in which it happened.
 struct TrialTrainerEnd {
   int trial = 0;  // 0: outside trials
   TrainerEnd end;
@@ -139,6 +146,7 @@ struct RunKey {
   bool is_tune_only = false;
 };
 
+// Selects runs. A member that is not set matches every run.
 struct RunFilter {
   std::optional<std::string> recipe;       // name, or hash
   std::optional<std::string> environment;  // key
@@ -161,6 +169,7 @@ struct PrunableRun {
   std::int64_t trials = 0;
 };
 
+// The runs that pruning would remove, and the numbers of runs that match the rule but stay.
 struct PrunePlan {
   std::vector<PrunableRun> runs;     // oldest first
   std::int64_t kept_for_best = 0;    // runs that match, but a best configuration depends on them

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a history may lie: file systems, folders and modes.
+// Checks whether a history may lie in a place: file systems, folders and modes.
 #pragma once
 
 #include <cstdint>

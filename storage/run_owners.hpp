@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which runs are owned by a living process: see History::claim().
+// Finds the runs that a living process owns: see History::claim().
 #pragma once
 
 #include <SQLiteCpp/SQLiteCpp.h>
@@ -26,6 +26,7 @@ class RunOwners {
   bool is_unknown_ = false;
 };
 
+// A run in the state tuning or training.
 struct UnfinishedRun {
   std::string id;
   std::int64_t sequence = 0;

@@ -38,6 +38,7 @@ using Value = std::variant<std::monostate, std::int64_t, double, std::string>;
 }
 [[nodiscard]] Value json_text(const Json& value);
 
+// A column and its value.
 struct Field {
   const char* column;
   Value value;

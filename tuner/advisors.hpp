@@ -15,7 +15,7 @@ namespace autotuned::tuner {
 // The name under which the proposals of the tuner itself are recorded.
 inline constexpr const char* kOwnName = "autotuned";
 
-// Where a candidate comes from. The rules of screen() differ by source (tuner/candidates.hpp).
+// The source of a candidate. The rules of screen() differ by source (tuner/candidates.hpp).
 enum class CandidateSource {
   plugin,        // a plugin's answer
   joint_change,  // two changes that were tried one at a time
@@ -24,6 +24,7 @@ enum class CandidateSource {
   remembered,    // the best configuration of an earlier run
 };
 
+// A change that may get a trial.
 struct Candidate {
   std::string plugin;
   Configuration change;
@@ -35,6 +36,7 @@ struct Candidate {
   CandidateSource source = CandidateSource::plugin;
 };
 
+// The answer of a plugin: candidates, or why there are none.
 struct Advice {
   std::vector<Candidate> candidates;
   std::string none_because;  // why there is no candidate; one sentence

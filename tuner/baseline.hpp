@@ -12,6 +12,7 @@
 
 namespace autotuned::tuner {
 
+// The measured starting configuration.
 struct Baseline {
   double samples_per_second = 0.0;        // the median of the blocks
   std::chrono::nanoseconds pair_time{1};  // wall-clock time of two blocks

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast a job could be: its rate with more and more of its input for free, measured in turn with its own
-// rate.
+// The ceiling of a job: its rate when more and more of its input is free, measured in turn with its own rate.
 #pragma once
 
 #include <array>
@@ -38,6 +37,7 @@ struct RungGain {
 // REQUIRES: not empty.
 [[nodiscard]] RungGain gain_of(std::vector<double> ratios);
 
+// A measured rung, as a ratio to the rate of the job.
 struct Rung {
   std::string name;    // one of kRungs
   double ratio = 1.0;  // RungGain::least_ratio, raised to 1 and to the ratio of the rung below
@@ -57,6 +57,7 @@ struct Ceiling {
   [[nodiscard]] double ratio() const { return rungs.empty() ? 0.0 : rungs.back().ratio; }
 };
 
+// The number of pairs of blocks with which a ceiling is measured.
 struct CeilingPlan {
   int pairs = 5;  // pairs of blocks for the highest rung
   // Pairs of blocks for each other rung, measured only if the highest rung shows a gain; 0: not measured.

@@ -16,6 +16,7 @@
 
 namespace autotuned::tuner {
 
+// The error probabilities of a comparison, and the gain that it looks for.
 struct ComparisonRules {
   double accept_error_ratio = 0.01;  // largest probability of accepting a change without effect
   double reject_error_ratio = 0.05;  // largest probability of rejecting a gain of min_gain_ratio

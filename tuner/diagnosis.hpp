@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the time of the incumbent goes: its ceiling, its profile, and a trace of some of its steps.
+// The diagnosis of the incumbent: its ceiling, its profile, and a trace of some of its steps show where its time goes.
 #pragma once
 
 #include <chrono>

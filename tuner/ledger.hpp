@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a session reports what happens, when it happens: to the history, and to those who watch the run.
+// Receives the reports of a session as they happen, for the history and for those who watch the run.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,7 @@
 
 namespace autotuned::tuner {
 
-// How far the tuning has come.
+// The progress of the tuning.
 struct TuningProgress {
   int trials_done = 0;  // trials with a verdict, those of earlier processes of the run included
   // An estimate of the trials still to come: waiting proposals and the confirmation. 0: not known yet.

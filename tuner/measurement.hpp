@@ -38,6 +38,7 @@ struct ProcessRates {
 };
 [[nodiscard]] ProcessRates process_rates(const std::vector<PairRates>& pairs);
 
+// Collects the pairs of blocks of one trial.
 class Measurement {
  public:
   explicit Measurement(const ComparisonRules& rules) : blocks_(rules), processes_(rules) {}

@@ -15,6 +15,7 @@
 
 namespace autotuned::tuner {
 
+// Work that a process does once.
 struct OneTimeCost {
   double ns = 0.0;
   // Samples that the work made, such as those of a cache. In a training, the first visit of each of them

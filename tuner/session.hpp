@@ -22,13 +22,14 @@
 
 namespace autotuned::tuner {
 
+// The result of a session.
 struct SessionOutcome {
   Configuration best;  // to train with; the starting configuration if no change was confirmed
   double baseline_samples_per_second = 0.0;  // from the confirmation's blocks where there are any
   double best_samples_per_second = 0.0;
   Estimate speedup;  // best over starting, from fresh blocks; 1, 1, 1 when they are the same
   Ceiling ceiling;
-  std::vector<TrialRecord> trials;  // of the whole run, those of earlier processes included
+  std::vector<TrialRecord> trials;  // trials of the whole run, including earlier processes
   std::chrono::nanoseconds tuning_time{0};
   bool is_searched = true;  // false: nothing was measured, because the budget was too small
   // If no trial of a proposal fitted into the budget: what it was too small for, and the budget that is needed. Else, and with a budget

@@ -24,6 +24,7 @@ enum class ProcessChoice {
   alone,  // a new one, and no other process of the job runs beside it
 };
 
+// The block that run_block() should run.
 struct BlockRequest {
   std::chrono::nanoseconds minimum_duration = std::chrono::milliseconds(100);
   std::int64_t minimum_steps = 1;
@@ -35,7 +36,7 @@ struct BlockRequest {
   const Configuration* reference = nullptr;
 };
 
-// How the updates of two configurations differ after the same steps from the same state.
+// The difference between the updates of two configurations after the same steps from the same state.
 struct UpdateComparison {
   struct Parameter {
     std::string name;
@@ -86,6 +87,7 @@ enum class CheckedSteps {
   reached,
 };
 
+// Where the time of a configuration goes.
 struct Profile {
   Json metrics = Json::object();  // docs/metrics.md
   Json spans = Json::array();

@@ -31,6 +31,7 @@ inline constexpr int kFirstLookPairs = 10;
 // below 2 % for each kind.
 [[nodiscard]] double accept_error_ratio_after(int tried);
 
+// The rules and limits of one trial.
 struct TrialPlan {
   ComparisonRules rules;
   BlockRequest block;
@@ -63,6 +64,7 @@ struct TrialPlan {
   std::int64_t known_one_time_ns = 0;
 };
 
+// Runs trials, one after the other.
 class TrialRunner {
  public:
   // All arguments must outlive the runner.

@@ -20,6 +20,7 @@ namespace autotuned::tuner {
 // A trial gets time for at least so many pairs of blocks.
 inline constexpr int kLeastTrialPairs = 8;
 
+// Runs the trials of a run and keeps their records.
 class TrialSeries {
  public:
   using nanoseconds = std::chrono::nanoseconds;

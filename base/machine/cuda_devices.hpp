@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which GPUs CUDA shows to this process, in CUDA's order. CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER change
+// The GPUs that CUDA shows to this process, in CUDA's order. CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER change
 // the list and the order, so both may differ from NVML's (base/machine/nvml.hpp). Both functions take the
 // handle of libcuda.so.1, which must not be null.
 #pragma once

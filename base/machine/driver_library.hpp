@@ -12,6 +12,7 @@ namespace autotuned {
 // linker may not search. They contain only drivers.
 [[nodiscard]] std::span<const char* const> driver_folders();
 
+// An opened library, or why it cannot be opened.
 struct DriverLibrary {
   void* handle = nullptr;  // null if the library cannot be opened
   std::string reason;      // the dynamic linker's message, if `handle` is null

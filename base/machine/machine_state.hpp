@@ -51,6 +51,7 @@ inline constexpr double kLoadThatMatters = 0.1;
 [[nodiscard]] std::optional<double> other_work_ratio(const MachineState& before,
                                                      const MachineState& after);
 
+// A condition that disturbs measurements.
 struct MachineFinding {
   std::string subject;  // "clock", "heat", "swap", "load", "hypervisor", "quota", "GPU"
   std::string text;     // one sentence: the condition, and what to do about it

@@ -13,6 +13,7 @@
 
 namespace autotuned {
 
+// The GPUs and the driver.
 struct NvmlReport {
   std::vector<Gpu> gpus;
   std::string driver;  // "580.65.06"; empty when unknown

@@ -16,6 +16,7 @@
 
 namespace autotuned {
 
+// How to start a child process.
 struct ProcessSpec {
   std::filesystem::path program;         // absolute; no shell, no PATH search
   std::vector<std::string> arguments;    // without the program's own name
@@ -27,6 +28,7 @@ struct ProcessSpec {
   bool new_group = true;  // its own process group, so that it can be ended with its descendants
 };
 
+// How a child process ended.
 struct ProcessExit {
   int code = 0;    // valid when signal is 0
   int signal = 0;  // 0: the process exited by itself

@@ -43,8 +43,8 @@ class ProcessFamily {
   std::string mark_;
   bool has_looked_ = false;
   std::map<Process, std::int64_t> cpu_ns_;  // CPU time of each member at the last call
-  std::map<Process, bool>
-      is_marked_;  // for every process seen, because its environment does not change
+  // Kept for every process seen, because its environment does not change.
+  std::map<Process, bool> is_marked_;
 };
 
 }  // namespace autotuned

@@ -25,6 +25,7 @@ enum class TrainerOutcome {
 [[nodiscard]] std::string_view to_string(TrainerOutcome outcome);
 [[nodiscard]] std::optional<TrainerOutcome> trainer_outcome_from(std::string_view name);
 
+// An early end of a trainer.
 struct TrainerEnd {
   TrainerOutcome outcome = TrainerOutcome::lost;
   std::string request;  // the request that the trainer was answering; "hello" before the first one

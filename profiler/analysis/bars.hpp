@@ -15,6 +15,7 @@ namespace autotuned::analysis {
 
 inline constexpr std::uint32_t kNoBar = traces::kNoDetail;
 
+// An event as it is drawn.
 struct Bar {
   std::uint32_t track = 0;  // index into Bars::tracks
   std::uint32_t name = 0;   // index into Bars::names

@@ -44,7 +44,7 @@ struct CollectiveRow {
   std::int64_t calls = 0;     // the largest number of any rank
   std::int64_t total_ns = 0;  // mean over the ranks, like the times below
   std::int64_t transfer_ns = 0;
-  std::int64_t waiting_ns = 0;  // for other ranks
+  std::int64_t waiting_ns = 0;  // waits for other ranks
   // Bytes that all calls of a rank send together, the largest of any rank; nothing if the trace of a rank
   // does not say.
   std::optional<std::int64_t> bytes;

@@ -11,6 +11,7 @@
 
 namespace autotuned::analysis {
 
+// All calls with the same call path.
 struct Frame {
   std::uint32_t name = 0;                                    // index into Flame::names
   std::uint32_t parent = kNoNode;                            // its index is smaller

@@ -64,7 +64,7 @@ class CallKeeper {
 
   // Returns kNoNode for a node outside of all operators.
   std::uint32_t keep(std::uint32_t node) {
-    std::vector<std::uint32_t> path;  // from the inside out, those that are not kept yet
+    std::vector<std::uint32_t> path;  // from the inside out, only calls that are not kept yet
     std::uint32_t above = kNoNode;
     for (; node != kNoNode; node = nodes_[node].parent) {
       if (!is_operator(node)) continue;

@@ -34,6 +34,7 @@ struct MemoryCall {
   std::uint32_t parent = kNoNode;  // the enclosing call; its index is smaller
 };
 
+// An allocation or a release.
 struct MemoryChange {
   std::int64_t time_ns = 0;
   std::int64_t bytes = 0;  // negative: released
@@ -42,6 +43,7 @@ struct MemoryChange {
   std::int64_t address = traces::kNoId;
 };
 
+// The use of memory over time.
 struct MemoryUse {
   std::vector<MemoryDevice> devices;
   std::vector<MemoryChange> changes;  // by time
@@ -53,6 +55,7 @@ struct MemoryUse {
 // REQUIRES: `nodes` is call_tree(trace, …).
 [[nodiscard]] MemoryUse memory_use(const traces::Trace& trace, const std::vector<CallNode>& nodes);
 
+// What the calls of an operator allocate on a device.
 struct MemoryRow {
   std::string name;
   std::uint32_t device = 0;

@@ -21,6 +21,7 @@ struct ModuleTime {
   friend bool operator==(const ModuleTime&, const ModuleTime&) = default;
 };
 
+// A module of the model, by its path.
 struct ModuleRow {
   std::string path;  // "ResNet_0.Sequential_0.Conv2d_3", from the nesting of calls
   std::string name;  // last part of the path

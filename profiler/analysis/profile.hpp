@@ -23,6 +23,7 @@ enum class Depth {
   plots,    // also the data for drawings
 };
 
+// The analysis of one trace for all views.
 struct Profile {
   TraceAnalysis summary;
   Interval recorded;  // from the first event to the end of the last one, on the trace's clock

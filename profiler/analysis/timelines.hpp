@@ -11,6 +11,7 @@
 
 namespace autotuned::analysis {
 
+// A thread of the host, or a stream of a device.
 struct TimelineRow {
   std::string name;          // "thread 15326 (python)", "GPU 0, stream 7"
   std::uint32_t thread = 0;  // index into Trace::threads
@@ -23,6 +24,7 @@ struct TimelineRow {
   Interval longest_gap;   // empty if there is none
 };
 
+// A stretch in which a timeline is idle.
 struct GapRow {
   std::uint32_t timeline = 0;  // index into TimelineTable::rows
   Interval time;

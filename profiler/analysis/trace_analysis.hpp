@@ -18,6 +18,7 @@
 
 namespace autotuned::analysis {
 
+// The analysis of the trace of one rank.
 struct TraceAnalysis {
   std::string file;
   int rank = 0;

@@ -22,7 +22,7 @@ struct CuptiOptions {
   std::size_t buffers = 32;
   std::size_t buffer_bytes = 2U << 20U;   // a multiple of 4 KiB
   std::int64_t most_records = 2'000'000;  // for one take(); further records are lost and counted
-  std::chrono::milliseconds flush_limit{10'000};  // for CUPTI to hand over what it has
+  std::chrono::milliseconds flush_limit{10'000};  // time for CUPTI to return its buffers
 };
 
 // CUPTI's one subscriber in this process. It records between enable() and disable(), any number of times.

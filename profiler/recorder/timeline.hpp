@@ -19,6 +19,7 @@ enum class TimelineKind : std::uint8_t {
   module,    // the forward of a module
 };
 
+// An operator, a backward node or the forward of a module.
 struct TimelineEvent {
   std::int64_t start_ns = 0;  // CLOCK_MONOTONIC
   std::int64_t end_ns = 0;
@@ -44,6 +45,7 @@ struct OperatorInputs {
   friend bool operator==(const OperatorInputs&, const OperatorInputs&) = default;
 };
 
+// An allocation or a release.
 struct MemoryEvent {
   std::int64_t time_ns = 0;  // CLOCK_MONOTONIC
   std::uint64_t address = 0;
@@ -54,6 +56,7 @@ struct MemoryEvent {
   int device = -1;
 };
 
+// The events of one thread.
 struct ThreadTimeline {
   std::int64_t thread = 0;           // the system's thread id
   std::uint64_t logical_thread = 0;  // LibTorch's
@@ -73,6 +76,7 @@ struct ExchangeEvent {
   OperatorInputs inputs;  // empty texts: not recorded
 };
 
+// The recorded events of all threads.
 struct Timeline {
   std::vector<ThreadTimeline> threads;
   std::vector<ExchangeEvent> exchanges;
@@ -87,6 +91,7 @@ struct TimelinePlace {
 
   friend bool operator==(const TimelinePlace&, const TimelinePlace&) = default;
 };
+// A backward node, and the operator that created it.
 struct BackwardLink {
   TimelinePlace forward;
   TimelinePlace backward;

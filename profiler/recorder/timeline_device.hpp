@@ -104,6 +104,7 @@ struct DeviceTimeline {
   DeviceLosses losses;
 };
 
+// The properties of a device. Sizes in bytes; 0: not known.
 struct RecordedDevice {
   int id = 0;  // CUDA's number, as in DeviceEventBase::device
   std::string name;

@@ -208,8 +208,8 @@ class RecordingWriter {
   Recording& recording_;
   std::int64_t offset_ns_;
   TraceWriter writer_;
-  ScopeNumbers numbers_;                      // of the stretch that is written
-  std::vector<std::int64_t> whole_until_ns_;  // of each stretch
+  ScopeNumbers numbers_;                      // numbers of the current stretch
+  std::vector<std::int64_t> whole_until_ns_;  // time for each stretch
   std::int64_t steps_ = 0;
   std::int64_t whole_steps_ = 0;
   std::int64_t events_ = 0;

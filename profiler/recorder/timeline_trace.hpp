@@ -31,6 +31,7 @@ struct RecordedSteps {
   DeviceTimeline device;  // its ScopeIds refer to `timeline` and `spans`
 };
 
+// Everything that is written as one trace.
 struct Recording {
   std::vector<RecordedSteps> stretches;
   std::vector<ThreadSpan> loading;

@@ -56,13 +56,13 @@ class RecordedLogs {
 // A log lives as long as its recording and the thread's pointer to it.
 std::mutex recording_mutex;
 std::shared_ptr<RecordedLogs> current_recording;  // guarded by it
-std::atomic<std::uint64_t> recording_number{0};   // of the current one; 0: none
+std::atomic<std::uint64_t> recording_number{0};   // number of the current one; 0: none
 
 struct ThreadState {
   std::uint64_t number = 0;
   std::shared_ptr<RecordedLogs> recording;  // the log refers to it
   std::shared_ptr<ThreadLog> log;
-  std::size_t place = 0;    // of the log
+  std::size_t place = 0;    // place of the log
   std::string script_path;  // kept for its memory
 };
 thread_local ThreadState thread_state;

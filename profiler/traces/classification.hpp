@@ -37,7 +37,7 @@ inline constexpr std::string_view kCollectiveCall = "record_param_comms";
 // Whether the name of a kernel, or of a call on the host, is that of an operation of a library that exchanges data between devices (NCCL,
 // RCCL, HCCL, oneCCL, …).
 [[nodiscard]] bool is_device_collective(std::string_view name);
-// The same for a library that exchanges data through the host (Gloo, MPI).
+// The same for libraries that exchange data through the host (Gloo, MPI).
 [[nodiscard]] bool is_host_collective(std::string_view name);
 
 }  // namespace autotuned::traces

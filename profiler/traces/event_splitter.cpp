@@ -190,7 +190,7 @@ Result<void> EventSplitter::find_list() {
 }
 
 std::optional<std::size_t> EventSplitter::measure_element() {
-  std::size_t at = 0;  // from begin_, which fill() may move
+  std::size_t at = 0;  // relative to begin_, which fill() may move
   int depth = 0;
   bool in_string = false;
   for (;;) {

@@ -25,7 +25,7 @@ struct GzipFile::Handle {
   gzFile file = nullptr;
   std::filesystem::path name;
   std::filesystem::path part;
-  int error_number = 0;  // of the first write that failed
+  int error_number = 0;  // errno of the first write that failed
   bool has_failed = false;
 
   Handle(gzFile opened, std::filesystem::path final_name, std::filesystem::path part_name)

@@ -13,6 +13,7 @@ namespace autotuned::traces {
 
 using NameId = std::uint32_t;
 
+// A table of texts without duplicates.
 class NameTable {
  public:
   NameTable() = default;

@@ -70,6 +70,7 @@ struct Events {
   }
 };
 
+// A thread of the host, or a stream of a device.
 struct Thread {
   std::string process;  // as written: a number, or a word such as "Spans"
   std::string thread;
@@ -119,6 +120,7 @@ struct DeviceProperties {
   int compute_minor = 0;
 };
 
+// A trace. Rows of `events` refer to the other tables by index.
 struct Trace {
   std::string file;
   NameTable names;

@@ -14,6 +14,7 @@
 
 namespace autotuned::traces {
 
+// The members of a trace beside its list of events.
 struct TraceHeader {
   std::int64_t process = 0;   // process id
   std::string process_name;   // "autotuned-trainer"

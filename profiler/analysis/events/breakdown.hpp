@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the time of a step goes. Every moment is charged to one part, so the parts add up to the step.
+// The parts of the time of a step. Every moment is charged to one part, so the parts add up to the step.
 #pragma once
 
 #include <array>
@@ -20,6 +20,7 @@ inline constexpr std::size_t kParts = 8;
 // "Kernel", "Memcpy", …, as PyTorch's profiler plugin called them.
 [[nodiscard]] const char* to_string(Part part);
 
+// A step and the parts of its time.
 struct Step {
   std::string name;  // "12" for ProfilerStep#12; "0" if the trace marks no steps and counts as one
   Interval time;
@@ -28,6 +29,7 @@ struct Step {
   std::array<std::int64_t, kCpuPhases> cpu_phase_ns{};
 };
 
+// The steps of a trace and the parts of their time.
 struct Breakdown {
   std::vector<Step> steps;  // by time, disjoint; never empty
   // Whether the trace marks steps (ProfilerStep#N).

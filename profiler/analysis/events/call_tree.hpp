@@ -14,6 +14,7 @@ namespace autotuned::analysis {
 
 inline constexpr std::uint32_t kNoNode = traces::kNoDetail;
 
+// An event of the host in its call tree. Times in ns.
 struct CallNode {
   Row row = 0;
   std::uint32_t parent = kNoNode;  // its index is smaller

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How well each device was used while steps ran. The definitions are those of PyTorch's profiler plugin.
+// The use of each device while steps ran. The definitions are those of PyTorch's profiler plugin.
 #pragma once
 
 #include <optional>

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kMostInputs = 16;
 
-using Size = std::vector<double>;  // of a tensor; empty: no tensor, or one without dimensions
+using Size = std::vector<double>;  // sizes of a tensor; empty: not a tensor, or without dimensions
 using Flops = std::optional<double>;
 
 // Reads "[2, 2]", also without the brackets. Returns nothing if there is anything but numbers between the commas.
@@ -103,7 +103,7 @@ enum class Kind {
 struct Formula {
   std::string_view name;
   Kind kind;
-  std::size_t first = 0;  // of two tensors in a row
+  std::size_t first = 0;  // position of the first of two tensors
   std::size_t stride = 0;
   std::size_t padding = 0;
   std::size_t dilation = 0;

@@ -13,6 +13,7 @@
 
 namespace autotuned::analysis {
 
+// A wait of the training thread for a batch.
 struct LoaderWait {
   Interval time;
   std::string step;  // "12"; empty: outside of all steps
@@ -29,6 +30,7 @@ struct Occurrence {
   friend bool operator==(const Occurrence&, const Occurrence&) = default;
 };
 
+// The loading of batches, as the training thread sees it.
 struct InputUse {
   // "_SingleProcessDataLoaderIter", "_MultiProcessingDataLoaderIter"; empty: no loader was recorded.
   std::string loader;

@@ -59,7 +59,7 @@ class CallIndex {
   }
 
   std::int64_t least_ = 0;
-  std::vector<Row> list_;  // from least_ on
+  std::vector<Row> list_;  // begins with the correlation least_
   std::unordered_map<std::int64_t, Row> map_;
 };
 

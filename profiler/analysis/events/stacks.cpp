@@ -128,7 +128,7 @@ class StackFinder {
     if (forward_of.empty()) return;
     const auto threads = forward_threads(events_);
     std::uint32_t stack = kNoStack;
-    Row root = kNoRow;  // that is open
+    Row root = kNoRow;  // the open root
     for (const Row row : operators_) {
       const bool is_inside = root != kNoRow && events_.thread[row] == events_.thread[root] &&
                              events_.start_ns[row] < events_.end_ns(root);

@@ -25,6 +25,7 @@ struct StackFrame {
   int depth = 0;
 };
 
+// The stacks of all operators of a trace, as a tree.
 struct Stacks {
   traces::NameTable names;
   std::vector<StackFrame> frames;

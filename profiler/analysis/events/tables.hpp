@@ -16,6 +16,7 @@
 
 namespace autotuned::analysis {
 
+// The totals of an operator.
 struct OperatorRow {
   std::string name;
   std::int64_t calls = 0;
@@ -50,6 +51,7 @@ struct OperatorTables {
                                              std::vector<CallNode> nodes, const Launches& launches,
                                              const Stretches& stretches);
 
+// The totals of a kernel.
 struct KernelRow {
   std::string name;
   std::int64_t calls = 0;

@@ -44,6 +44,7 @@ struct Gain {
   std::string reasoning;  // how the bound is computed, or why there is none; may be empty
 };
 
+// A rule that fires, with its figures.
 struct Finding {
   const Rule* rule = nullptr;
   double value = 0;  // value of the rule's signal

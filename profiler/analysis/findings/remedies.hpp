@@ -12,6 +12,7 @@ namespace autotuned::analysis {
 // A value of Remedy::of: the share of the step that the operators themselves take.
 inline constexpr const char* kOfOperators = "operators";
 
+// How to act on the finding of a rule, and what this can save.
 struct Remedy {
   const char* rule;  // Rule::id
   // The largest share of the step's time that can be saved: the value of the signal `share` (with `is_rest`:
@@ -28,7 +29,7 @@ struct Remedy {
 };
 
 [[nodiscard]] std::span<const Remedy> remedies();
-[[nodiscard]] std::span<const Remedy> input_remedies();  // those about input, a part of remedies()
+[[nodiscard]] std::span<const Remedy> input_remedies();  // the part of remedies() about input
 
 // The remedy of a rule. Every rule has one, which a test checks.
 [[nodiscard]] const Remedy& remedy_of(const Rule& rule);

@@ -20,7 +20,7 @@ using traces::NameId;
 constexpr std::int64_t kChunks = 30;
 constexpr double kLowUse = 0.5;
 constexpr std::size_t kFewestCalls = 20;
-constexpr double kLeastShare = 0.01;  // of the kernel time, for a kernel to matter
+constexpr double kLeastShare = 0.01;  // kernels below this share of the kernel time do not count
 
 // Returns the share of equal chunks in which a device is mostly idle although it is busy on the whole.
 void add_chunks(const AnalysisInput& input, Signals& signals) {

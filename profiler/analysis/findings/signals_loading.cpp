@@ -85,7 +85,7 @@ Making making_of(const AnalysisInput& input, const std::vector<Row>& parts) {
     if (ns <= 0) continue;
     const std::string& name = input.trace.name_of(row);
     making.all_ns += ns;
-    if (name == "make_samples") continue;  // of which every part was cached, or not told
+    if (name == "make_samples") continue;  // all parts were cached or not recorded
     if (begins_sample(name) || !of_sample.insert(events.name[row]).second) {
       of_sample = {events.name[row]};
       transforms_ns = 0;
@@ -198,7 +198,7 @@ void add_hidden_loading(const AnalysisInput& input, Signals& signals) {
     const std::uint32_t parent = nodes[i].parent;
     is_known[i] = (parent != kNoNode && is_known[parent]) || is_accounted_for(trace, row);
     if (is_known[i] || trace.events.kind[row] != EventKind::cpu_operator) continue;
-    is_known[i] = true;  // what it calls is its own
+    is_known[i] = true;  // operators inside belong to the event
     if (nodes[i].device_total_ns > 0 || !training.contains(trace.events.thread[row])) continue;
     hidden.push_back({trace.events.start_ns[row], trace.events.end_ns(row)});
   }
