@@ -49,7 +49,7 @@ struct ByteStream::State {
     if (is_gzip) inflateEnd(&zlib);
   }
 
-  // More bytes into the buffer, keeping those not consumed. False at the end of the file.
+  // Reads more bytes into the buffer and keeps those that are not consumed yet. Returns false at the end of the file.
   Result<bool> refill() {
     std::copy(buffer.begin() + static_cast<std::ptrdiff_t>(begin),
               buffer.begin() + static_cast<std::ptrdiff_t>(end), buffer.begin());
@@ -64,7 +64,7 @@ struct ByteStream::State {
     return count > 0;
   }
 
-  // gzip files may be several members one after the other.
+  // A gzip file may consist of several members.
   Result<bool> starts_gzip_member() {
     while (end - begin < 2) {
       const auto more = refill();
@@ -86,7 +86,8 @@ struct ByteStream::State {
     return count;
   }
 
-  // One call of inflate on what is buffered; returns what it wrote. REQUIRES: where a member is done, another one begins.
+  // Calls inflate once on the buffered bytes and returns the number of bytes that it wrote. REQUIRES: if a member is done, the
+  // next one begins in the buffer.
   Result<std::size_t> inflate_into(std::span<std::uint8_t> out) {
     if (is_damaged) return fail(ErrorKind::corrupt, "the gzip data is damaged", where, kFetchAgain);
     if (is_member_done) {
@@ -110,7 +111,7 @@ struct ByteStream::State {
       return fail(ErrorKind::out_of_memory, "no memory to unpack the file", where);
     }
     is_member_done = code == Z_STREAM_END;
-    // Told by the next call: what was written until here is good.
+    // The next call reports the error: the bytes written so far are good.
     is_damaged = !is_member_done && code != Z_OK && code != Z_BUF_ERROR;
     return room - zlib.avail_out;
   }
@@ -123,7 +124,7 @@ struct ByteStream::State {
 Result<ByteStream> ByteStream::open(const std::filesystem::path& path) {
   auto state = std::make_unique<State>();
   state->where = path.string();
-  // Not blocking: else opening a FIFO would wait for a writer.
+  // O_NONBLOCK: opening a FIFO must not wait for a writer.
   state->file.reset(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!state->file.is_open()) {
     return tl::unexpected(system_error(errno, "cannot open", state->where));
@@ -186,7 +187,7 @@ Result<void> ByteStream::expect_end() {
     return tl::unexpected(count.error());
   }
   if (*count > 0) return state.something_follows();
-  // Behind a gzip stream there may be what is none.
+  // Other bytes may follow a gzip stream.
   const auto more = state.begin == state.end ? state.refill() : Result<bool>(true);
   if (!more) return tl::unexpected(more.error());
   if (*more) return state.something_follows();

@@ -13,21 +13,21 @@
 
 namespace autotuned {
 
-// Reads forward; tells gzip by its first two bytes. One thread at a time.
+// Reads a file from its beginning to its end. A file whose first two bytes are those of gzip is decompressed. One thread at a time.
 class ByteStream {
  public:
-  // ErrorKind::not_found, permission, io, or invalid when it is not a regular file.
+  // Errors: ErrorKind::not_found, permission or io; invalid if `file` is not a regular file.
   [[nodiscard]] static Result<ByteStream> open(const std::filesystem::path& file);
   ~ByteStream();
   ByteStream(ByteStream&&) noexcept;
   ByteStream& operator=(ByteStream&&) noexcept;
 
   struct Outcome {
-    std::size_t bytes = 0;           // written, from the front
-    std::optional<Error> cut_short;  // the error, if it read less than `out` holds
+    std::size_t bytes = 0;           // the number of bytes written to the front of `out`
+    std::optional<Error> cut_short;  // why it read less than `out` holds
   };
-  // Fills `out`. ErrorKind::corrupt with "the file ends" or "the gzip data is damaged" as `what`, to which
-  // the caller can add the position; ErrorKind::io if the system failed.
+  // Fills `out`. Errors: ErrorKind::corrupt, whose `what` is "the file ends" or "the gzip data is damaged", to which the caller
+  // can add the position; ErrorKind::io if the system failed.
   [[nodiscard]] Outcome read(std::span<std::uint8_t> out);
 
   // Reads at least one byte, and as many more as are available without waiting; 0 at the end, or if `out` is

@@ -14,9 +14,9 @@ class Clock {
   Clock& operator=(const Clock&) = delete;
   virtual ~Clock() = default;
 
-  // Monotonic; comparable between processes of one boot (CLOCK_MONOTONIC).
+  // Monotonic time; comparable between processes of one boot (CLOCK_MONOTONIC).
   [[nodiscard]] virtual std::chrono::nanoseconds now() const = 0;
-  // Nanoseconds since 1970 UTC, for records that people read.
+  // The time of day, in nanoseconds since 1970 UTC, for records that people read.
   [[nodiscard]] virtual std::int64_t unix_time_ns() const = 0;
 };
 

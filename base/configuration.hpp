@@ -15,7 +15,7 @@ namespace autotuned {
 
 using KnobValue = std::variant<bool, std::int64_t, double, std::string>;
 
-[[nodiscard]] std::string to_text(const KnobValue& value);  // on/off, 3, 0.5, bf16
+[[nodiscard]] std::string to_text(const KnobValue& value);  // "on", "3", "0.5" or "bf16"
 [[nodiscard]] Json to_json(const KnobValue& value);         // booleans are JSON booleans
 [[nodiscard]] Result<KnobValue> knob_value_from(const Json& value);
 
@@ -25,11 +25,12 @@ class Configuration {
  public:
   void set(std::string name, KnobValue value);
   void erase(std::string_view name);
-  // Null when the knob is not named here. The pointer lives as long as this is not modified.
+  // Returns the value of the knob; null if the configuration does not name it. The pointer is valid until the configuration is
+  // modified.
   [[nodiscard]] const KnobValue* find(std::string_view name) const;
 
-  // Typed reads of a knob that must be there with that type (asserts): for code that holds a
-  // complete configuration which has been checked against the knob table.
+  // Return the value of a knob. REQUIRES (asserted): the configuration names the knob, with a value of that type, as a complete
+  // configuration does that was checked against the knob table.
   [[nodiscard]] bool flag(std::string_view name) const;
   [[nodiscard]] std::int64_t integer(std::string_view name) const;
   [[nodiscard]] const std::string& text(std::string_view name) const;
@@ -38,12 +39,12 @@ class Configuration {
     return values_;
   }
   [[nodiscard]] bool empty() const { return values_.empty(); }
-  // Whether every knob of `change` has its value here.
+  // Whether every knob of `change` has the same value here.
   [[nodiscard]] bool contains(const Configuration& change) const;
 
-  // This with every value of `change` set over it.
+  // Returns a copy in which the knobs of `change` have the values that `change` gives them.
   [[nodiscard]] Configuration with(const Configuration& change) const;
-  // The knobs whose value in `other` differs from here, with the value they have in `other`.
+  // Returns the knobs whose values differ, with their values in `other`.
   [[nodiscard]] Configuration change_to(const Configuration& other) const;
 
   // "batch_size=32 loader.workers=2", sorted by name: for people, logs and hashing. As long as each

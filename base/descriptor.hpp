@@ -10,6 +10,7 @@
 
 namespace autotuned {
 
+// Owns a file descriptor and closes it at the end of its life.
 class Descriptor {
  public:
   Descriptor() = default;
@@ -26,7 +27,7 @@ class Descriptor {
   [[nodiscard]] int get() const { return fd_; }
   [[nodiscard]] bool is_open() const { return fd_ >= 0; }
   [[nodiscard]] int release() { return std::exchange(fd_, -1); }
-  void reset(int fd = -1);  // closes the descriptor that it held; keeps errno
+  void reset(int fd = -1);  // closes the descriptor held before; keeps errno
 
  private:
   int fd_ = -1;
@@ -40,11 +41,11 @@ struct SocketPair {
 // Two connected Unix stream sockets, both close-on-exec (spawn() hands one over explicitly).
 [[nodiscard]] Result<SocketPair> socket_pair();
 
-// True when a read would not block (data, end or error); false after `timeout` (negative: waits for
-// ever). Signals do not end the wait.
+// Waits until a read would not block, because there is data, an end or an error. Returns false after `timeout`; a negative
+// one waits for ever. Signals do not end the wait.
 [[nodiscard]] bool wait_readable(int fd, std::chrono::nanoseconds timeout);
 
-// Writes all of it, in as many calls as that takes. False, with errno, when a part could not be written.
+// Writes all of `content`. Returns false, with errno set, if a part could not be written.
 [[nodiscard]] bool write_all(int fd, std::string_view content);
 
 }  // namespace autotuned

@@ -13,7 +13,7 @@
 
 namespace autotuned {
 
-// Incremental SHA-256. Movable, one thread at a time.
+// Computes SHA-256 of data that comes in parts. One thread at a time.
 class Sha256 {
  public:
   Sha256();
@@ -25,7 +25,7 @@ class Sha256 {
   void update(std::string_view text);
   // 64 lower-case hexadecimal digits. The object must not be used afterwards.
   [[nodiscard]] std::string finish();
-  // The same digest in base64 (44 characters), as a Content-Security-Policy names a script.
+  // The same digest in base64 (44 characters), the form of a Content-Security-Policy.
   [[nodiscard]] std::string finish_base64();
 
  private:
@@ -33,6 +33,7 @@ class Sha256 {
   std::unique_ptr<State> state_;
 };
 
+// Both return 64 lower-case hexadecimal digits.
 [[nodiscard]] std::string sha256_hex(std::string_view text);
 [[nodiscard]] Result<std::string> sha256_hex_of_file(const std::filesystem::path& file);
 

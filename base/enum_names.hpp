@@ -13,7 +13,7 @@ namespace autotuned {
 template <class Value, std::size_t kCount>
 using EnumNames = std::array<std::pair<Value, std::string_view>, kCount>;
 
-// "unknown" for a value that the table lacks.
+// Returns the name of `value`; "unknown" if the table lacks it.
 template <class Value, std::size_t kCount>
 [[nodiscard]] constexpr std::string_view enum_name(const EnumNames<Value, kCount>& names,
                                                    Value value) {

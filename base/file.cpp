@@ -22,7 +22,7 @@ namespace {
 using std::filesystem::path;
 
 constexpr std::size_t kMaxHolderBytes = 256;
-// From here on what a killed writer leaves would be felt.
+// From this size on, files that killed writers leave behind would matter.
 constexpr std::size_t kLargeBytes = std::size_t{1} << 20U;
 constexpr std::string_view kTemporaryBegin = ".autotuned-";
 constexpr std::string_view kTemporaryEnd = ".tmp";
@@ -31,7 +31,7 @@ tl::unexpected<Error> failed(const char* what, const path& where) {
   return tl::unexpected(system_error(errno, what, where.string()));
 }
 
-// Where a file is to be made. One that had a folder a moment ago has lost it since.
+// The error for a folder in which a file is to be made: it existed a moment ago, and is gone.
 tl::unexpected<Error> failed_to_make(const char* what, const path& where) {
   const int number = errno;
   Error error = system_error(number, what, where.string());
@@ -47,7 +47,7 @@ path folder_of(const path& file) {
   return file.has_parent_path() ? file.parent_path() : path(".");
 }
 
-// Up to `max_bytes` from the current position.
+// Reads up to `max_bytes` from the current position.
 Result<std::string> read_some(int fd, std::size_t max_bytes, const path& where) {
   std::string content;
   constexpr std::size_t kStep = std::size_t{64} << 10U;
@@ -88,19 +88,19 @@ class TemporaryFile {
   path file_;
 };
 
-// A name that does not grow with the file's own, which may be as long as the system allows.
+// The length of this name does not depend on the name of the file, which may be as long as the system allows.
 path temporary_name(const path& folder) {
   std::uint64_t random = 0;
   (void)!getrandom(&random, sizeof(random), 0);
   return folder / fmt::format("{}{:016x}{}", kTemporaryBegin, random, kTemporaryEnd);
 }
 
-// A file without a name, which is gone with its writer. Closed where the file system has no such files.
+// Opens a file without a name, which disappears with its writer. The descriptor is closed if the file system has no such files.
 Descriptor open_nameless(const path& folder, mode_t mode) {
   return Descriptor(::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, mode));
 }
 
-// Errors of /proc, which may not be there, included.
+// Errors include those of /proc, which may be missing.
 bool give_name(const Descriptor& nameless, const path& name) {
   const std::string opened = "/proc/self/fd/" + std::to_string(nameless.get());
   return ::linkat(AT_FDCWD, opened.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0;
@@ -118,7 +118,7 @@ Descriptor open_lock(const path& file) {
   return lock;
 }
 
-// False when somebody removed or replaced the file while we waited for its lock.
+// Returns false if the file was removed or replaced while we waited for its lock.
 bool is_still_at(const struct stat& opened, const path& file) {
   struct stat current {};
   return ::lstat(file.c_str(), &current) == 0 && current.st_dev == opened.st_dev &&
@@ -137,7 +137,7 @@ Result<std::string> read_file(const path& file, std::size_t max_bytes) {
   if (!S_ISREG(status.st_mode)) {
     return fail(ErrorKind::invalid, "it is not a regular file", file.string());
   }
-  // The size is not believed: it may grow meanwhile, and is 0 for files of the kernel.
+  // The reported size is not used: the file may grow, and files of the kernel report 0.
   Result<std::string> content = read_some(input.get(), max_bytes + 1, file);
   if (content && content->size() > max_bytes) {
     return fail(ErrorKind::invalid, fmt::format("the file is larger than {} bytes", max_bytes),
@@ -212,7 +212,7 @@ void remove_unfinished_files(const path& folder) {
 }
 
 void name_holder(const Descriptor& lock, std::string_view holder) {
-  // For people only.
+  // The text is only for people, so errors do not matter.
   if (::ftruncate(lock.get(), 0) != 0 || ::lseek(lock.get(), 0, SEEK_SET) != 0) return;
   static_cast<void>(write_all(lock.get(), holder.substr(0, kMaxHolderBytes)));
 }
@@ -237,7 +237,7 @@ Result<Descriptor> lock_file(const path& file, std::string_view holder, bool wai
     if (!S_ISREG(status.st_mode)) {
       return fail(ErrorKind::invalid, "the lock is not a regular file", file.string());
     }
-    // In a folder that others write, a second name may be somebody's who wants that file emptied.
+    // In a folder that others can write to, the file may be a hard link that somebody made so that we empty another file.
     if (status.st_nlink > 1) {
       return fail(ErrorKind::invalid, "the lock file has further hard links", file.string());
     }
@@ -252,7 +252,7 @@ Result<Descriptor> lock_file(const path& file, std::string_view holder, bool wai
       return failed("cannot lock", file);
     }
     if (!is_still_at(status, file)) continue;
-    // A holder that cannot be written down still holds the lock.
+    // The lock is held even if the text cannot be written.
     name_holder(lock, holder);
     return lock;
   }

@@ -10,7 +10,7 @@
 namespace autotuned {
 namespace {
 
-// glob() knows no other way to hand an error over.
+// glob() has no other way to return an error.
 thread_local std::optional<Error> folder_error;
 
 int remember_error(const char* folder, int number) {
@@ -33,7 +33,7 @@ struct Matches {
 Result<std::vector<std::string>> files_matching(const std::string& pattern) {
   Matches matches;
   folder_error.reset();
-  // Marked folders end with a slash.
+  // GLOB_MARK appends a slash to folders.
   const int status =
       ::glob(pattern.c_str(), GLOB_NOSORT | GLOB_MARK, remember_error, &matches.found);
   if (status == GLOB_NOSPACE) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names in a folder. Used instead of the standard library's iterator, which allocates memory in noexcept
-// functions and so ends the program if memory runs out.
+// Lists a folder. Used instead of the iterator of the standard library, which allocates memory in noexcept functions and
+// therefore ends the program if memory runs out.
 #pragma once
 
 #include <memory>
@@ -10,17 +10,17 @@
 
 namespace autotuned {
 
-// Reads the names one after the other, in the order of the file system. One thread. Allocates memory only to
-// open the folder.
+// Reads the names of the entries, in the order of the file system. One thread at a time. Allocates memory only to open the
+// folder.
 class FolderNames {
  public:
   explicit FolderNames(const char* folder);
 
-  // The next name, without "." and "..", terminated by a null byte; valid until the next call. Nothing at the
+  // Returns the next name except "." and "..", terminated by a null byte and valid until the next call. Returns nothing at the
   // end, or if the folder cannot be opened or read.
   [[nodiscard]] std::optional<std::string_view> next();
 
-  // The error if the folder could not be read to its end.
+  // Why the folder could not be opened or read to its end; no error if it could.
   [[nodiscard]] std::error_code failure() const { return failure_; }
 
  private:

@@ -19,14 +19,14 @@ namespace autotuned {
 inline constexpr std::size_t kMaxFrameBytes = 16U << 20U;
 inline constexpr std::size_t kFrameHeaderBytes = 4;
 
-// `body` with its length in front. REQUIRES: `body` is JSON, of at most kMaxFrameBytes.
+// Returns `body` with its length in front. REQUIRES: `body` is JSON, of at most kMaxFrameBytes.
 [[nodiscard]] std::string encode_frame(std::string_view body);
-// The length that a header announces. REQUIRES: at least kFrameHeaderBytes in `received`.
+// Returns the length of the body that the header at the front of `received` announces. REQUIRES: `received` has at least
+// kFrameHeaderBytes.
 [[nodiscard]] std::size_t announced_length(std::string_view received);
 
-// One end of a frame stream. Used by one thread at a time. After any error except `timeout` the channel is
-// finished: every later call returns the same error. Exception: a value that is too long to be sent is
-// refused with ErrorKind::invalid, and the channel goes on.
+// One end of a stream of frames. One thread at a time. After an error the channel is finished: every later call returns the
+// same error. Two errors do not finish it: `timeout`, and `invalid` for a value that is too long to be sent.
 class FrameChannel {
  public:
   explicit FrameChannel(Descriptor socket);
@@ -35,14 +35,13 @@ class FrameChannel {
   // Never raises SIGPIPE.
   [[nodiscard]] Result<void> send(const Json& value);
 
-  // The next frame. `timeout` with a negative duration waits for ever; ErrorKind::timeout leaves a
-  // partly received frame in place, so that the call can be repeated. ErrorKind::crashed: the other
-  // side closed. ErrorKind::invalid: too long, or not JSON.
+  // Returns the next frame. A negative `timeout` waits for ever. After ErrorKind::timeout the call can be repeated: a partly
+  // received frame is kept. ErrorKind::crashed: the other side closed the stream. ErrorKind::invalid: the frame is too long or not
+  // JSON.
   [[nodiscard]] Result<Json> receive(std::chrono::nanoseconds timeout);
 
   [[nodiscard]] int descriptor() const { return socket_.get(); }
-  // True when receive() would answer without reading: a whole frame is already buffered, so that poll()
-  // on the descriptor would miss it.
+  // Whether receive() would return a frame without reading. poll() on the descriptor does not show such a frame.
   [[nodiscard]] bool has_buffered_frame() const;
 
  private:

@@ -8,12 +8,13 @@
 
 namespace autotuned {
 
+// Finds functions by name, and keeps the first name that is missing.
 class FunctionLookup {
  public:
-  // `library` is a handle of dlopen() and must stay open.
+  // `library`: a handle of dlopen(), which must stay open.
   explicit FunctionLookup(void* library) : library_(library) {}
 
-  // Sets `function` to the library's function of that name, which must have this type; null if there is none.
+  // Sets `function` to the function of that name, which must have this type; to null if the library lacks it.
   template <class Function>
   void find(Function*& function, const char* name) {
     function = reinterpret_cast<Function*>(::dlsym(library_, name));

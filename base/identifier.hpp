@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Identities that cannot be mixed up.
+// Ids of runs and trials, as types that cannot be confused.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,13 @@
 
 namespace autotuned {
 
-// A run, as people see it: "r-20261121-7f3a9c". Unique per history.
+// Identifies a run in a history: "r-20261121-7f3a9c".
 struct RunId {
   std::string text;
   friend bool operator==(const RunId&, const RunId&) = default;
 };
 
-// A trial within its run, counted from 1; shown as "r-20261121-7f3a9c.3".
+// Identifies a trial by its run and its number in it, from 1. Shown as "r-20261121-7f3a9c.3".
 struct TrialId {
   RunId run;
   int number = 0;
@@ -22,9 +22,9 @@ struct TrialId {
   friend bool operator==(const TrialId&, const TrialId&) = default;
 };
 
-// A new id from the time and 24 random bits of the system's generator.
+// Makes a new id from the time and 24 bits of the system's random generator.
 [[nodiscard]] RunId make_run_id(std::int64_t unix_time_ns);
-// Whether `text` has the form of the ids that make_run_id() makes. No other may become the name of a file.
+// Whether `text` has the form of an id that make_run_id() makes. Check it before the text becomes part of a file name.
 [[nodiscard]] bool is_run_id(std::string_view text);
 
 }  // namespace autotuned

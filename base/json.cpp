@@ -11,8 +11,7 @@ namespace {
 // A message of the parser quotes the last token, which may be as long as the text.
 constexpr std::size_t kMaxParserMessageBytes = 240;
 
-// True when brackets nest deeper than `max_depth`. Exact for every prefix that is valid JSON, which
-// is all that the parser walks through before it stops.
+// Whether brackets nest deeper than `max_depth`. Exact for every prefix that is valid JSON; the parser reads no further than that.
 bool nests_deeper_than(std::string_view text, int max_depth) {
   int depth = 0;
   bool in_string = false;

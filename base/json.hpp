@@ -32,7 +32,7 @@ using Json = nlohmann::json;
 [[nodiscard]] Result<std::int64_t> get_integer(const Json& object, const char* field);
 [[nodiscard]] Result<double> get_number(const Json& object, const char* field);  // finite
 [[nodiscard]] Result<bool> get_bool(const Json& object, const char* field);
-// The member, or null (a static value) when `object` is no object or lacks it.
+// Returns the member; JSON null if `object` is not an object or lacks it.
 [[nodiscard]] const Json& member(const Json& object, const char* field);
 
 }  // namespace autotuned

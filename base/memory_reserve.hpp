@@ -7,8 +7,8 @@
 
 namespace autotuned {
 
-// While it lives, the first operator new that finds no memory, in any thread, frees the reserve and then
-// succeeds. This works once. At most one object at a time in a process.
+// Holds memory back. The first operator new that finds no memory, in any thread, frees this reserve and then succeeds. This
+// works once. At most one object at a time in a process.
 class MemoryReserve {
  public:
   explicit MemoryReserve(std::size_t bytes);  // throws std::bad_alloc

@@ -18,10 +18,10 @@ struct Range {
   char32_t last;
 };
 
-// In order. What a terminal obeys instead of showing it, or what changes how others are shown without being seen.
+// Ranges in ascending order. A terminal obeys these characters instead of showing them, or they change how others are shown.
 constexpr std::array<Range, 11> kSteering = {{
     {0x0000, 0x001F},    // control characters
-    {0x007F, 0x009F},    // DELETE, and those of which a terminal takes U+009B for ESC [
+    {0x007F, 0x009F},    // DELETE and the C1 controls, of which U+009B means ESC [
     {0x00AD, 0x00AD},    // soft hyphen
     {0x061C, 0x061C},    // Arabic letter mark
     {0x180E, 0x180E},    // Mongolian vowel separator
@@ -43,7 +43,7 @@ struct Character {
   std::size_t bytes = 1;
 };
 
-// Of UTF-8; a byte that is none is one character, which steers nothing.
+// The length of the UTF-8 character. An invalid byte counts as one harmless character.
 Character character_at(const std::string& text, std::size_t at) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[at + i]); };
   const unsigned char lead = byte(0);
@@ -74,7 +74,8 @@ std::string without_steering(std::string text, bool keeps_lines) {
   return text;
 }
 
-// As bash, zsh and other shells read it: the name as it is, without what printable() replaces.
+// Quotes a name as $'…', which bash, zsh and other shells read as the same name. Characters that printable() replaces become
+// escapes.
 std::string escaped_word(const std::string& name) {
   std::string word = "$'";
   for (std::size_t at = 0; at < name.size();) {
@@ -117,7 +118,7 @@ std::string printable_quoted(const std::string& quoted) {
 }
 
 std::string shell_word(const std::string& given) {
-  // Not an option.
+  // A name that begins with "-" would be taken for an option.
   const std::string name = given.starts_with('-') ? "./" + given : given;
   const bool is_plain = std::ranges::all_of(name, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||

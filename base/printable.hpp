@@ -6,7 +6,7 @@
 
 namespace autotuned {
 
-// Replaces each character that could control a terminal or deceive its reader by '?': control characters
+// Replaces each character that could control a terminal or deceive its reader with '?': control characters
 // (newlines and tabs included), U+0080 to U+009F, characters that change the direction of text or have no
 // width. Bytes that are not UTF-8 are not changed.
 [[nodiscard]] std::string printable(std::string text);
@@ -14,12 +14,11 @@ namespace autotuned {
 // The same, but newlines are kept.
 [[nodiscard]] std::string printable_lines(std::string text);
 
-// For text between the double quotation marks of YAML: the same characters become escapes, so that the text
-// keeps its meaning.
+// Replaces the same characters with escapes, in text between the double quotation marks of YAML. The text keeps its meaning.
 [[nodiscard]] std::string printable_quoted(const std::string& quoted);
 
-// A name of a file as a shell takes it for one word, quoted if that is needed: for commands that a message tells people to type.
-// One that begins with '-' gets "./" in front; with characters that printable() replaces it is a word as bash has it, $'a\x1bb'.
+// Quotes a file name, if needed, so that a shell reads it as one word. For commands that a message tells people to type. A name
+// that begins with '-' gets "./" in front. A name with characters that printable() replaces becomes a word for bash: $'a\x1bb'.
 [[nodiscard]] std::string shell_word(const std::string& name);
 
 }  // namespace autotuned

@@ -28,10 +28,10 @@ enum class ErrorKind {
 };
 
 [[nodiscard]] std::string_view to_string(ErrorKind kind);
-// `internal` for a name that is not known.
+// Returns the kind of this name; `internal` for an unknown name.
 [[nodiscard]] ErrorKind error_kind_from(std::string_view name);
 
-// An error as a person reads it: what happened, where, and what to do about it.
+// An error for people: what happened, where, and what to do about it.
 struct Error {
   ErrorKind kind = ErrorKind::internal;
   std::string what;  // one clause without a full stop: "the file ends after 1,024 of 60,000 images"
@@ -40,7 +40,7 @@ struct Error {
   int signal = 0;      // that ended the process on the other side; 0: none, or not known
   bool is_memory_of_others = false;  // of a lack of memory: other programs hold much of it
 
-  // "where: what; remedy", leaving out what is empty.
+  // "where: what; remedy", without the parts that are empty.
   [[nodiscard]] std::string message() const;
 };
 
@@ -52,16 +52,16 @@ using Result = tl::expected<T, Error>;
   return tl::unexpected<Error>(Error{kind, std::move(what), std::move(where), std::move(remedy)});
 }
 
-// Hands the error of `failed` to the caller, whatever the two results would have held:
+// Returns the error of `failed` from a function whose result has another value type:
 //   if (auto block = run_block(); !block) return forward_error(block);
-// REQUIRES: it holds an error.
+// REQUIRES: `failed` holds an error.
 template <class T>
 [[nodiscard]] tl::unexpected<Error> forward_error(const Result<T>& failed) {
   return tl::unexpected<Error>(failed.error());
 }
 
-// The error of the last failed system call, named by `what` and `where` (maps ENOSPC, EACCES, ENOENT,
-// ENOMEM, EAGAIN and so on to a kind, and appends the system's own text).
+// Makes an Error from the errno of a failed system call: maps ENOSPC, EACCES, ENOENT, ENOMEM, EAGAIN and so on to a kind, and
+// appends the text of the system to `what`.
 [[nodiscard]] Error system_error(int error_number, std::string what, std::string where = {});
 
 }  // namespace autotuned

@@ -37,7 +37,7 @@ UpperHalf upper_half(std::vector<double> values) {
   for (const double value : values)
     half.mean += value / count;
   if (values.size() < 2) return half;
-  // Of the mean of the values above a quantile: their variance, and that of how many there are.
+  // The variance of the mean of the values above a quantile: that of the values, and that of their number.
   double variance = 0.0;
   for (const double value : values)
     variance += (value - half.mean) * (value - half.mean) / (count - 1.0);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Robust statistics of a few values.
 #pragma once
 
 #include <vector>
@@ -12,7 +13,8 @@ namespace autotuned {
 // values; 0 for fewer than two values. REQUIRES: no NaN.
 [[nodiscard]] double robust_deviation(std::vector<double> values);
 
-// The mean of the larger half of the values (of the larger (n + 1) / 2), and its standard error for independent values.
+// The mean of the larger half of the values, that is, of the (n + 1) / 2 largest, with its standard error if the values are
+// independent.
 struct UpperHalf {
   double mean = 0.0;            // 0 if there are no values
   double standard_error = 0.0;  // 0 for fewer than two values

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMostTableBytes = std::size_t{1} << 30U;
 
-// Takes a cell from the front of `text`; nothing when its quotes are wrong.
+// Removes a cell from the front of `text` and returns it; nothing if its quotes are wrong.
 std::optional<std::string> take_cell(std::string_view& text, char separator) {
   if (!text.starts_with('"')) {
     const char ends[] = {separator, '\r', '\n'};
@@ -25,7 +25,7 @@ std::optional<std::string> take_cell(std::string_view& text, char separator) {
         std::min(text.find_first_of(std::string_view(ends, sizeof ends)), text.size());
     std::string cell(text.substr(0, end));
     text.remove_prefix(end);
-    // A quote within would mean something else to every other reader.
+    // Readers disagree about a quote inside an unquoted cell.
     if (cell.find('"') != std::string::npos) return std::nullopt;
     return cell;
   }

@@ -50,7 +50,7 @@ std::string_view without_blanks(std::string_view text) {
   return text;
 }
 
-// Takes a plain decimal number ("12", "1.5"; no sign, no exponent) off the front.
+// Removes a plain decimal number ("12", "1.5"; no sign, no exponent) from the front.
 std::optional<double> take_number(std::string_view& text) {
   const std::size_t length = std::min(text.find_first_not_of("0123456789."), text.size());
   double number = 0;
@@ -265,7 +265,7 @@ Result<std::int64_t> parse_bytes(std::string_view text) {
   constexpr const char* kRemedy =
       "write it like 6GiB, 512MiB or 1000 (units B, KiB, MiB, GiB, TiB)";
   std::string_view rest = without_blanks(text);
-  // Whole bytes exactly: a double holds 53 bits only.
+  // Whole bytes are exact: a double has only 53 bits.
   std::int64_t whole = 0;
   const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), whole);
   if (error == std::errc() && end == rest.data() + rest.size() && whole >= 0) return whole;

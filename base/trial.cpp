@@ -8,7 +8,7 @@
 namespace autotuned {
 namespace {
 
-// Below it the median of an undecided ablation shows no gain.
+// A smaller median of an undecided ablation shows no gain.
 constexpr double kLeastMedianToKeep = 1.01;
 
 constexpr EnumNames<Verdict, 6> kVerdictNames = {{
@@ -149,9 +149,9 @@ Result<Block> Block::from_json(const Json& value) {
   reader.amount("one_time_ns", block.one_time_ns, false);
   reader.amount("one_time_samples", block.one_time_samples, false);
   if (reader.error()) return tl::unexpected(*reader.error());
-  // Kept representable, so that start and duration can be added without a check.
+  // Bounded, so that start and duration can be added without overflow.
   if (block.start_ns > std::numeric_limits<std::int64_t>::max() - block.duration_ns) {
-    return fail(ErrorKind::invalid, "the block ends after the end of time");
+    return fail(ErrorKind::invalid, "start_ns and duration_ns of the block are too large together");
   }
   return block;
 }
@@ -174,7 +174,7 @@ Json Block::to_json() const {
 }
 
 Json TrialRecord::to_json(std::string_view run_id) const {
-  // Nothing measured is null, never a ratio of 1.
+  // Without a measurement the value is null, not a ratio of 1.
   const auto measured = [this](double value) { return estimate.pairs > 0 ? Json(value) : Json(); };
   return {{"id", std::string(run_id) + "." + std::to_string(number)},
           {"number", number},

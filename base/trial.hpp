@@ -15,13 +15,13 @@
 
 namespace autotuned {
 
-// Names are stored and printed: never change one.
+// The outcome of a trial. The names are stored and printed: never change one.
 enum class Verdict {
   running,         // stored before the trial starts; found after a crash, such as a power cut
   accepted,        // faster, and checked to train the same model
   rejected,        // no gain shown, slower, or not the same model
   failed,          // out of memory, crash, timeout, ...: `failure` says which
-  not_applicable,  // nothing writes it any more; it may be in old rows
+  not_applicable,  // no longer written; may be in rows of older versions
   interrupted,     // stopped from outside; tried again when the run continues
 };
 [[nodiscard]] std::string_view to_string(Verdict verdict);
@@ -29,9 +29,9 @@ enum class Verdict {
 
 // Why a trial was rejected.
 enum class RejectionReason {
-  slower,   // the interval lies below 1
-  no_gain,  // the interval lies below 1 + minimum gain, or the trial was given up (is_given_up)
-  undecided_in_time,  // its time ended before the interval decided
+  slower,             // the interval lies below 1
+  no_gain,            // the interval lies below 1 + minimum gain, or the trial was given up (is_given_up)
+  undecided_in_time,  // the time of the trial ended before the interval decided
   totals,             // faster by the median block, but not by all samples over all time
   memory_limit,       // needs more memory than the job may use
   not_repaid,         // faster, but this training does not repay the one-time cost
@@ -73,23 +73,23 @@ struct Block {
   std::int64_t cpu_ns = 0;
   std::int64_t peak_host_memory_bytes = 0;
   std::int64_t peak_device_memory_bytes = 0;
-  // The time of work that this configuration does once in a process and that no block shows, such as filling
-  // a cache, and the samples that this work made.
+  // The time of work that this configuration does once in a process and that no block shows, such as filling a cache; and the
+  // number of samples that this work made.
   std::int64_t one_time_ns = 0;
   std::int64_t one_time_samples = 0;
 
-  [[nodiscard]] double samples_per_second() const;  // 0 for an empty block
+  [[nodiscard]] double samples_per_second() const;  // 0 for a block without duration
   // ErrorKind::invalid names the field. A loss that is not finite is sent as null and read as NaN. `losses`,
   // `data_wait_ns`, `cpu_ns`, the peaks and the one-time fields may be missing.
   [[nodiscard]] static Result<Block> from_json(const Json& value);
   [[nodiscard]] Json to_json() const;
 };
 
-// A block within a trial. `pair` counts from 1; `is_first`: this block ran before the other one of its pair.
+// A block within a trial.
 struct TrialBlock {
-  int pair = 0;
+  int pair = 0;  // from 1
   bool is_candidate = false;
-  bool is_first = false;
+  bool is_first = false;  // ran before the other block of its pair
   Block block;
   // The pair of processes in which it was measured, from 1; always 1 if both arms share a process.
   int process_pair = 1;
@@ -101,8 +101,8 @@ struct CheckRecord {
   bool passed = false;
   std::int64_t steps = 0;
   std::string detail;  // one sentence with the numbers that decided
-  // The parameters whose updates failed, in the order of the model (the first hundred), how many failed, and
-  // how many were compared.
+  // The first hundred parameters whose updates failed, in the order of the model; the number that failed; and the number that were
+  // compared.
   std::vector<std::string> parameters;
   std::int64_t failed = 0;
   std::int64_t compared = 0;
@@ -120,27 +120,27 @@ struct TrialRecord {
   Verdict verdict = Verdict::running;
   std::optional<ErrorKind> failure;
   std::string reason;  // one sentence: why this verdict
-  // Only of a rejected trial, and not in all rows of older versions, which stored only the sentence.
+  // Set for a rejected trial, except in some rows of older versions, which stored only `reason`.
   std::optional<RejectionReason> rejection;
   // Whether a trial with the rejection `no_gain` ended before its interval excluded a gain worth having.
   bool is_given_up = false;
   Estimate estimate;
   double reference_samples_per_second = 0.0;
   double candidate_samples_per_second = 0.0;
-  // The total ratio: all samples over all time of the candidate's blocks, over the same of the reference's.
-  // It shows rare stalls, which a median hides. 0: not known.
+  // The total ratio: samples per time over all blocks of the candidate, divided by the same for the reference. It shows rare
+  // stalls, which a median hides. 0: not known.
   double total_ratio = 0.0;
   // The number of pairs of processes behind `estimate`, each with several pairs of blocks. 0: both arms ran
   // in one process, and `estimate` is from pairs of blocks.
   int process_pairs = 0;
   double noise_ratio = 0.0;  // robust standard deviation of the log-ratios behind `estimate`
-  std::int64_t peak_memory_bytes = 0;  // the largest of the candidate's blocks
+  std::int64_t peak_memory_bytes = 0;  // largest peak of the candidate's blocks
   // The one-time cost of the change in a training, which no block shows (docs/statistics.md). 0: none, or not
   // known.
   std::int64_t one_time_ns = 0;
   std::int64_t started_unix_ns = 0;
   std::int64_t duration_ns = 0;
-  // The check that the trial failed. Only for trials of this process: not stored in the row of the trial.
+  // The check that the trial failed. Not stored in the row of the trial, so only trials of this process have it.
   std::optional<CheckRecord> failed_check;
 
   // The form in `run --json`, with further fields. Figures are null if nothing was measured.
@@ -150,7 +150,7 @@ struct TrialRecord {
 // What a trial that was given up (TrialRecord::is_given_up) is called, and what that means.
 inline constexpr std::string_view kGivenUpWords = "gain unlikely";
 inline constexpr std::string_view kGivenUpMeaning =
-    "the interval does not exclude a gain, but the pairs promise too little of one to measure on";
+    "the interval does not exclude a gain, but the pairs so far make one too unlikely to go on";
 
 // Whether an ablation before the confirmation drops its change. If the ablation ends undecided with a median
 // that shows a gain, the change is kept: the ablation agrees with the trial that accepted the change, and

@@ -39,7 +39,7 @@ Result<void> sync_entries(const fs::path& folder) {
 }  // namespace
 
 fs::path state_folder() {
-  // The XDG specification tells to ignore a relative path.
+  // The XDG specification says that a relative path is to be ignored.
   const char* state = std::getenv("XDG_STATE_HOME");
   const fs::path folder =
       state != nullptr && *state == '/' ? fs::path(state) : home_folder() / ".local" / "state";

@@ -8,16 +8,16 @@
 
 namespace autotuned {
 
-// $XDG_STATE_HOME/autotuned, else ~/.local/state/autotuned. Need not exist.
+// Returns $XDG_STATE_HOME/autotuned, or else ~/.local/state/autotuned. The folder need not exist.
 [[nodiscard]] std::filesystem::path state_folder();
 
 // Creates `folder` and missing folders above it, with mode 0700. Syncs each folder that gets a new entry, so
 // that the new folders survive a power cut.
 [[nodiscard]] Result<void> make_folders(const std::filesystem::path& folder);
 
-// Creates `folder` as make_folders() does if it is missing; the folder above it must exist.
-// ErrorKind::permission if it is not a folder (a link is none), belongs to another user, or may be written by
-// others; the message begins with `name` ("the folder for locks") and ends with `remedy`.
+// Creates `folder`, if it is missing, with mode 0700; the folder above it must exist. ErrorKind::permission if it is not a folder
+// (a link does not count as one), belongs to another user, or may be written by others. The message begins with `name` ("the
+// folder for locks") and ends with `remedy`.
 [[nodiscard]] Result<void> make_private_folder(const std::filesystem::path& folder,
                                                const char* name, const char* remedy);
 

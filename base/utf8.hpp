@@ -8,10 +8,10 @@
 
 namespace autotuned {
 
-// Bytes of the UTF-8 character at the front of `text`, which is not empty; 0 when it is not one.
+// Returns the length, in bytes, of the UTF-8 character at the front of `text`; 0 if it is not valid. REQUIRES: `text` is not empty.
 [[nodiscard]] std::size_t utf8_length(std::string_view text);
 
-// What somebody wrote, in quotation marks, shortened and without control characters.
+// Returns text that a user wrote in quotation marks, shortened and without control characters.
 [[nodiscard]] std::string quote_for_message(std::string_view text);
 
 }  // namespace autotuned

@@ -109,6 +109,97 @@ bool is_fill(const OperatorTotal& one) {
                                          one.name == "aten::_foreach_zero_");
 }
 
+// The functions below add the metrics of one subject. `step_ns`: the time of all profiled steps.
+
+void add_step_metrics(const ProfileFacts& facts, std::int64_t step_ns, Metrics& metrics) {
+  std::int64_t named_ns = 0;
+  const auto phase = [&](const char* metric, const char* name) {
+    const SpanTotal* total = find_total(facts.spans, name);
+    const std::int64_t ns = total != nullptr ? total->total_ns : 0;
+    named_ns += ns;
+    metrics[metric] = over(ns, step_ns);
+  };
+  phase("step.data_wait_ratio", span::kDataWait);
+  phase("step.transfer_ratio", span::kTransfer);
+  phase("step.zero_grad_ratio", span::kZeroGrad);
+  phase("step.forward_ratio", span::kForward);
+  phase("step.loss_ratio", span::kLoss);
+  phase("step.backward_ratio", span::kBackward);
+  phase("step.optimizer_ratio", span::kOptimizer);
+  phase("step.loss_reading_ratio", span::kLossReading);
+  metrics["step.other_ratio"] = over(step_ns - named_ns, step_ns);
+  metrics["step.duration_ns"] = over(step_ns, facts.steps);
+  metrics["step.samples"] = over(facts.samples, facts.steps);
+  metrics["samples_per_second"] = 1e9 * over(facts.samples, step_ns);
+  // A rank knows only its own time. The first of several ranks fills these two in (trainer/server_ranks.cpp).
+  metrics["ranks.behind_ratio"] = 0.0;
+  metrics["ranks.slowest"] = 0.0;
+  metrics["ranks.exposed_ratio"] = std::min(1.0, over(facts.rank_wait_ns, step_ns));
+}
+
+// REQUIRES: add_step_metrics() was called.
+void add_loading_metrics(const ProfileFacts& facts, Metrics& metrics) {
+  metrics["loader.cost_ratio"] = metrics["step.data_wait_ratio"];
+  metrics["loader.sample_ns"] = over(facts.loader_thread_ns, facts.loader_samples);
+  const double sample_ns = metrics["loader.sample_ns"];
+  const auto share = [&](std::int64_t ns) {
+    return sample_ns > 0.0 ? std::min(1.0, over(ns, facts.timed_samples) / sample_ns) : 0.0;
+  };
+  metrics["input.read_ratio"] = share(facts.reading_ns);
+  metrics["input.decode_ratio"] = share(facts.decoding_ns);
+  metrics["input.prefix_ratio"] = share(facts.prefix_ns);
+  metrics["input.cached_ratio"] = over(facts.cached_samples, facts.stored_samples);
+  metrics["input.cache_bytes"] = static_cast<double>(facts.cache_bytes);
+  metrics["input.cache_fill_ns"] = static_cast<double>(facts.cache_fill_ns);
+  metrics["input.storage_bytes_per_step"] = over(facts.storage_bytes, facts.steps);
+  metrics["loader.float_from_uint8_ratio"] = facts.is_float_from_uint8 ? 1.0 : 0.0;
+  metrics["transfer.bytes_per_step"] = over(facts.transfer_bytes, facts.steps);
+  metrics["transfer.pageable_ratio"] = over(facts.pageable_transfer_bytes, facts.transfer_bytes);
+}
+
+void add_operator_metrics(const ProfileFacts& facts, std::int64_t step_ns, Metrics& metrics) {
+  std::int64_t calls = 0;
+  std::int64_t self_ns = 0;
+  std::int64_t gemm_conv_ns = 0;
+  std::int64_t fill_ns = 0;
+  std::int64_t gather_ns = 0;
+  for (const OperatorTotal& one : facts.operators) {
+    if (is_gather(one.name)) gather_ns += one.total_ns;
+    if (!one.name.starts_with("aten::")) continue;  // autograd's nodes contain operators
+    calls += one.calls;
+    self_ns += one.self_ns;
+    if (is_gemm_or_convolution(one.name)) gemm_conv_ns += one.self_ns;
+    if (is_fill(one)) fill_ns += one.self_ns;
+  }
+  metrics["operators.count_per_step"] = over(calls, facts.steps);
+  metrics["operators.mean_ns"] = over(self_ns, calls);
+  metrics["operators.gemm_conv_ratio"] = over(gemm_conv_ns, step_ns);
+  metrics["operators.fill_ratio"] = over(fill_ns, step_ns);
+  metrics["operators.gather_ratio"] = over(gather_ns, step_ns);
+}
+
+void add_checkpoint_metrics(const ProfileFacts& facts, Metrics& metrics) {
+  const std::int64_t checkpoint_ns = facts.checkpoint_copy_ns + facts.checkpoint_write_ns;
+  metrics["checkpoint.copy_ns"] = static_cast<double>(facts.checkpoint_copy_ns);
+  metrics["checkpoint.write_ns"] = static_cast<double>(facts.checkpoint_write_ns);
+  metrics["train.checkpoint_ratio"] =
+      over(checkpoint_ns, facts.checkpoint_every_ns + checkpoint_ns);
+}
+
+// Memory, CPUs and the size of the model.
+void add_resource_metrics(const ProfileFacts& facts, Metrics& metrics) {
+  metrics["memory.peak_host_bytes"] = static_cast<double>(facts.peak_host_bytes);
+  metrics["memory.peak_device_bytes"] = static_cast<double>(facts.peak_device_bytes);
+  metrics["memory.pinned_bytes"] = static_cast<double>(facts.pinned_bytes);
+  metrics["memory.page_faults_per_step"] = over(facts.page_faults, facts.steps);
+  metrics["cpu.kernel_ratio"] = over(facts.kernel_cpu_ns, facts.cpu_ns);
+  metrics["cpu.utilization_ratio"] =
+      over(facts.cpu_ns, facts.wall_ns * std::max(1, facts.cpus_allowed));
+  metrics["parameters.count"] = static_cast<double>(facts.parameters);
+  metrics["parameters.bytes"] = static_cast<double>(facts.parameter_bytes);
+  metrics["gradients.complete"] = facts.has_every_gradient ? 1.0 : 0.0;
+}
+
 }  // namespace
 
 std::span<const MetricDefinition> metric_definitions() {
@@ -136,82 +227,11 @@ Metrics metrics_of(const ProfileFacts& facts) {
   assert(facts.steps > 0 && step != nullptr);
 
   Metrics metrics;
-  std::int64_t named_ns = 0;
-  const auto phase = [&](const char* metric, const char* name) {
-    const SpanTotal* total = find_total(facts.spans, name);
-    const std::int64_t ns = total != nullptr ? total->total_ns : 0;
-    named_ns += ns;
-    metrics[metric] = over(ns, step->total_ns);
-  };
-  phase("step.data_wait_ratio", span::kDataWait);
-  phase("step.transfer_ratio", span::kTransfer);
-  phase("step.zero_grad_ratio", span::kZeroGrad);
-  phase("step.forward_ratio", span::kForward);
-  phase("step.loss_ratio", span::kLoss);
-  phase("step.backward_ratio", span::kBackward);
-  phase("step.optimizer_ratio", span::kOptimizer);
-  phase("step.loss_reading_ratio", span::kLossReading);
-  metrics["step.other_ratio"] = over(step->total_ns - named_ns, step->total_ns);
-  metrics["step.duration_ns"] = over(step->total_ns, facts.steps);
-  metrics["step.samples"] = over(facts.samples, facts.steps);
-  // Of one rank; the first of several ranks knows more (trainer/server_ranks.cpp).
-  metrics["ranks.behind_ratio"] = 0.0;
-  metrics["ranks.slowest"] = 0.0;
-  metrics["ranks.exposed_ratio"] = std::min(1.0, over(facts.rank_wait_ns, step->total_ns));
-  metrics["samples_per_second"] = 1e9 * over(facts.samples, step->total_ns);
-
-  metrics["loader.cost_ratio"] = metrics["step.data_wait_ratio"];
-  metrics["loader.sample_ns"] = over(facts.loader_thread_ns, facts.loader_samples);
-  const double sample_ns = metrics["loader.sample_ns"];
-  const auto share = [&](std::int64_t ns) {
-    return sample_ns > 0.0 ? std::min(1.0, over(ns, facts.timed_samples) / sample_ns) : 0.0;
-  };
-  metrics["input.read_ratio"] = share(facts.reading_ns);
-  metrics["input.decode_ratio"] = share(facts.decoding_ns);
-  metrics["input.prefix_ratio"] = share(facts.prefix_ns);
-  metrics["input.cached_ratio"] = over(facts.cached_samples, facts.stored_samples);
-  metrics["input.cache_bytes"] = static_cast<double>(facts.cache_bytes);
-  metrics["input.cache_fill_ns"] = static_cast<double>(facts.cache_fill_ns);
-  metrics["input.storage_bytes_per_step"] = over(facts.storage_bytes, facts.steps);
-  metrics["loader.float_from_uint8_ratio"] = facts.is_float_from_uint8 ? 1.0 : 0.0;
-  metrics["transfer.bytes_per_step"] = over(facts.transfer_bytes, facts.steps);
-  metrics["transfer.pageable_ratio"] = over(facts.pageable_transfer_bytes, facts.transfer_bytes);
-
-  std::int64_t calls = 0;
-  std::int64_t self_ns = 0;
-  std::int64_t gemm_conv_ns = 0;
-  std::int64_t fill_ns = 0;
-  std::int64_t gather_ns = 0;
-  for (const OperatorTotal& one : facts.operators) {
-    if (is_gather(one.name)) gather_ns += one.total_ns;
-    if (!one.name.starts_with("aten::")) continue;  // autograd's nodes hold operators
-    calls += one.calls;
-    self_ns += one.self_ns;
-    if (is_gemm_or_convolution(one.name)) gemm_conv_ns += one.self_ns;
-    if (is_fill(one)) fill_ns += one.self_ns;
-  }
-  metrics["operators.count_per_step"] = over(calls, facts.steps);
-  metrics["operators.mean_ns"] = over(self_ns, calls);
-  metrics["operators.gemm_conv_ratio"] = over(gemm_conv_ns, step->total_ns);
-  metrics["operators.fill_ratio"] = over(fill_ns, step->total_ns);
-  metrics["operators.gather_ratio"] = over(gather_ns, step->total_ns);
-
-  const std::int64_t checkpoint_ns = facts.checkpoint_copy_ns + facts.checkpoint_write_ns;
-  metrics["checkpoint.copy_ns"] = static_cast<double>(facts.checkpoint_copy_ns);
-  metrics["checkpoint.write_ns"] = static_cast<double>(facts.checkpoint_write_ns);
-  metrics["train.checkpoint_ratio"] =
-      over(checkpoint_ns, facts.checkpoint_every_ns + checkpoint_ns);
-
-  metrics["memory.peak_host_bytes"] = static_cast<double>(facts.peak_host_bytes);
-  metrics["memory.peak_device_bytes"] = static_cast<double>(facts.peak_device_bytes);
-  metrics["memory.pinned_bytes"] = static_cast<double>(facts.pinned_bytes);
-  metrics["memory.page_faults_per_step"] = over(facts.page_faults, facts.steps);
-  metrics["cpu.kernel_ratio"] = over(facts.kernel_cpu_ns, facts.cpu_ns);
-  metrics["cpu.utilization_ratio"] =
-      over(facts.cpu_ns, facts.wall_ns * std::max(1, facts.cpus_allowed));
-  metrics["parameters.count"] = static_cast<double>(facts.parameters);
-  metrics["parameters.bytes"] = static_cast<double>(facts.parameter_bytes);
-  metrics["gradients.complete"] = facts.has_every_gradient ? 1.0 : 0.0;
+  add_step_metrics(facts, step->total_ns, metrics);
+  add_loading_metrics(facts, metrics);
+  add_operator_metrics(facts, step->total_ns, metrics);
+  add_checkpoint_metrics(facts, metrics);
+  add_resource_metrics(facts, metrics);
   return metrics;
 }
 

@@ -30,12 +30,12 @@ struct MetricDefinition {
 [[nodiscard]] std::span<const MetricDefinition> metric_definitions();
 [[nodiscard]] const char* to_string(MetricKind kind);
 
-// The raw numbers of some profiled steps.
+// The raw numbers of the profiled steps.
 struct ProfileFacts {
   std::int64_t steps = 0;
   std::int64_t samples = 0;
   std::int64_t wall_ns = 0;
-  std::int64_t cpu_ns = 0;         // of the whole process
+  std::int64_t cpu_ns = 0;         // CPU time of the whole process
   std::int64_t kernel_cpu_ns = 0;  // the part of cpu_ns in the kernel
   std::int64_t page_faults = 0;    // page faults that needed no disk
   std::int64_t storage_bytes = 0;  // bytes that the process read from storage
@@ -43,10 +43,10 @@ struct ProfileFacts {
   std::vector<SpanTotal> spans;
   std::vector<OperatorTotal> operators;
 
-  std::int64_t loader_samples = 0;    // samples produced during the steps, by any thread
+  std::int64_t loader_samples = 0;    // samples made during the steps, by any thread
   std::int64_t loader_thread_ns = 0;  // thread time for these samples
-  // The time of each part was measured for `timed_samples` of these samples: reading; reading and decoding;
-  // and everything before the first transform that draws random numbers.
+  // The times of the parts, measured for `timed_samples` of these samples: reading; reading and decoding; and everything before the
+  // first transform that draws random numbers.
   std::int64_t timed_samples = 0;
   std::int64_t reading_ns = 0;
   std::int64_t decoding_ns = 0;
@@ -55,15 +55,14 @@ struct ProfileFacts {
   std::int64_t stored_samples = 0;  // samples of the data set
   std::int64_t cache_bytes = 0;
   std::int64_t cache_fill_ns = 0;
-  bool is_float_from_uint8 = false;  // samples stored as 8 bit, handed over as float32
+  bool is_float_from_uint8 = false;  // samples are stored in 8 bits and handed over as float32
 
-  std::int64_t rank_wait_ns = 0;  // of backward passes, for gradients of other ranks
+  std::int64_t rank_wait_ns = 0;  // waits of backward passes for gradients of other ranks
 
   std::int64_t transfer_bytes = 0;           // moved to the device, or used in place by it
   std::int64_t pageable_transfer_bytes = 0;  // the part copied from memory that is not pinned
 
-  // The time to copy the state for a checkpoint and to write it (0: none was timed), and the time between
-  // checkpoints.
+  // The time to copy the state for a checkpoint, to write it (both 0 if none was timed), and between two checkpoints.
   std::int64_t checkpoint_copy_ns = 0;
   std::int64_t checkpoint_write_ns = 0;
   std::int64_t checkpoint_every_ns = 0;
@@ -76,7 +75,7 @@ struct ProfileFacts {
   bool has_every_gradient = false;
 };
 
-// A pure function. REQUIRES: steps > 0, and spans with a `step`.
+// Computes all metrics. Pure. REQUIRES: steps > 0, and spans with a `step`.
 [[nodiscard]] Metrics metrics_of(const ProfileFacts& facts);
 
 }  // namespace autotuned::profiler

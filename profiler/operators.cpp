@@ -11,7 +11,7 @@ namespace autotuned::profiler {
 
 namespace {
 
-// The figures may be those of a trainer that counts nonsense.
+// The figures may come from a trainer that counts wrongly.
 std::int64_t sum_of(std::int64_t a, std::int64_t b) {
   std::int64_t sum = 0;
   if (!__builtin_add_overflow(a, b, &sum)) return sum;
@@ -57,7 +57,7 @@ bool is_gemm_or_convolution(const std::string& name) {
 
 bool is_gather(const std::string& name) {
   if (name == "aten::gather" || name == "GatherBackward0") return true;
-  // The engine's frame around a node is named after it too.
+  // The engine's frame around a node has the name of the node, too.
   return name.starts_with("torch::autograd::CppNode<") && name.ends_with("::GatherRows>");
 }
 

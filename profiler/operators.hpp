@@ -9,9 +9,10 @@
 
 namespace autotuned::profiler {
 
+// The calls of an operator within one span.
 struct OperatorTotal {
   std::string name;  // "aten::addmm"
-  std::string span;  // the innermost span of the thread when it was called; empty on other threads
+  std::string span;  // innermost span of the thread at the call; empty on other threads
   std::int64_t calls = 0;
   std::int64_t total_ns = 0;
   std::int64_t self_ns = 0;  // without the operators that it called
@@ -19,16 +20,15 @@ struct OperatorTotal {
   friend bool operator==(const OperatorTotal&, const OperatorTotal&) = default;
 };
 
-// Sums over the spans, the largest self time first, at most `limit` rows (0: all). `span` is empty in the
-// result.
+// Returns the sums over all spans, with empty `span`: at most `limit` rows (0: all), the largest self time first.
 [[nodiscard]] std::vector<OperatorTotal> by_name(const std::vector<OperatorTotal>& operators,
                                                  std::size_t limit);
 
-// Matrix products and convolutions, forward and backward: what 16-bit arithmetic speeds up.
+// Whether the operator is a matrix product or a convolution, forward or backward: those that 16-bit arithmetic speeds up.
 [[nodiscard]] bool is_gemm_or_convolution(const std::string& name);
 
-// gather and the autograd nodes of its backward, LibTorch's own and that of the trainer's row selection.
-// None of them calls another, so their total times add up.
+// Whether the operator is gather or an autograd node of its backward (LibTorch's own, and that of the trainer's row selection). None of
+// them calls another, so their total times add up.
 [[nodiscard]] bool is_gather(const std::string& name);
 
 }  // namespace autotuned::profiler

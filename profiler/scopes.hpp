@@ -24,7 +24,7 @@ using ScopeId = std::uint64_t;
   return static_cast<ScopeId>(span) + 1;
 }
 
-// Is told when operators and spans begin and end, on the thread that runs them. They nest.
+// Receives the beginnings and ends of operators and spans, on the thread that runs them. They nest.
 class ScopeListener {
  public:
   virtual ~ScopeListener() = default;

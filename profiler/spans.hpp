@@ -30,6 +30,7 @@ inline constexpr const char* kCheckpointWrite = "checkpoint_write";
 
 class ScopeListener;
 
+// A recorded span.
 struct SpanRecord {
   const char* name = nullptr;  // static storage
   std::int64_t start_ns = 0;   // CLOCK_MONOTONIC
@@ -38,8 +39,8 @@ struct SpanRecord {
 };
 
 // Collects the spans of the thread that constructed it, from construction to stop() or destruction. At most
-// one for each thread at a time. REQUIRES: no span is open at either end. `listener`, which may be null, is
-// told of each span by the scope_of_span() of its index.
+// one for each thread at a time. `listener`, which may be null, gets the scope_of_span() of each span, by its index. REQUIRES: no span is
+// open at either end.
 class SpanRecorder {
  public:
   explicit SpanRecorder(std::size_t expected_spans = 1024, ScopeListener* listener = nullptr);
@@ -52,7 +53,7 @@ class SpanRecorder {
 
   // The recorder of the calling thread; null if it does not record.
   [[nodiscard]] static SpanRecorder* current() { return current_; }
-  // The innermost open span's name; empty outside of all.
+  // The name of the innermost open span; empty outside of all spans.
   [[nodiscard]] const char* open_span() const {
     return open_ < 0 ? "" : records_[static_cast<std::size_t>(open_)].name;
   }
@@ -87,6 +88,7 @@ class Span {
   std::ptrdiff_t index_ = 0;
 };
 
+// The sums of all spans of one name.
 struct SpanTotal {
   std::string name;
   std::int64_t count = 0;
@@ -96,13 +98,13 @@ struct SpanTotal {
   friend bool operator==(const SpanTotal&, const SpanTotal&) = default;
 };
 
-// Sums by name, in the order of the first span of each name.
+// Returns the sums by name, in the order of the first span of each name.
 [[nodiscard]] std::vector<SpanTotal> totals_of(const std::vector<SpanRecord>& records);
-// Null if no span of that name was recorded.
+// Returns the sums of that name; null if no such span was recorded.
 [[nodiscard]] const SpanTotal* find_total(const std::vector<SpanTotal>& totals,
                                           std::string_view name);
 
-// CLOCK_MONOTONIC, the clock of spans, blocks and the trainer protocol.
+// Returns the time of CLOCK_MONOTONIC, the clock of spans, blocks and the trainer protocol.
 [[nodiscard]] std::int64_t now_ns();
 
 }  // namespace autotuned::profiler

@@ -16,7 +16,7 @@
 namespace autotuned::recipes {
 namespace {
 
-// A longer word is no slip of a known one, and comparing it is slow.
+// A longer word is not a misspelling of a known one, and comparing it is slow.
 constexpr std::size_t kMaxComparedBytes = 64;
 
 std::string below(const std::string& where, std::string_view key) {
@@ -139,7 +139,7 @@ std::optional<Json> Checker::check_single(const Field& field, const YamlNode& no
     case FieldType::transforms:
       return check_transforms(field, node, where);
     case FieldType::knobs:
-      // The values are checked by who knows the knobs.
+      // The caller checks the values, because it knows the knobs.
       if (node.kind != YamlNode::Kind::map) return unexpected(field, node, where);
       return Json::object();
     default:
@@ -185,7 +185,7 @@ std::optional<Json> Checker::check_scalar(const Field& field, const YamlNode& no
       if (is_name(text)) value = Json(text);
       if (printable(text) != text) {
         return unexpected(field, node, where,
-                          "; it holds a character that nobody sees, such as a control character");
+                          "; it contains an invisible character, such as a control character");
       }
       break;
     case FieldType::device:
@@ -272,7 +272,7 @@ std::optional<Json> Checker::check_files(const Field& field, const YamlNode& nod
       return std::nullopt;
     }
     if (!std::filesystem::is_regular_file(file, unknown)) {
-      // Whole: what would be cut off is its name.
+      // The path is not shortened, because the end of it is the name.
       report(node, where + ": " + printable("\"" + file + "\"") +
                        " is not a regular file; remove it, or write a pattern that leaves it out");
       return std::nullopt;
@@ -316,7 +316,7 @@ Json Checker::check_map(const std::vector<Field>& fields, Rule rule, const YamlN
   return values;
 }
 
-// A default is written like any value and read by the same code.
+// A default has the form of a value in a recipe, so the same code reads it.
 void Checker::add_default(const Field& field, const std::string& where, Json& values) {
   if (field.default_text.empty()) return;
   const auto node = parse_yaml(field.default_text, file_);

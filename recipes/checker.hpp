@@ -15,22 +15,25 @@
 
 namespace autotuned::recipes {
 
-// How a message names a value: "1e3", a list, nothing.
+// The words of a message for a value: "1e3" in quotation marks, "a list", "nothing".
 [[nodiscard]] std::string found_text(const YamlNode& node);
 
+// Checks one recipe.
 class Checker {
  public:
-  // Paths of data are relative to `folder`, which must be absolute. `problems` outlives this.
+  // Paths in the recipe are relative to `folder`, which must be absolute. Mistakes are added to `problems`, which must outlive this
+  // object.
   Checker(std::string file, std::filesystem::path folder, std::vector<Diagnostic>& problems,
           NamedFiles files = NamedFiles::must_exist);
 
-  // Nothing when the value itself is wrong; a map that lacks what was wrong inside.
-  // `where` is the path of keys, such as "train.batch_size"; empty for the recipe.
+  // Returns the checked value; nothing if the value itself is wrong. A map comes without its wrong parts. `where`: the path of keys,
+  // such as "train.batch_size"; empty for the recipe.
   [[nodiscard]] std::optional<Json> check(const Field& field, const YamlNode& node,
                                           const std::string& where);
 
   void report(const YamlNode& at, std::string message);
-  // Where `entry` of a map in braces is the rest of a number with a decimal comma before it (checker_commas.cpp).
+  // Reports that `entry` of a map in braces is the end of a number with a decimal comma, and returns true, if it is
+  // (checker_commas.cpp).
   bool report_decimal_comma(const YamlNode& map, const YamlEntry& entry, const std::string& where);
   // `; did you mean "x"?`, or `; known are x, y`.
   [[nodiscard]] std::string suggestion(std::string_view name,
@@ -49,7 +52,7 @@ class Checker {
   void store(const Field& field, Json value, Json& values) const;
   std::optional<Json> check_typed(const Field& field, const YamlNode& node,
                                   const std::string& where);
-  // Of a variant with is_plugin. checker_plugin.cpp
+  // For variants with is_plugin (checker_plugin.cpp).
   Json check_plugin(const Variant& variant, const YamlNode& node, const std::string& where);
   std::optional<Json> check_transforms(const Field& field, const YamlNode& node,
                                        const std::string& where);

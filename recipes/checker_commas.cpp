@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decimal commas. In a map in braces YAML takes what follows one for the next key.
+// Decimal commas: in a map in braces, YAML takes the text after a comma for the next key.
 #include "base/utf8.hpp"
 #include "recipes/checker.hpp"
 #include "recipes/scalars.hpp"

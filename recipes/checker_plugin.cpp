@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of the checker that takes what belongs to a plugin: its parameters, whatever they are.
+// The part of the checker that reads the parameters of a plugin, which the schema does not know.
 #include <algorithm>
 #include <utility>
 
@@ -9,7 +9,7 @@
 namespace autotuned::recipes {
 namespace {
 
-// A value as it looks: a quoted scalar is text, others are what they can be read as.
+// Converts a value by its looks: a quoted scalar is text; another one is a boolean or a number if it can be read as one.
 Json value_of(const YamlNode& node) {
   switch (node.kind) {
     case YamlNode::Kind::null:
@@ -55,7 +55,7 @@ Json Checker::check_plugin(const Variant& variant, const YamlNode& node, const s
   if (variant.has_parameters) {
     values["parameters"] = std::move(parameters);
   } else if (name == nullptr) {
-    return values;  // the plugin that another part of the recipe names
+    return values;  // the plugin is named by another part of the recipe
   }
   values["line"] = name != nullptr ? name->line : node.line;
   values["column"] = name != nullptr ? name->column : node.column;

@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::size_t kMostCharacters = 100;
 
-// What tunes OpenMP, MKL, oneDNN, an allocator or CUDA and can neither load code, write a file, nor choose
-// a device. Nothing reads PLACEBO_...: changes that change nothing are how verdicts are tested.
+// Variables that tune OpenMP, MKL, oneDNN, an allocator or CUDA and can neither load code, write a file, nor choose a device. No
+// program reads PLACEBO_...: verdicts are tested with changes that have no effect.
 constexpr auto kForPlugins = std::to_array<std::string_view>({
     "CUBLASLT_WORKSPACE_SIZE",
     "CUBLAS_WORKSPACE_CONFIG",
@@ -55,8 +55,7 @@ bool is_any_of(const Names& names, const auto& fits) {
   return std::ranges::any_of(names, fits);
 }
 
-// Variables by which a program loads code, or finds the programs that it starts: a recipe is data and
-// must not become code.
+// Variables by which a program loads code or finds the programs that it starts. A recipe is data and must not become code.
 bool chooses_code(std::string_view variable) {
   return is_any_of({"PATH", "HOME", "ENV", "SHELL", "IFS"},
                    [&](std::string_view name) { return variable == name; }) ||
@@ -68,7 +67,7 @@ bool chooses_code(std::string_view variable) {
                    [&](std::string_view end) { return variable.ends_with(end); });
 }
 
-// By which this program finds and ends its processes, chooses their device, and says where they put files.
+// Variables by which this program finds and ends its processes, chooses their device, and tells them where to write files.
 bool controls_trainers(std::string_view variable) {
   return variable.starts_with("AUTOTUNED_") || variable.find("LOGDEST") != variable.npos ||
          is_any_of(

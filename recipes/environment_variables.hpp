@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which variables of a trainer's environment may be set through the knobs env.NAME, and by whom.
+// The variables of a trainer's environment that may be set through the knobs env.NAME, and by whom.
 #pragma once
 
 #include <span>
@@ -7,14 +7,14 @@
 
 namespace autotuned::recipes {
 
-// Whether anybody may set it: of the form [A-Z0-9_]+, none by which a program loads code (docs/security.md),
-// and none by which this program controls its trainers.
+// Whether the variable may be set at all: its name has the form [A-Z0-9_]+, no program loads code by it (docs/security.md), and this
+// program does not control its trainers by it.
 [[nodiscard]] bool is_settable_variable(std::string_view variable);
 
-// Whether a plugin may propose it: one of variables_for_plugins(). A recipe is written by the user and may set others.
+// Whether a plugin may propose the variable: it is in variables_for_plugins(). A recipe may set others, because the user writes it.
 [[nodiscard]] bool is_variable_for_plugins(std::string_view variable);
 
-// Names, and beginnings of names that end in '*', in order.
+// Returns names of variables, and beginnings of names, which end in '*'; sorted.
 [[nodiscard]] std::span<const std::string_view> variables_for_plugins();
 
 }  // namespace autotuned::recipes

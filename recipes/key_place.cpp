@@ -14,7 +14,7 @@ const YamlEntry* entry_of(const YamlNode& map, std::string_view key) {
   return found == map.entries.end() ? nullptr : &*found;
 }
 
-// Takes the next step of the path from `node` on, and gives where that stands; null where it is not written.
+// Follows the next step of the path from `node` and returns the node there; null if the recipe does not have it.
 const YamlNode* step(const YamlNode*& node, std::string_view& path) {
   if (path.starts_with('[')) {
     const std::size_t end = path.find(']');
@@ -27,7 +27,7 @@ const YamlNode* step(const YamlNode*& node, std::string_view& path) {
     return node;
   }
   if (path.starts_with('.')) path.remove_prefix(1);
-  // Names of knobs have points in them.
+  // Names of knobs contain points.
   const std::string_view first = path.substr(0, path.find_first_of(".["));
   for (const std::string_view key : {path, first}) {
     const YamlEntry* const entry = entry_of(*node, key);

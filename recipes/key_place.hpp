@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where in the text of a recipe a key stands, for mistakes that are found later.
+// Finds the place of a key in the text of a recipe, for mistakes that are found later.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace autotuned::recipes {
 
-// `message` at the place of `key`, a path such as "train.batch_size", "input[1].resize" or "start.loader.workers":
-// at the deepest part of it that is written, or the whole file.
+// Returns `message` with the place of `key`, a path such as "train.batch_size", "input[1].resize" or "start.loader.workers". If the
+// recipe has only the beginning of the path, the place is that of its last part there, or else the whole file.
 [[nodiscard]] Diagnostic diagnostic_at(std::string_view text, const std::string& file,
                                        std::string_view key, std::string message);
 

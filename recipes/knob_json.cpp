@@ -15,7 +15,7 @@ tl::unexpected<Error> wrong(const Knob& knob, const std::string& what) {
   return fail(ErrorKind::invalid, "knob '" + knob.name + "': " + what);
 }
 
-// Only what fits the type may be there.
+// Refuses fields that do not belong to a knob of this type.
 Result<void> check_fields(const Knob& knob, const Json& value) {
   constexpr std::array<std::string_view, 7> kCommon = {"name", "type",    "risk",        "switch",
                                                        "unit", "summary", "warmup_steps"};
@@ -25,7 +25,7 @@ Result<void> check_fields(const Knob& knob, const Json& value) {
     return knob.type == KnobType::choice && field == "choices";
   };
   for (const auto& [field, unused] : value.items()) {
-    if (!is_known(field)) return wrong(knob, "has no field '" + field + "'");
+    if (!is_known(field)) return wrong(knob, "unknown field '" + field + "'");
   }
   return {};
 }
@@ -33,7 +33,7 @@ Result<void> check_fields(const Knob& knob, const Json& value) {
 Result<void> read_domain(const Json& value, Knob& knob) {
   const Json& by_default = member(value, "default");
   if (knob.type == KnobType::boolean) {
-    if (!by_default.is_null() && by_default != false) return wrong(knob, "is off by default");
+    if (!by_default.is_null() && by_default != false) return wrong(knob, "default: expected false");
     knob.default_value = false;
     return {};
   }
@@ -60,13 +60,34 @@ Result<void> read_domain(const Json& value, Knob& knob) {
   const std::string start =
       by_default.is_string() ? by_default.get<std::string>() : knob.choices.front();
   if (std::ranges::find(knob.choices, start) == knob.choices.end()) {
-    return wrong(knob, "its default is none of its choices");
+    return wrong(knob, "default: expected one of the choices");
   }
   knob.default_value = start;
   return {};
 }
 
 }  // namespace
+
+Json Knob::to_json() const {
+  Json json{{"name", name},
+            {"type", to_string(type)},
+            {"default", autotuned::to_json(default_value)},
+            {"unit", unit},
+            {"risk", to_string(risk)},
+            {"switch", to_string(how)},
+            {"warmup_steps", warmup_steps},
+            {"one_time_cost", one_time_cost},
+            {"available", unavailable.empty()},
+            {"summary", summary}};
+  if (type == KnobType::integer) {
+    json["minimum"] = minimum;
+    json["maximum"] = maximum;
+  }
+  if (!choices.empty()) json["choices"] = choices;
+  if (!unavailable.empty()) json["unavailable"] = unavailable;
+  if (!unavailable_choices.empty()) json["unavailable_choices"] = unavailable_choices;
+  return json;
+}
 
 Result<Knob> knob_from_json(const Json& value) {
   Knob knob;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A knob as somebody else declares it: a trainer extension.
+// Reads the knobs that trainer extensions declare.
 #pragma once
 
 #include "base/json.hpp"
@@ -8,10 +8,9 @@
 
 namespace autotuned::recipes {
 
-// {"name", "type": boolean | integer | choice, "risk", "summary"}, with minimum, maximum and default of an
-// integer, choices of a choice (the first is the default, or `default` says which), and optionally switch
-// (live), unit and warmup_steps (1). ErrorKind::invalid names the knob and the field; unknown fields are
-// errors, too.
+// Reads {"name", "type": boolean | integer | choice, "risk", "summary"}, for an integer with "minimum", "maximum" and "default", for
+// a choice with "choices" (the first is the default, or "default" names it), and optionally "switch" (live), "unit" and
+// "warmup_steps" (1). ErrorKind::invalid names the knob and the field. Unknown fields are errors.
 [[nodiscard]] Result<Knob> knob_from_json(const Json& value);
 
 }  // namespace autotuned::recipes

@@ -18,14 +18,14 @@
 
 namespace autotuned::recipes {
 
-// A list is the first of `choices`, or others of them and names (letters, digits, '_', '-', '.'), separated
-// by commas.
+// The value of a list is the first of `choices`, or some of the others and names (letters, digits, '_', '-', '.'), separated by commas.
 enum class KnobType { boolean, integer, choice, text, list };
 
-// How a trainer takes on another value: between two blocks, or only when it starts.
+// When a trainer can change the value: between two blocks, or only when it starts.
 enum class KnobSwitch { live, restart };
 
-// What a change claims, and so which check it must pass before it is accepted (docs/architecture.md).
+// How a change may affect the training: not at all, by rounding, or by design. This decides which check it must pass
+// (docs/architecture.md).
 enum class RiskClass { exact, numerics, semantics };
 
 [[nodiscard]] std::string_view to_string(KnobType type);
@@ -34,54 +34,55 @@ enum class RiskClass { exact, numerics, semantics };
 [[nodiscard]] std::string_view to_string(RiskClass risk);
 [[nodiscard]] std::optional<RiskClass> risk_class_from(std::string_view name);
 
+// A setting that may be tuned, with its values.
 struct Knob {
   std::string name;
   KnobType type = KnobType::boolean;
   std::int64_t minimum = 0;          // integer
   std::int64_t maximum = 0;          // integer
   std::vector<std::string> choices;  // choice, list
-  KnobValue default_value;           // what PyTorch does when nobody tunes it
+  KnobValue default_value;           // the behaviour of PyTorch without tuning
   std::string unit;                  // "threads", "batches", "samples"; empty for none
   RiskClass risk = RiskClass::exact;
   KnobSwitch how = KnobSwitch::live;
   int warmup_steps = 1;       // steps to drop after a switch to another value
-  std::string one_time_cost;  // what a switch pays once, in words; empty for nothing
+  std::string one_time_cost;  // one-time work of a switch, in words; empty for none
   bool is_of_gpu = false;     // only a CUDA GPU obeys it
-  std::string unavailable;    // why it cannot be changed on this machine; empty: it can
-  // Of these choices: why this machine cannot have them.
+  std::string unavailable;    // why the knob cannot be changed on this machine; empty if it can
+  // For each choice that this machine cannot have: why.
   std::map<std::string, std::string> unavailable_choices;
   std::string summary;  // one sentence
 
   [[nodiscard]] Json to_json() const;
 };
 
-// The built-in knobs with their domains on `machine`, sorted by name. `env.NAME` is not in the list:
-// any name that starts with "env." and goes on with [A-Z0-9_]+ is a text knob that needs a restart.
+// Returns the built-in knobs with their domains on `machine`, sorted by name. The list has no knob `env.NAME`: every name "env." with
+// [A-Z0-9_]+ after it is a text knob that needs a restart.
 [[nodiscard]] std::vector<Knob> knobs_of(const Machine& machine);
 
-// Whether a knob is about what several ranks exchange.
+// Whether the knob concerns the exchange between ranks.
 [[nodiscard]] bool is_of_ranks(std::string_view knob);
 
-// The knobs as a job of so many ranks has them: each rank may use its part of the CPUs. With one rank those of ranks
-// are unavailable; with more than two another bucket size is another order of sums, so its class is numerics.
+// Returns the knobs of a job with `ranks` ranks. Each rank may use its part of the CPUs. With one rank the knobs of ranks are
+// unavailable. With more than two ranks the bucket size changes the order of sums, so its class is numerics.
 [[nodiscard]] std::vector<Knob> with_ranks(std::vector<Knob> knobs, int ranks);
 
-// Also answers for env.NAME. Nothing for an unknown name.
+// Returns the knob, also for env.NAME; nothing for an unknown name.
 [[nodiscard]] std::optional<Knob> find_knob(const std::vector<Knob>& knobs, std::string_view name);
 
-// Ok when `value` is in the knob's domain on this machine; else ErrorKind::invalid (outside) or
-// ErrorKind::unsupported (the knob cannot be changed here and `value` is not its default, or this machine
-// cannot have that choice).
+// Checks that the knob may have `value` on this machine. ErrorKind::invalid: the value is outside its domain.
+// ErrorKind::unsupported: the knob cannot be changed here and `value` is not its default, or this machine cannot have that choice.
 [[nodiscard]] Result<void> check_value(const Knob& knob, const KnobValue& value);
 
 // Reads a value that a person wrote: on/off/true/false, a number, a choice.
 [[nodiscard]] Result<KnobValue> parse_value(const Knob& knob, std::string_view text);
 
-// The default of every built-in knob.
+// Returns the configuration in which every knob has its default.
 [[nodiscard]] Configuration default_configuration(const std::vector<Knob>& knobs);
 
-// The class of a change is that of its riskiest knob.
+// Returns the class of a change: that of its riskiest knob. An unknown knob counts as semantics.
 [[nodiscard]] RiskClass risk_of(const std::vector<Knob>& knobs, const Configuration& change);
+// Whether a knob of the change needs a new trainer process. An unknown knob counts as one that does.
 [[nodiscard]] bool needs_restart(const std::vector<Knob>& knobs, const Configuration& change);
 
 }  // namespace autotuned::recipes

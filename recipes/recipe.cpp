@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a file to a checked Recipe, and what follows from its values.
+// Reads and checks a recipe, and computes what follows from its values.
 #include "recipes/recipe.hpp"
 
 #include <algorithm>
@@ -59,7 +59,7 @@ void check_allow(const YamlNode& root, const std::vector<Knob>& knobs, Checker& 
   if (list == nullptr) return;
   for (const YamlNode& item : list->items) {
     const std::string& name = item.scalar;
-    // What is no word has been reported already.
+    // Other values have been reported already.
     if (item.kind != YamlNode::Kind::scalar || name.empty() || find_knob(knobs, name)) continue;
     const std::optional<RiskClass> risk = risk_class_from(name);
     if (risk == RiskClass::exact) {
@@ -102,61 +102,63 @@ void check_loss(const YamlNode& root, const Json& values, Checker& checker) {
   const Json& loss_type = member(member(values, "loss"), "type");
   const bool is_named = !member(member(values, "loss"), kPluginType).is_null();
   if (loss == nullptr || loss_type != kPluginType || is_named || type == kPluginType) return;
-  checker.report(*loss,
-                 "loss: plugin is the loss of the model's plugin, and the model is of none; name "
-                 "the plugin: loss: {plugin: NAME}");
+  checker.report(
+      *loss,
+      "loss: plugin is the loss of the model's plugin, but the model is not from a plugin; name "
+      "one: loss: {plugin: NAME}");
 }
 
-// Where `node` says it, else where `otherwise` does.
+// The node at which a mistake is reported: `node` if it is there, else `otherwise`.
 const YamlNode& node_or(const YamlNode* node, const YamlNode& otherwise) {
   return node != nullptr ? *node : otherwise;
 }
 
-// That loss, evaluation and model go with the targets of the data.
+// Checks that loss, evaluation and model fit the targets of the data.
 void check_targets(const YamlNode& root, const Json& values, Checker& checker) {
   const YamlNode* const data = root.find("data");
   const Json& type = member(member(values, "data"), "type");
   if (data == nullptr || !type.is_string()) return;
   const Target target = target_of(type.get<std::string>());
-  const std::string targets = "the targets of data of type " + type.get<std::string>() + " are " +
+  const std::string targets = "data of type " + type.get<std::string>() + ", whose targets are " +
                               std::string(name_of(target));
   const auto is_in = [](const Json& name, const std::vector<std::string>& names) {
     return !name.is_string() || std::ranges::find(names, name.get<std::string>()) != names.end();
   };
   const Json& loss = member(member(values, "loss"), "type");
   if (!is_in(loss, losses_of(target))) {
-    checker.report(node_or(root.find("loss"), *data),
-                   "loss: " + targets + ", and " + loss.get<std::string>() +
-                       " is not for these; use " + joined(losses_of(target)));
+    checker.report(node_or(root.find("loss"), *data), "loss: " + loss.get<std::string>() +
+                                                          " does not fit " + targets + "; use " +
+                                                          joined(losses_of(target)));
   }
   for (const char* const mixing : {"mixup_alpha", "cutmix_alpha"}) {
     if (!loss.is_string() || member(member(values, "train"), mixing).is_null()) continue;
     if (loss == "cross_entropy" && target != Target::masks) continue;
-    const char* const why = target == Target::masks
-                                ? ": mixes the classes of whole samples, and masks have one for "
-                                  "each pixel; leave it out"
-                                : ": is for the loss cross_entropy; leave it out";
+    const char* const why =
+        target == Target::masks
+            ? ": mixes the classes of whole samples, but a mask has a class for "
+              "each pixel; leave it out"
+            : ": is for the loss cross_entropy; leave it out";
     checker.report(node_or(root.find("train"), *data), std::string("train.") + mixing + why);
   }
   const std::string of_others = target == Target::tags ? "label_smoothing" : "pos_weight";
   if (!member(member(values, "loss"), of_others.c_str()).is_null()) {
     checker.report(node_or(root.find("loss"), *data),
-                   "loss: " + targets + ", and " + of_others + " is not for these; leave it out");
+                   "loss: " + of_others + " does not fit " + targets + "; leave it out");
   }
   const YamlNode* const model = root.find("model");
   const Json& model_type = member(member(values, "model"), "type");
-  // check_tokens() says it of tokens.
+  // check_tokens() compares the model with tokens.
   if (model != nullptr && model_type.is_string() && target != Target::tokens &&
       model_type != kTokenModel && !is_model_for(target, model_type.get<std::string>())) {
-    checker.report(*model, "model: " + targets + ", and " + model_type.get<std::string>() +
-                               " is not for these; use " +
+    checker.report(*model, "model: " + model_type.get<std::string>() + " does not fit " + targets +
+                               "; use " +
                                (target == Target::masks ? "unet, torchscript or a plugin"
                                                         : "a model that classifies whole samples"));
   }
   const YamlNode* const width = model != nullptr ? model->find("classes") : nullptr;
   if (width != nullptr && target == Target::classes &&
       member(member(values, "model"), "classes") == 1) {
-    checker.report(*width, "model.classes: " + targets + ": expected at least 2, found 1");
+    checker.report(*width, "model.classes: expected at least 2 for " + targets + ", found 1");
   }
   const YamlNode* const evaluate = root.find("evaluate");
   if (evaluate == nullptr) return;
@@ -164,18 +166,19 @@ void check_targets(const YamlNode& root, const Json& values, Checker& checker) {
   const Json& test_type = member(member(checked, "data"), "type");
   if (test_type.is_string() && target_of(test_type.get<std::string>()) != target) {
     checker.report(node_or(evaluate->find("data"), *evaluate),
-                   "evaluate.data: " + targets + ", and those of " + test_type.get<std::string>() +
-                       " are " + std::string(name_of(target_of(test_type.get<std::string>()))));
+                   "evaluate.data: the targets of " + test_type.get<std::string>() + " are " +
+                       std::string(name_of(target_of(test_type.get<std::string>()))) +
+                       ", those of the training data are " + std::string(name_of(target)));
   }
   const Json& figure = member(checked, "best_by");
   if (!is_in(figure, figures_of(target))) {
     checker.report(node_or(evaluate->find("best_by"), *evaluate),
-                   "evaluate.best_by: " + targets + ", which have no " + figure.get<std::string>() +
+                   "evaluate.best_by: " + figure.get<std::string>() + " does not fit " + targets +
                        "; use " + joined(figures_of(target)));
   }
 }
 
-// That tokens come with the model for them, and without what is for pictures.
+// Checks that tokens come with the model for tokens, and without anything that is for pictures.
 void check_tokens(const YamlNode& root, const Json& values, Checker& checker) {
   const YamlNode* const data = root.find("data");
   const YamlNode* const model = root.find("model");
@@ -195,7 +198,7 @@ void check_tokens(const YamlNode& root, const Json& values, Checker& checker) {
   const auto refuse = [&](const YamlNode* node, const Json& list, const char* key) {
     if (node == nullptr || !list.is_array() || list.empty()) return;
     checker.report(*node, std::string(key) +
-                              ": transforms are for pictures, and the samples are tokens; leave "
+                              ": transforms are for pictures, but the samples are tokens; leave "
                               "it out");
   };
   refuse(root.find("input"), member(values, "input"), "input");
@@ -205,7 +208,7 @@ void check_tokens(const YamlNode& root, const Json& values, Checker& checker) {
     if (member(member(values, "train"), mixing).is_null()) continue;
     checker.report(node_or(root.find("train"), *data),
                    std::string("train.") + mixing +
-                       ": mixes pictures, and the samples are tokens; leave it out");
+                       ": mixes pictures, but the samples are tokens; leave it out");
   }
 }
 
@@ -214,9 +217,10 @@ void check_plateau(const YamlNode& root, const Json& values, Checker& checker) {
   if (schedule == nullptr || member(member(values, "schedule"), "type") != "plateau") return;
   const Json& evaluate = member(values, "evaluate");
   if (evaluate.is_object() && member(evaluate, "every") != "end") return;
-  checker.report(*schedule,
-                 "schedule: plateau looks at the loss of an evaluation after every epoch; write "
-                 "evaluate, with every: epoch");
+  checker.report(
+      *schedule,
+      "schedule: plateau needs the loss of an evaluation after every epoch; add evaluate "
+      "with every: epoch");
 }
 
 void check_evaluation(const YamlNode& root, Checker& checker) {
@@ -230,7 +234,7 @@ void check_evaluation(const YamlNode& root, Checker& checker) {
     const Variant* transform = find_variant(transform_types(), name.scalar);
     if (transform == nullptr || transform->remedy_for_evaluation.empty()) continue;
     checker.report(name, "evaluate.input[" + std::to_string(i) + "]: " + transform->name +
-                             " is random, and every evaluation sees the same; " +
+                             " is random, but every evaluation must see the same samples; " +
                              std::string(transform->remedy_for_evaluation));
   }
 }
@@ -239,8 +243,8 @@ auto place_of(const Diagnostic& problem) {
   return std::tuple(problem.line, problem.column);
 }
 
-// In the order of the file. Where one of the first `refused` says that a value is not allowed to be
-// there at all, nothing else about it is of interest.
+// Sorts the problems by their places in the file. The first `refused` ones say that a value must not be there at all; other problems
+// at the same places are left out.
 std::vector<Diagnostic> in_order(std::vector<Diagnostic> problems, std::size_t refused) {
   const auto checked = problems.begin() + static_cast<std::ptrdiff_t>(refused);
   const auto is_refused = [&](const Diagnostic& problem) {
@@ -289,7 +293,7 @@ tl::expected<Recipe, std::vector<Diagnostic>> parse_recipe(std::string_view text
     const std::filesystem::path dir = "out" / std::filesystem::path(complete["name"]);
     complete["output"]["dir"] = std::filesystem::absolute(dir, ignored).string();
   }
-  // The default limit gives way to a larger batch size of the recipe's own.
+  // A batch size of the recipe that is larger than the default limit raises the limit.
   Json& largest = complete["tune"]["batch_size"]["max"];
   largest = std::max(largest, complete["train"]["batch_size"]);
   Result<Recipe> recipe = Recipe::from_json(complete);
@@ -322,14 +326,14 @@ Configuration Recipe::starting_configuration(const std::vector<Knob>& knobs) con
 }
 
 bool Recipe::allows(RiskClass risk, const Configuration& change) const {
-  // A class permits what is less risky, too.
+  // A class permits the less risky ones, too.
   RiskClass permitted = RiskClass::exact;
   for (const std::string& allowed : tune.allow) {
     permitted = std::max(permitted, risk_class_from(allowed).value_or(RiskClass::exact));
   }
   if (risk <= permitted) return true;
 
-  // Else the knobs that are permitted by name must account for the risk, and the others for none.
+  // Otherwise only the knobs that are permitted by name may be risky; the others must be exact.
   const std::vector<Knob> knobs = with_ranks(knobs_of(Machine{}), train.ranks);
   bool is_any_named = false;
   for (const auto& [knob_name, value] : change.values()) {

@@ -39,7 +39,7 @@ Json transforms_json(const std::vector<Typed>& transforms) {
   return json;
 }
 
-// Reads members and remembers the first error, so that a whole object can be read in a row.
+// Reads members of an object and keeps the first error, so that the caller checks only once.
 class Reader {
  public:
   explicit Reader(const Json& object) : object_(object) {}
@@ -88,7 +88,7 @@ class Reader {
 
   [[nodiscard]] bool has(const char* field) const { return !member(object_, field).is_null(); }
   [[nodiscard]] Reader inside(const char* field) const { return Reader(member(object_, field)); }
-  // The error of `inner` counts as one of this.
+  // Takes over the error of `inner`.
   void absorb(const Reader& inner) {
     if (!error_) error_ = inner.error_;
   }
@@ -292,7 +292,7 @@ Json tune_json(const Tune& tune) {
   return json;
 }
 
-// The order of a set says nothing.
+// The order of a set has no meaning.
 std::vector<std::string> sorted(std::vector<std::string> names) {
   std::ranges::sort(names);
   return names;
@@ -305,7 +305,7 @@ Json counted(const std::filesystem::path& file) {
   return {{"name", file.filename().string()}, {"bytes", error ? Json() : Json(bytes)}};
 }
 
-// All files of one pattern or of a list of such, in an order of their own.
+// Returns all files of a pattern, or of a list of patterns, in a fixed order.
 Json counted_files(const Json& patterns) {
   std::vector<Json> all;
   for (const Json& pattern : patterns.is_array() ? patterns : Json::array({patterns})) {
@@ -319,8 +319,7 @@ Json counted_files(const Json& patterns) {
   return all;
 }
 
-// Replaces every file among the parameters by what it counts, so that a job keeps its identity when
-// its data moves.
+// Replaces every file among the parameters with its name and size, so that a job keeps its identity when its data moves.
 void count_files(Json& data, const std::vector<Variant>& types) {
   const Json& type = member(data, "type");
   const Variant* variant = find_variant(types, type.is_string() ? std::string(type) : "");
@@ -467,7 +466,7 @@ std::string Recipe::hash() const {
   json["train"].erase("epochs");
   json["train"].erase("steps");
   json["tune"].erase("budget_ns");
-  // Recipes that say nothing about it keep the hash from before there were caches.
+  // Recipes without these keys keep the hash that they had before there were caches.
   if (tune.cache_memory_ratio == Tune{}.cache_memory_ratio)
     json["tune"].erase("cache_memory_ratio");
   if (tune.cache_disk_ratio == Tune{}.cache_disk_ratio) json["tune"].erase("cache_disk_ratio");
@@ -476,7 +475,7 @@ std::string Recipe::hash() const {
       json["evaluate"].erase(of_the_end);
   }
   const bool has_test_data = evaluation && evaluation->split_ratio == 0;
-  for (const char* place : {"line", "column"}) {  // of a plugin, in the file
+  for (const char* place : {"line", "column"}) {  // where the recipe names a plugin
     json["model"].erase(place);
     json["data"].erase(place);
     if (json["loss"].is_object()) json["loss"].erase(place);

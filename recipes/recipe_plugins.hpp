@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names of plugins in a recipe. The caller knows which plugins there are.
+// Checks the names of plugins in a recipe.
 #pragma once
 
 #include <filesystem>
@@ -11,8 +11,8 @@
 
 namespace autotuned::recipes {
 
-// The names in tune.plugins that are not `known`, with their places and the nearest known name: they would
-// leave a plugin out in silence. `text` is that of the recipe; what else is wrong with it is not said.
+// Reports the names in tune.plugins that are not in `known`, with their places and the nearest known name. Without this a misspelt
+// name would silently leave a plugin out. `text`: the recipe; other mistakes in it are not reported.
 [[nodiscard]] std::vector<Diagnostic> unknown_plugins(std::string_view text,
                                                       const std::filesystem::path& file,
                                                       const std::vector<std::string>& known);

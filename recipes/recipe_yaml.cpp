@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of fields, read backwards: from the checked recipe to what a person would write.
+// Writes a checked recipe in the form that a person would write, by the table of fields.
 #include "recipes/recipe_yaml.hpp"
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 namespace autotuned::recipes {
 namespace {
 
-// Strings that need no quotation marks anywhere.
+// Whether the string needs no quotation marks anywhere in YAML.
 bool is_plain(std::string_view text) {
   const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
   if (text.empty() || !(is_letter(text.front()) || text.front() == '/')) return false;
@@ -27,7 +27,7 @@ bool is_plain(std::string_view text) {
   });
 }
 
-// JSON is YAML. The recipe may be a stranger's, and this text goes to a terminal too.
+// JSON is YAML. The recipe may come from a stranger, and this text is printed on terminals.
 std::string quoted_text(const Json& value) {
   return printable_quoted(to_line(value));
 }
@@ -41,7 +41,7 @@ std::string flow(const Json& value) {
   return "[" + items + "]";
 }
 
-// A value that nothing but its looks says the type of: text is always quoted.
+// A value whose type follows only from its looks, so text is always quoted.
 std::string untyped(const Json& value) {
   if (!value.is_structured()) return quoted_text(value);
   std::string text;
@@ -52,7 +52,7 @@ std::string untyped(const Json& value) {
   return value.is_object() ? "{" + text + "}" : "[" + text + "]";
 }
 
-// Without an exponent, which a share does not have.
+// A share is written without an exponent.
 std::string share_text(double ratio) {
   if (ratio == 1) return "100%";
   std::array<char, 512> buffer;
@@ -166,7 +166,7 @@ Recipe with_configuration(const Recipe& recipe, const Configuration& best,
       const std::int64_t samples = *recipe.save_every_steps * recipe.train.batch_size;
       result.save_every_steps = (samples + batch_size - 1) / batch_size;
     }
-    // So are those of a warm-up, in which as many samples are seen.
+    // A warm-up keeps its number of samples, too.
     if (const auto steps = get_integer(recipe.schedule.parameters, "warmup_steps")) {
       const std::int64_t samples = *steps * recipe.train.batch_size;
       result.schedule.parameters["warmup_steps"] = (samples + batch_size - 1) / batch_size;

@@ -9,13 +9,12 @@
 
 namespace autotuned::recipes {
 
-// The recipe that trains the same job from `best`: batch size, learning rate by the recipe's rule and the
-// number of steps are those of the new batch; the other knobs that differ from their defaults stand under
-// `start`.
+// Returns the recipe that trains the same job with `best`. It has the batch size of `best`, with the learning rate (by the recipe's
+// rule) and the number of steps that belong to it. The other knobs that differ from their defaults are under `start`.
 [[nodiscard]] Recipe with_configuration(const Recipe& recipe, const Configuration& best,
                                         const std::vector<Knob>& knobs);
 
-// `comment` goes on top, each line behind "# ".
+// `comment`: text for the top of the file. Each line of it gets "# " in front.
 [[nodiscard]] std::string to_yaml(const Recipe& recipe, const std::string& comment);
 
 }  // namespace autotuned::recipes

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How single values of a recipe are read, strictly.
+// Reads single values of a recipe, strictly.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,15 @@
 namespace autotuned::recipes {
 
 [[nodiscard]] std::optional<bool> read_boolean(std::string_view text);
-// Decimal digits with an optional minus; no leading zeros, no exponent.
+// Reads decimal digits with an optional minus; without leading zeros and exponent.
 [[nodiscard]] std::optional<std::int64_t> read_integer(std::string_view text);
-// A decimal number or a fraction of two; finite.
+// Reads a finite decimal number, or a fraction of two.
 [[nodiscard]] std::optional<double> read_number(std::string_view text);
-// "2.5e-3" of "2,5e-3"; nothing where that makes no number.
+// Replaces a decimal comma: "2.5e-3" for "2,5e-3". Returns nothing if the result is not a number.
 [[nodiscard]] std::optional<std::string> without_decimal_comma(std::string_view text);
-// One non-empty line without control characters, of bounded length.
+// Whether `text` is one non-empty line without control characters, of bounded length.
 [[nodiscard]] bool is_line(std::string_view text);
-// A line of at most 100 bytes that can name a folder and shows what it is: without characters that steer a terminal
+// Whether `text` is a line of at most 100 bytes that can name a folder, without characters that control a terminal
 // (base/printable.hpp).
 [[nodiscard]] bool is_name(std::string_view text);
 [[nodiscard]] bool is_device(std::string_view text);

@@ -10,7 +10,7 @@
 namespace autotuned::recipes {
 namespace {
 
-// Where a warm-up starts. Not 0, at which the first step would change nothing.
+// The factor at the start of a warm-up. With 0 the first step would change nothing.
 constexpr double kWarmupStart = 0.01;
 
 // The end of the warm-up as a share of the training; 0 without one.
@@ -25,13 +25,13 @@ double warmup_share(const Json& parameters, const CourseLength& length) {
   return get_number(parameters, "warmup_ratio").value_or(0.0);
 }
 
-// In the warm-up. REQUIRES: progress < warmup.
+// The factor in the warm-up. REQUIRES: progress < warmup.
 double rise(double warmup, double progress) {
   return kWarmupStart + (1.0 - kWarmupStart) * progress / warmup;
 }
 
-// Of schedules whose course does not end with the training. A warm-up with a length of its own is counted in samples, so that
-// a longer training has the same factors, bit for bit.
+// The factor in the warm-up of a schedule that does not depend on the length of the training. A warm-up with a length of its own is
+// counted in samples, so that a longer training has the same factors, bit for bit.
 double warmup_factor(const Json& parameters, std::int64_t samples_seen,
                      const CourseLength& length) {
   double samples = 0.0;
@@ -51,7 +51,7 @@ double cosine_factor(double least, double descended) {
   return least + (1.0 - least) * (1.0 + std::cos(std::numbers::pi * descended)) / 2.0;
 }
 
-// Whole epochs done.
+// The number of whole epochs that are done.
 double epochs_factor(const Typed& schedule, std::int64_t epochs) {
   if (schedule.type == "constant" || schedule.type == "plateau") return 1.0;
   const Json& parameters = schedule.parameters;

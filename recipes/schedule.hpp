@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the learning rate changes in the course of a training. Pure.
+// The schedules of the learning rate. Pure.
 #pragma once
 
 #include <cstdint>
@@ -9,22 +9,21 @@
 
 namespace autotuned::recipes {
 
-// How long a training is, in samples; all at least 1.
+// The length of a training, in samples. All values are at least 1.
 struct CourseLength {
   std::int64_t samples_per_epoch = 1;
   std::int64_t samples = 1;
   std::int64_t samples_per_step =
-      1;  // of the recipe's own batch size, whatever batch is trained with
+      1;  // the recipe's own batch size, also if tuning changes the batch
 };
 
-// What the learning rate is multiplied with once `samples_seen` samples were trained on. Depends on the
-// samples alone, so that another batch size follows the same course; beyond the end it stays as there. Of a plateau
-// only the warm-up: what evaluations make of it, the training knows.
-// REQUIRES: check_schedule(schedule).
+// Returns the factor of the learning rate after `samples_seen` samples. It depends only on the samples, so that every batch size
+// follows the same course. After the end of the training it stays the same. For a plateau this is only the factor of the warm-up: the
+// training computes the drops from its evaluations. REQUIRES: check_schedule(schedule).
 [[nodiscard]] double schedule_factor(const Typed& schedule, std::int64_t samples_seen,
                                      const CourseLength& length);
 
-// What of a schedule follows from the length of the training: nothing, its warm-up, or its whole course.
+// The part of a schedule that depends on the length of the training: nothing, its warm-up, or its whole course.
 enum class LengthDependence { none, warmup, course };
 // REQUIRES: check_schedule(schedule).
 [[nodiscard]] LengthDependence length_dependence(const Typed& schedule);

@@ -221,7 +221,7 @@ Json schema_json() {
   Json schema = schema_of(recipe_field());
   schema["$schema"] = "https://json-schema.org/draft/2020-12/schema";
   schema["title"] = "autotuned recipe";
-  // One of the two, which a list of required keys cannot say.
+  // Exactly one of the two is required, which a list of required keys cannot express.
   schema["properties"]["train"]["oneOf"] = Json::array(
       {{{"required", Json::array({"epochs"})}}, {{"required", Json::array({"steps"})}}});
   return schema;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a recipe may say: one table that the parser, `autotuned schema` and the JSON Schema share.
+// The schema of recipes: one table that the parser, `autotuned schema` and the JSON Schema share.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ namespace autotuned::recipes {
 [[nodiscard]] std::string schema_text();
 // JSON Schema (draft 2020-12) for editors.
 [[nodiscard]] Json schema_json();
-// Where a recipe has this key, or exactly this path of keys: "lr" is "optimizer.lr". At most four; knobs are none.
+// Returns the paths of this key, or of this path of keys, in a recipe: "optimizer.lr" for "lr". At most four; knobs are not keys.
 [[nodiscard]] std::vector<std::string> paths_of_key(std::string_view key);
 
 }  // namespace autotuned::recipes

@@ -66,7 +66,7 @@ Field on_error_field() {
           .choices = {"stop", "skip"}};
 }
 
-// Of data in picture files.
+// The key on_error of data in picture files.
 std::vector<Field> picture_fields(std::string_view files, std::string_view remedy) {
   return {
       {.key = "files",
@@ -336,7 +336,7 @@ const std::vector<Variant>& transform_types() {
                    .range = {.minimum = 0, .maximum = 999}},
                   {.key = "bins",
                    .type = integer,
-                   .summary = "Number of strengths that there are.",
+                   .summary = "Number of strengths.",
                    .default_text = "31",
                    .range = {.minimum = 2, .maximum = 1000}},
                   fill_field("fill",

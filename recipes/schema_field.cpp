@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a field of the table says about itself.
+// The texts of a field of the table: expected values and key.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

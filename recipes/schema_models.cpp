@@ -7,7 +7,7 @@ namespace {
 
 using enum FieldType;
 
-// One output is for one number; data with classes need two.
+// A single output is for data with one number. Data with classes need at least two.
 constexpr Range kOutputs{.minimum = 1, .maximum = 65'536};
 
 Field classes_field(std::string_view by_default) {
@@ -55,7 +55,8 @@ std::string heads_divide_width(const YamlNode& /*map*/, const Json& values) {
          std::to_string(*heads);
 }
 
-// What the training starts with and leaves alone. Not of a plugin, whose parameters may have these names.
+// Keys for initial weights and for parameters that are not trained. A plugin has none, because its own parameters may have these
+// names.
 std::vector<Variant> with_start(std::vector<Variant> types) {
   for (Variant& variant : types) {
     if (variant.is_plugin) continue;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where in a recipe a key belongs, for those who wrote it elsewhere.
+// Finds where in a recipe a key belongs, for a message about a key at a wrong place.
 #include <algorithm>
 
 #include "recipes/schema.hpp"
@@ -19,7 +19,7 @@ void collect(const std::vector<Field>& fields, const std::string& where, std::st
       found.push_back(path);
     }
     collect(field.fields, path, key, found);
-    // Transforms are a list: their keys have no path of their own.
+    // Transforms are a list, so their keys have no path of their own.
     if (field.type != FieldType::typed) continue;
     for (const Variant& variant : *field.variants)
       collect(variant.fields, path, key, found);

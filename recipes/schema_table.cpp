@@ -237,6 +237,51 @@ Field tune_field() {
                            .choices = {"none", "linear", "sqrt"}}}}}};
 }
 
+Field output_field() {
+  return {.key = "output",
+          .type = map,
+          .summary = "Files that a run writes.",
+          .default_text = "{}",
+          .fields = {{.key = "dir",
+                      .type = folder,
+                      .summary = "Folder for the model, checkpoints and best.yaml, relative "
+                                 "to the current folder.",
+                      .default_in_words = "out/NAME, with the recipe's name"},
+                     {.key = "checkpoint_every",
+                      .type = duration,
+                      .summary = "Time between two checkpoints, which is the most training that a "
+                                 "crash can cost.",
+                      .default_text = "10min",
+                      .range = kPositive},
+                     {.key = "save_every",
+                      .type = integer,
+                      .summary = "Save the weights after every so many epochs, as "
+                                 "weights-RUN/model_epoch_N.pt.",
+                      .default_in_words = "only at the end",
+                      .range = {.minimum = 1, .maximum = 1e6},
+                      .unit = "epochs"},
+                     {.key = "save_every_steps",
+                      .type = integer,
+                      .summary = "Save the weights after every so many steps with batch_size "
+                                 "samples, as weights-RUN/model_step_N.pt.",
+                      .default_in_words = "only at the end",
+                      .range = {.minimum = 1, .maximum = 1e12},
+                      .unit = "steps"},
+                     {.key = "keep",
+                      .type = integer,
+                      .summary = "Number of the files of save_every and save_every_steps together "
+                                 "that are kept. Older ones are deleted.",
+                      .default_text = "3",
+                      .range = {.minimum = 1, .maximum = 1e6},
+                      .unit = "files"},
+                     {.key = "keep_state",
+                      .type = boolean,
+                      .summary = "Keep the state at the end of the training as "
+                                 "training_state.pt, from which `autotuned run --extend` goes on. "
+                                 "It has one to four times the size of model.pt.",
+                      .default_text = "true"}}};
+}
+
 Field make_recipe_field() {
   return {
       .type = map,
@@ -304,48 +349,7 @@ Field make_recipe_field() {
                       "defaults (`autotuned knobs`).",
            .default_text = "{}"},
           tune_field(),
-          {.key = "output",
-           .type = map,
-           .summary = "Files that a run writes.",
-           .default_text = "{}",
-           .fields = {{.key = "dir",
-                       .type = folder,
-                       .summary = "Folder for the model, checkpoints and best.yaml, relative "
-                                  "to the current folder.",
-                       .default_in_words = "out/NAME, with the recipe's name"},
-                      {.key = "checkpoint_every",
-                       .type = duration,
-                       .summary = "Time between two checkpoints, which is the most training that a "
-                                  "crash can cost.",
-                       .default_text = "10min",
-                       .range = kPositive},
-                      {.key = "save_every",
-                       .type = integer,
-                       .summary = "Save the weights after every so many epochs, as "
-                                  "weights-RUN/model_epoch_N.pt.",
-                       .default_in_words = "only at the end",
-                       .range = {.minimum = 1, .maximum = 1e6},
-                       .unit = "epochs"},
-                      {.key = "save_every_steps",
-                       .type = integer,
-                       .summary = "Save the weights after every so many steps with batch_size "
-                                  "samples, as weights-RUN/model_step_N.pt.",
-                       .default_in_words = "only at the end",
-                       .range = {.minimum = 1, .maximum = 1e12},
-                       .unit = "steps"},
-                      {.key = "keep",
-                       .type = integer,
-                       .summary = "Number of the files of save_every and save_every_steps together "
-                                  "that are kept. Older ones are deleted.",
-                       .default_text = "3",
-                       .range = {.minimum = 1, .maximum = 1e6},
-                       .unit = "files"},
-                      {.key = "keep_state",
-                       .type = boolean,
-                       .summary = "Keep the state at the end of the training as "
-                                  "training_state.pt, from which `autotuned run --extend` goes on. "
-                                  "It has one to four times the size of model.pt.",
-                       .default_text = "true"}}}}};
+          output_field()}};
 }
 
 }  // namespace

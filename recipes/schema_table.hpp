@@ -17,10 +17,10 @@
 
 namespace autotuned::recipes {
 
-// How a value is written, and what it becomes in the checked recipe.
+// The form of a value in the recipe, and in the checked recipe.
 enum class FieldType {
   boolean,
-  integer,     // strict: 1e3 is none
+  integer,     // strict: 1e3 is not an integer
   number,      // 0.5, 1e-3 or a fraction such as 1/255
   text,        // one line
   name,        // text that can name a folder
@@ -41,10 +41,11 @@ enum class FieldType {
 // One value, a list of them, or either.
 enum class Shape { single, list, single_or_list };
 
+// A range of numbers.
 struct Range {
   double minimum = -std::numeric_limits<double>::infinity();
   double maximum = std::numeric_limits<double>::infinity();
-  bool open_minimum = false;  // minimum itself is outside
+  bool open_minimum = false;  // the minimum itself is outside
   bool open_maximum = false;
 
   [[nodiscard]] bool contains(double value) const;
@@ -60,47 +61,50 @@ inline constexpr Range kMixAlphas{.minimum = 1e-6, .maximum = 1000};
 
 struct Variant;
 
-// Checks a map as a whole and returns what is wrong with it, or nothing. `values` has only the fields that are valid.
+// Checks a map as a whole. Returns what is wrong with it, or an empty text. `values`: the checked fields of the map, only those that
+// are valid.
 using Rule = std::string (*)(const YamlNode& map, const Json& values);
 
+// A key of a recipe, or of a map in it.
 struct Field {
   std::string_view key;
   FieldType type = FieldType::text;
   std::string_view summary;  // one sentence
   bool is_required = false;
-  std::string_view default_text;  // as one would write it; empty: left out of the checked recipe
+  std::string_view default_text;      // as in a recipe; empty: the checked recipe lacks the field
   std::string_view default_in_words;  // for people, where default_text is empty
   Range range;
   std::string_view unit;
   std::vector<std::string> choices;
   Shape shape = Shape::single;
-  std::size_t length = 0;    // a list must have exactly so many items; 0: at least one
-  std::string_view keyword;  // a word that stands instead of a list, such as `all`
+  std::size_t length = 0;    // the number of items that a list must have; 0: at least one
+  std::string_view keyword;  // a word that may replace a list, such as `all`
   std::vector<Field> fields;
   const std::vector<Variant>* variants = nullptr;
-  // Of `typed`: the name of a type alone stands for a map with that type.
+  // For `typed`: the name of a type may replace a map with that type.
   bool may_be_name = false;
   Rule rule = nullptr;
-  std::string_view remedy;  // what to do when there are no such files
+  std::string_view remedy;  // what to do if there are no such files
 
-  // "an integer from 1 to 16", as messages and the reference say it.
+  // "an integer from 1 to 16": the words of messages and of the reference.
   [[nodiscard]] std::string expected() const;
-  // The key in the checked recipe, for types that change unit.
+  // The key in the checked recipe, which has a suffix for types with a unit.
   [[nodiscard]] std::string checked_key() const;
 };
 
+// A named type of a component, such as a model or an optimizer.
 struct Variant {
   std::string name;
   std::string_view summary;  // one sentence
   std::vector<Field> fields;
   Rule rule = nullptr;
-  // Picked by `plugin: NAME` instead of `type: …`; keys that are no fields are that plugin's parameters.
+  // Chosen by `plugin: NAME` instead of `type: …`. Keys that are not in `fields` are parameters of that plugin.
   bool is_plugin = false;
-  // Of is_plugin: whether it has such parameters. Else other keys are mistakes.
+  // With is_plugin: whether there may be such parameters. If not, other keys are mistakes.
   bool has_parameters = true;
-  // Of a transform that draws random numbers: what to do where nothing may be random. Empty: it draws none.
+  // For a transform that draws random numbers: what to do in an evaluation, where nothing may be random. Empty for the others.
   std::string_view remedy_for_evaluation = {};
-  // Of a type of data.
+  // For a type of data: the target of its samples.
   Target target = Target::classes;
 };
 
@@ -113,8 +117,8 @@ inline constexpr const char* kPluginType = "plugin";
 [[nodiscard]] const Field& recipe_field();
 [[nodiscard]] const std::vector<Variant>& model_types();
 [[nodiscard]] const std::vector<Variant>& data_types();
-// `types` with those whose targets are no classes. REQUIRES: image_index, synthetic, synthetic_normal and tar
-// among them.
+// Returns `types` and the types of data whose targets are not classes. REQUIRES: `types` has image_index, synthetic,
+// synthetic_normal and tar.
 [[nodiscard]] std::vector<Variant> with_target_types(std::vector<Variant> types);
 [[nodiscard]] const std::vector<Variant>& transform_types();
 [[nodiscard]] const std::vector<Variant>& loss_types();

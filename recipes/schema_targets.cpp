@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Data sets whose targets are no classes: one entry each.
+// Data sets whose targets are not classes: one entry each.
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -10,8 +10,8 @@
 namespace autotuned::recipes {
 namespace {
 
-// `changed` as the type `base` is, but for its name, summary and target, and its one field in the place of the field
-// `replaced`; without `classes`.
+// Returns the type `base` with the name, summary and target of `changed`, with the one field of `changed` in the place of the field
+// `replaced`, and without `classes`.
 Variant like(const std::vector<Variant>& types, std::string_view base, std::string_view replaced,
              const Variant& changed) {
   Variant variant = *find_variant(types, base);

@@ -84,7 +84,7 @@ Field label_smoothing_field() {
 Field bend_field(std::string_view key) {
   return {.key = key,
           .type = number,
-          .summary = "Difference of output and target from which on the loss is linear.",
+          .summary = "Difference of output and target above which the loss is linear.",
           .default_in_words = "1",
           .range = kPositive};
 }
@@ -127,7 +127,7 @@ Field warmup_ratio_field() {
 Field warmup_epochs_field() {
   return {.key = "warmup_epochs",
           .type = number,
-          .summary = "The same in epochs, which may be parts of one.",
+          .summary = "The same in epochs; fractions are permitted.",
           .default_in_words = "warmup_ratio",
           .range = {.minimum = 0, .maximum = 1e6, .open_minimum = true},
           .unit = "epochs"};
@@ -168,7 +168,7 @@ std::string rising_epochs_and_one_warmup(const YamlNode& map, const Json& values
   return one_warmup(map, values);
 }
 
-// Required where there is no default.
+// The key is required if there is no default.
 Field gamma_field(std::string_view summary, std::string_view by_default) {
   return {.key = "gamma",
           .type = number,
@@ -207,17 +207,18 @@ const std::vector<Variant>& loss_types() {
                   "one-hot."},
       {.name = "l1", .summary = "Mean over samples and outputs of |output - target|, of numbers."},
       {.name = "smooth_l1",
-       .summary = "PyTorch's smooth L1 loss, of numbers: quadratic below beta, linear above it.",
+       .summary = "PyTorch's smooth L1 loss, for numbers: quadratic below beta, linear above it.",
        .fields = {bend_field("beta")}},
       {.name = "huber",
-       .summary = "PyTorch's Huber loss, of numbers: smooth_l1 times delta.",
+       .summary = "PyTorch's Huber loss, for numbers: smooth_l1 times delta.",
        .fields = {bend_field("delta")}},
       {.name = "dice",
-       .summary = "Of masks: 1 - mean over samples and classes of 2 |found and there| / (|found| + "
-                  "|there|), with the probabilities of the pixels that count.",
+       .summary =
+           "For masks: 1 - mean over samples and classes of 2 |found and there| / (|found| + "
+           "|there|), with the probabilities of the pixels that count.",
        .fields = {smooth_field()}},
       {.name = "dice_ce",
-       .summary = "Of masks: cross_entropy plus dice.",
+       .summary = "For masks: cross_entropy plus dice.",
        .fields = {class_weights_field(),
                   smooth_field(),
                   {.key = "dice_weight",
@@ -232,7 +233,7 @@ const std::vector<Variant>& loss_types() {
        .fields = {{.key = "plugin",
                    .type = text,
                    .summary = "Name of the workload plugin (`autotuned plugins` lists all).",
-                   .default_in_words = "that of the model"}},
+                   .default_in_words = "the plugin of the model"}},
        .is_plugin = true,
        .has_parameters = false},
   };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the samples of each type of data have as a target, and which losses and figures go with it. Pure.
+// The target of the samples of each type of data, and the losses and figures that fit it. Pure.
 #pragma once
 
 #include <string>
@@ -8,28 +8,29 @@
 
 namespace autotuned::recipes {
 
+// What a model should give for a sample.
 enum class Target {
   classes,  // one class for each sample
   numbers,  // one or more numbers for each sample: regression
-  tags,     // for each of several tags, whether the sample has it
+  tags,     // whether the sample has each of several tags
   masks,    // one class for each pixel: segmentation
-  tokens,   // for each token of a block the one that follows: language models
+  tokens,   // the next token for each token of a block: language models
 };
 
-// The type of model that takes tokens, and nothing else.
+// The only type of model that takes tokens. It takes nothing else.
 inline constexpr const char* kTokenModel = "gpt";
 
-// Of a type of data in a recipe; classes if there is no such type.
+// Returns the target of a type of data; classes if there is no such type.
 [[nodiscard]] Target target_of(std::string_view data_type);
 
-// The names of losses that can be computed of such targets.
+// Returns the names of the losses that can be computed for the target.
 [[nodiscard]] std::vector<std::string> losses_of(Target target);
 
-// The values of evaluate.best_by for such targets, the default first.
+// Returns the values of evaluate.best_by for the target, the default first.
 [[nodiscard]] std::vector<std::string> figures_of(Target target);
 
-// Whether a model of that type can have such targets. Of the user's own models only a trainer knows, but tokens are
-// not for them.
+// Whether a model of that type can have the target. For the user's own models only a trainer knows, so the answer is yes, except for
+// tokens.
 [[nodiscard]] bool is_model_for(Target target, std::string_view model_type);
 
 // "classes", "numbers", "tags", "masks", "tokens": for messages.

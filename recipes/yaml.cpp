@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kMaxDepth = 32;
 constexpr std::size_t kMaxNodes = 100'000;
 
-// Thrown through yaml-cpp to leave a document that is not worth reading on.
+// Thrown through yaml-cpp to stop reading a document.
 struct Stop {};
 
 struct Place {
@@ -45,7 +45,7 @@ class TreeBuilder final : public YAML::EventHandler {
 
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     Place place = place_of(mark);
-    // `key:` with nothing behind it is reported where the next token is: move it to the key.
+    // yaml-cpp reports `key:` without a value at the next token: use the place of the key.
     if (!open_.empty() && open_.back().key && place.line != open_.back().key->line) {
       place = {open_.back().key->line, open_.back().key->column};
     }
@@ -81,10 +81,10 @@ class TreeBuilder final : public YAML::EventHandler {
   void OnMapEnd() override { close(); }
 
  private:
-  // A sequence or map whose end has not come yet.
+  // A sequence or map that has not ended yet.
   struct Open {
     YamlNode node;
-    std::optional<YamlNode> key;                     // of the entry that waits for its value
+    std::optional<YamlNode> key;                     // key of the entry that waits for its value
     std::unordered_map<std::string, int> key_lines;  // for duplicates
   };
 
@@ -151,7 +151,7 @@ class TreeBuilder final : public YAML::EventHandler {
     if (anchor != 0) report(place, "anchors (&name) are not allowed in a recipe");
   }
 
-  // yaml-cpp gives "?" to a plain and "!" to a quoted value that have no tag.
+  // Without a tag, yaml-cpp reports "?" for a plain value and "!" for a quoted one.
   void refuse_tag(Place place, const std::string& tag) {
     if (!tag.empty() && tag != "?" && tag != "!") {
       report(place, "tags (" + quote_for_message(tag) + ") are not allowed in a recipe");
@@ -170,7 +170,7 @@ class TreeBuilder final : public YAML::EventHandler {
   YamlNode root_;
 };
 
-// Notices only that there is another document.
+// Only notices whether there is another document.
 class AnotherDocument final : public YAML::EventHandler {
  public:
   std::optional<Place> place;
@@ -192,7 +192,7 @@ class AnotherDocument final : public YAML::EventHandler {
   void OnMapEnd() override {}
 };
 
-// The first place that is not text: yaml-cpp would guess another encoding and go on.
+// Returns the first place that is not UTF-8. yaml-cpp would guess another encoding and go on.
 std::optional<Place> first_non_text(std::string_view text) {
   Place place{1, 1};
   while (!text.empty()) {
@@ -211,13 +211,13 @@ std::optional<Place> first_non_text(std::string_view text) {
   return std::nullopt;
 }
 
-// The parser calls it an illegal map value, or something else that helps nobody.
-std::string tabulator_advice(std::string_view text, int line) {
+// Advice for a tab in the indentation. The parser's own message, such as "illegal map value", does not name it.
+std::string tab_advice(std::string_view text, int line) {
   for (int at = 1; at < line && !text.empty(); ++at)
     text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
   const std::size_t first = std::min(text.find_first_not_of(' '), text.size());
   return text.substr(first).starts_with('\t')
-             ? "; the line begins with a tabulator: indent it with blanks"
+             ? "; the line begins with a tab: indent it with spaces"
              : "";
 }
 
@@ -267,9 +267,8 @@ YamlReading read_as_far_as_possible(std::string_view text, const std::string& fi
   } catch (const YAML::Exception& error) {
     const Place place = place_of(error.mark);
     reading.root.reset();
-    reading.problems.push_back(
-        {file, place.line, place.column,
-         "not valid YAML: " + error.msg + tabulator_advice(text, place.line)});
+    reading.problems.push_back({file, place.line, place.column,
+                                "not valid YAML: " + error.msg + tab_advice(text, place.line)});
   }
   return reading;
 }

@@ -12,7 +12,7 @@
 
 namespace autotuned::recipes {
 
-// Something wrong at a place in a file. Columns and lines count from 1; 0 means the whole file.
+// A mistake at a place in a file. Lines and columns count from 1; line 0 means the whole file.
 struct Diagnostic {
   std::string file;
   int line = 0;
@@ -22,22 +22,24 @@ struct Diagnostic {
   [[nodiscard]] std::string text() const;  // "recipe.yaml:3:5: unknown key …"
 };
 
-// Of the files that a recipe names, such as its data.
+// Whether the files that a recipe names, such as its data, must exist.
 enum class NamedFiles { must_exist, may_be_missing };
 
 struct YamlEntry;
 
+// A value with its place. Lines and columns count from 1.
 struct YamlNode {
   enum class Kind { null, scalar, sequence, map };
   Kind kind = Kind::null;
   int line = 0;
   int column = 0;
   std::string scalar;              // as written, without quotes
-  bool is_quoted = false;          // a quoted scalar is text, whatever it looks like
+  bool is_quoted = false;          // a quoted scalar is always text
   std::vector<YamlNode> items;     // sequence
   std::vector<YamlEntry> entries;  // map, in written order
 
-  [[nodiscard]] const YamlNode* find(std::string_view key) const;
+  [[nodiscard]] const YamlNode* find(
+      std::string_view key) const;  // map: the value; null if it lacks the key
 };
 
 struct YamlEntry {
@@ -46,15 +48,15 @@ struct YamlEntry {
 };
 
 inline constexpr std::size_t kMaxYamlBytes = 1U << 20U;
-// Reported for one file. More help nobody, and a hostile file could ask for a hundred thousand.
+// The most problems that are reported for one file. A hostile file could have a hundred thousand.
 inline constexpr std::size_t kMaxProblems = 100;
 
-// Reads one document. Refused with a position: aliases and anchors, tags, duplicate keys, keys that are
-// not scalars, more than one document, depth over 32, more than 100,000 nodes, over kMaxYamlBytes.
+// Reads one document. Refuses, with a position: aliases and anchors, tags, duplicate keys, keys that are not scalars, more than one
+// document, a depth over 32, more than 100,000 nodes, more than kMaxYamlBytes.
 [[nodiscard]] tl::expected<YamlNode, std::vector<Diagnostic>> parse_yaml(std::string_view text,
                                                                          std::string file);
-// The same for callers that add mistakes of their own, so that a person sees all of them at once:
-// problems such as a duplicate key leave a tree (without the refused part); a syntax error does not.
+// The same for callers that add mistakes of their own, so that all are reported at once. After problems such as a duplicate key there
+// is a tree without the refused part; after a syntax error there is none.
 struct YamlReading {
   std::optional<YamlNode> root;
   std::vector<Diagnostic> problems;

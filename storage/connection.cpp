@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// "Atun", at byte 68 of the file.
+// "Atun", which marks our files at byte 68.
 constexpr std::int64_t kApplicationId = 0x4174756E;
 
 bool has_log(const fs::path& file) {
@@ -25,10 +25,10 @@ bool has_log(const fs::path& file) {
   return !error && size > 0;
 }
 
-// Whether the schema holds a view, a virtual table or a trigger, of which no version of this program makes any. A view may
-// have the name of a table of ours, and reading it may never end; a trigger would run with what we write.
+// Whether the schema has a view, a virtual table or a trigger, which no version of this program makes. A view may have the name of one
+// of our tables, and reading it may never end. A trigger would run when we write.
 bool has_other_than_tables(SQLite::Database& database) {
-  // By the text: it makes the object, whatever the type beside it says. An index of a constraint has none.
+  // The SQL text decides, because it makes the object, and the type beside it may be wrong. An index of a constraint has no text.
   return database
              .execAndGet(
                  "SELECT count(*) FROM sqlite_schema WHERE type NOT IN ('table', 'index') OR "
@@ -37,8 +37,8 @@ bool has_other_than_tables(SQLite::Database& database) {
              .getInt64() != 0;
 }
 
-// A schema of others must not run code: not what a trigger or a view holds that is made while the history is open, nor
-// functions with effects in an expression of an index, nor changes of the schema's own tables.
+// A foreign schema must not run code: no triggers and views, also if they are made while the history is open; no functions with side
+// effects in the expression of an index; and no changes of the schema's own tables.
 void distrust_schema(SQLite::Database& database) {
   for (const auto& [setting, value] :
        {std::pair{SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0}, std::pair{SQLITE_DBCONFIG_ENABLE_TRIGGER, 0},
@@ -47,10 +47,10 @@ void distrust_schema(SQLite::Database& database) {
   }
 }
 
-// The schema version, 0 for an empty database. An error when it is not ours, or newer than we are.
+// Returns the schema version; 0 for an empty database. Fails if the database is not ours, or of a newer version.
 Result<std::int64_t> stored_version(SQLite::Database& database, const fs::path& file) {
   const auto number = [&](const char* sql) { return database.execAndGet(sql).getInt64(); };
-  // One transaction: between two statements another process may make the schema.
+  // In one transaction, because another process may make the schema between two statements.
   const SQLite::Transaction snapshot(database);
   const std::int64_t application = number("PRAGMA application_id");
   const std::int64_t version = number("PRAGMA user_version");
@@ -71,9 +71,9 @@ Result<std::int64_t> stored_version(SQLite::Database& database, const fs::path& 
   return version;
 }
 
-// Refuses what is not ours before anything can touch it: an ordinary connection makes files beside
-// it, and may move a log that another program left into it. Reading without locks can go wrong while
-// somebody writes; then there is no answer here and stored_version() decides under a lock.
+// Refuses a file that is not ours before anything changes it: an ordinary connection makes files beside it, and may move a log that
+// another program left into it. Reading without locks can fail while another process writes. Then this returns no error, and
+// stored_version() decides under a lock.
 Result<void> check_untouched(const fs::path& file) {
   constexpr std::uintmax_t kSmallestPage = 512;
   std::error_code error;
@@ -136,13 +136,13 @@ void checkpoint_on_close(SQLite::Database& database, bool is_wanted) {
                     nullptr);
 }
 
-// Everything that can be said about the file before a connection may change something.
+// All checks of the file that are possible before a connection may change something.
 Result<void> check_place(const fs::path& file, bool is_writer) {
   std::error_code error;
   if (!file.has_filename() || fs::is_directory(file, error)) {
     return fail(ErrorKind::invalid, "the history must be a file", file, "name a file");
   }
-  // Opening a named pipe waits for its other end.
+  // Opening a named pipe would wait for its other end.
   if (const auto status = fs::status(file, error);
       fs::exists(status) && !fs::is_regular_file(status)) {
     return fail(ErrorKind::invalid, "the history is not a regular file", file, "name a file");
@@ -194,7 +194,7 @@ std::string immutable_uri(const fs::path& file) {
 Result<void> migrate(SQLite::Database& database, const fs::path& file) {
   const auto steps = migrations();
   for (;;) {
-    // Read before the lock is taken, because nearly every start finds the schema up to date.
+    // The version is read before the lock is taken, because nearly every start finds the schema up to date.
     const auto version = stored_version(database, file);
     if (!version) return tl::unexpected(version.error());
     if (*version == static_cast<std::int64_t>(steps.size())) return {};
@@ -213,17 +213,17 @@ Integrity integrity_of(const SQLite::Database& database) {
   const auto add = [&found](const std::string& line) {
     found.damage += (found.damage.empty() ? "" : "\n") + line;
   };
-  // One damaged page makes a hundred lines about the pages behind it.
+  // One damaged page causes a hundred lines about the pages behind it.
   SQLite::Statement pages(database, "PRAGMA integrity_check(3)");
   try {
     while (pages.executeStep())
       add(pages.getColumn(0).getString());
   } catch (const SQLite::Exception& error) {
-    // After the pages it reads the rows, which stops at a damaged page.
+    // The check of rows comes after that of pages, and stops at a damaged page.
     if (error.getErrorCode() != SQLITE_CORRUPT) throw;
     add(error.what());
   }
-  // Its references cannot be followed.
+  // References cannot be followed there.
   if (found.damage != "ok") return found;
   found.damage.clear();
   std::set<std::string> told;
@@ -267,8 +267,8 @@ Result<std::unique_ptr<History::Connection>> History::Connection::open(
     return tl::unexpected(checked.error());
   }
 
-  // Where nothing can be made beside the file, and no log is waiting, it is read as it lies there.
-  // Otherwise readers open it for writing too: they clean up after a writer that was killed.
+  // If no file can be made beside the history and it has no log, it is read as it is. Otherwise readers open it for writing, too,
+  // because they clean up after a writer that was killed.
   const bool is_writable = is_writer || check_writable(file).has_value();
   const bool is_immutable = !is_writable && !has_log(file);
   auto opened = connection->guard("open the history", [&]() -> Result<void> {
@@ -278,7 +278,7 @@ Result<std::unique_ptr<History::Connection>> History::Connection::open(
         static_cast<int>(lock_timeout.count()));
     SQLite::Database& sqlite = *connection->database;
     distrust_schema(sqlite);
-    // Closing must not move the log of a file that turns out not to be ours.
+    // If the file is not ours, closing it must not move its log.
     checkpoint_on_close(sqlite, false);
     const auto version = stored_version(sqlite, file);
     if (!version) return tl::unexpected(version.error());

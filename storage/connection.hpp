@@ -18,16 +18,16 @@
 
 namespace autotuned::storage {
 
-// A URI that opens a file read-only as it is: no locks, no write-ahead log, no new file beside it.
+// Returns a URI that opens a file read-only as it is: no locks, no write-ahead log, no new file beside it.
 [[nodiscard]] std::string immutable_uri(const std::filesystem::path& file);
 
-// The findings of SQLite's checks of pages and references.
+// Returns the findings of SQLite's checks of pages and references.
 [[nodiscard]] Integrity integrity_of(const SQLite::Database& database);
 
-// Brings the schema of a history up to date, step by step; another process may be doing the same. `file` is for messages.
+// Brings the schema of a history up to date, step by step. Another process may do the same at the same time. `file`: for messages.
 [[nodiscard]] Result<void> migrate(SQLite::Database& database, const std::filesystem::path& file);
 
-// The error for a database of others.
+// The error for a database that another program made.
 [[nodiscard]] Error foreign_error(const std::filesystem::path& file);
 
 // The error for a history whose file was deleted or moved while it was open.
@@ -35,20 +35,19 @@ namespace autotuned::storage {
 
 struct History::Connection {
   std::filesystem::path file;  // absolute
-  LockPatience
-      patience;  // SQLite holds its address: declared before the database, so destroyed after it
+  // SQLite keeps its address, so it is declared before the database and destroyed after it.
+  LockPatience patience;
   std::unique_ptr<SQLite::Database> database;
   UnreadableRows unreadable;
 
   [[nodiscard]] static Result<std::unique_ptr<Connection>> open(
       const std::filesystem::path& file, Access access, std::chrono::milliseconds lock_timeout);
 
-  // Whether the file has lost its name since it was opened. Anything written to it then is lost when the last
-  // process closes it.
+  // Whether the file was deleted or moved since it was opened. Data that is written to a deleted file is lost when the last process
+  // closes it.
   [[nodiscard]] bool is_gone() const;
 
-  // Runs `work()`, which returns a Result. Turns its exceptions into an Error whose text is "cannot " and
-  // `doing`.
+  // Runs `work()`, which returns a Result. Turns its exceptions into an Error whose text begins with "cannot " and `doing`.
   template <class Work>
   auto guard(std::string_view doing, Work work) const -> decltype(work()) {
     errno = 0;
@@ -70,7 +69,7 @@ struct History::Connection {
     return guard(doing, [&] { return work(*database); });
   }
 
-  // Runs `work` in one transaction: after any error nothing is stored.
+  // Runs `work` in one transaction. After an error nothing is stored.
   template <class Work>
   auto write(std::string_view doing, Work work) -> decltype(work(*database)) {
     return read(doing, [&](SQLite::Database& open) -> decltype(work(open)) {

@@ -32,7 +32,7 @@ constexpr EnumNames<RunState, 5> kRunStates = {{
     {RunState::cancelled, "cancelled"},
 }};
 
-// Called by SQLite: `tries` counts from 0 for each lock that is waited for. No exception may leave it.
+// Called by SQLite while it waits for a lock. `tries`: the number of earlier calls for this lock. Must not throw.
 int wait_for_lock(void* patience, int tries) {
   using Clock = std::chrono::steady_clock;
   constexpr std::chrono::milliseconds kAgain{20};
@@ -48,8 +48,8 @@ int wait_for_lock(void* patience, int tries) {
   return 1;
 }
 
-// Without writing: open() for writing brings a history of an earlier version up to date, or makes one. Errors
-// of other kinds are left to that open().
+// Looks for damage, without writing, before open() brings a history of an earlier version up to date or makes one. Other errors are
+// left to that open().
 Result<void> look_before_writing(const fs::path& file, Missing missing,
                                  std::chrono::milliseconds lock_timeout) {
   const auto looked = History::open(file, Access::read_only, lock_timeout);

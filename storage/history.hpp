@@ -28,13 +28,15 @@
 
 namespace autotuned::storage {
 
+// A kind of machine, on which results can be compared.
 struct EnvironmentRow {
   std::string key;       // Machine::key()
   Json facts;            // Machine::to_json()
-  std::string libtorch;  // version
+  std::string libtorch;  // version of LibTorch
   std::string build;     // build of autotuned; recorded, but not part of the key
 };
 
+// A recipe, by its hash.
 struct RecipeRow {
   std::string hash;  // Recipe::hash()
   std::string name;
@@ -53,15 +55,16 @@ enum class RunState {
 [[nodiscard]] std::string_view to_string(RunState state);
 [[nodiscard]] std::optional<RunState> run_state_from(std::string_view name);
 
+// A run, from the start of its command to the end of its training.
 struct RunRow {
   RunId id;
   std::string recipe_hash;
   std::string recipe_name;
   std::string environment_key;
   RunState state = RunState::tuning;
-  Json recipe;  // as it was when the run began
+  Json recipe;  // the recipe when the run began
   Configuration starting;
-  Configuration best;  // empty until tuning ended
+  Configuration best;  // empty until the tuning has ended
   double baseline_samples_per_second = 0.0;
   double best_samples_per_second = 0.0;
   Estimate speedup;
@@ -72,30 +75,30 @@ struct RunRow {
   std::int64_t started_unix_ns = 0;
   std::int64_t ended_unix_ns = 0;  // 0: it has not ended
   std::int64_t tuning_duration_ns = 0;
-  // Of a recipe: the trainer's answer to `train` (docs/trainer-protocol.md has its keys: counts such as `steps`, `samples`,
-  // `resumed_from_step` and `damaged_files`, `duration_ns`, `evaluation_ns`, `final_loss`, `test_*`), and with it, from
+  // For a recipe: the trainer's answer to `train` (docs/trainer-protocol.md has its keys: counts such as `steps`, `samples`,
+  // `resumed_from_step` and `damaged_files`, `duration_ns`, `evaluation_ns`, `final_loss`, `test_*`), with these keys of
   // daemon/session:
   //   budget_ns, is_budget_spent  the time for tuning, and whether it was used up
   //   untried                     proposals without a trial: [{"plugin", "change"}]
   //   shortage                    why the budget sufficed for no trial (kShortage)
-  //   tuning_other_work_ratio,    the share of the CPUs' time that went to others during the tuning and during the
+  //   tuning_other_work_ratio,    the share of the CPUs' time that other programs used during the tuning and during the
   //   other_work_ratio            training (base/machine/machine_state.hpp)
-  //   disturbances                what else disturbed the training: texts
-  //   disturbance_subjects        of each of these texts: MachineFinding::subject (kDisturbanceSubjects)
-  //   data                        what identifies the data that it was trained on (kTrainedData)
+  //   disturbances                other conditions that disturbed the training: texts
+  //   disturbance_subjects        for each of these texts: MachineFinding::subject (kDisturbanceSubjects)
+  //   data                        identifies the training data (kTrainedData)
   //   fallbacks                   configurations after a lack of memory: [{"configuration", "change", "error", "is_memory_of_others",
   //                               "unix_ns"}] (kFallbacks)
   //   model_sha256                of each file of the model, by its name (kModelDigests)
   //   check                       the check after the training: {"passed", "detail", ...}
-  // Of a script: daemon/report/script_report.hpp lists the keys.
+  // For a script: daemon/report/script_report.hpp lists the keys.
   Json training = Json::object();
-  std::string error;  // why it failed
+  std::string error;  // why the run failed
   std::string output_dir;
-  bool is_retuned = false;  // begun to search anew, whatever was known
+  bool is_retuned = false;  // the run searched anew and ignored stored results
   // The plan: seed, length and output folder, as one text. Runs of the same job with the same text train the
   // same model.
   std::string plan;
-  bool is_tune_only = false;  // nothing is to be trained
+  bool is_tune_only = false;  // the run only tunes
   // Set by History::run() and History::runs(), not stored: the state is tuning or training, but the process
   // of the run has ended.
   bool is_interrupted = false;
@@ -111,22 +114,23 @@ enum class AnswerKind {
 [[nodiscard]] std::string_view to_string(AnswerKind kind);
 [[nodiscard]] std::optional<AnswerKind> answer_kind_from(std::string_view name);
 
-// The plugin of rows with AnswerKind::machine. No plugin can be called so.
+// The plugin of rows with AnswerKind::machine. No plugin can have this name.
 inline constexpr const char* kMachineName = "(machine)";
 
+// A question to a plugin with its answer, or another row of that table (AnswerKind).
 struct PluginAnswerRow {
   std::string plugin;
   std::string version;
   std::string sha256;
-  std::string
-      outcome;  // empty if there were candidates, else why there were none or what went wrong
-  bool is_failure = false;  // it threw, hung, crashed or gave an invalid answer
+  std::string outcome;      // empty after candidates; else why there are none, or the error
+  bool is_failure = false;  // the plugin threw, hung, crashed or gave an invalid answer
   std::int64_t asked_unix_ns = 0;
   bool is_answered = false;  // false: the process died before the plugin answered
   AnswerKind kind = AnswerKind::asked;
   std::string subject;  // with AnswerKind::machine: MachineFinding::subject; else empty
 };
 
+// The best configuration of a job in an environment.
 struct BestRow {
   std::string recipe_hash;
   std::string environment_key;
@@ -134,21 +138,23 @@ struct BestRow {
   Configuration best;
   Estimate speedup;
   std::int64_t updated_unix_ns = 0;
-  // The search tried every proposal, decided on every gain that it saw, and every plugin answered.
+  // The search tried every proposal and decided on every gain that it saw, and every plugin answered.
   bool is_complete = false;
 };
 
+// An environment in which a job has a best configuration.
 struct BestPlace {
   std::string environment_key;
-  std::string libtorch;  // of that environment
+  std::string libtorch;  // version in that environment
 };
 
+// An early end of a trainer, and the trial in which it happened.
 struct TrialTrainerEnd {
   int trial = 0;  // 0: outside trials
   TrainerEnd end;
 };
 
-// What identifies a run of the same command.
+// Identifies the runs that the same command continues.
 struct RunKey {
   std::string recipe_hash;
   std::string environment_key;
@@ -156,6 +162,7 @@ struct RunKey {
   bool is_tune_only = false;
 };
 
+// Selects runs. A member that is not set matches every run.
 struct RunFilter {
   std::optional<std::string> recipe;       // name, or hash
   std::optional<std::string> environment;  // key
@@ -165,10 +172,10 @@ struct RunFilter {
   std::int64_t limit = 50;  // -1: all
 };
 
-// Which runs pruning removes. REQUIRES: at least one member is set. With both, a run must match both.
+// Selects the runs that pruning removes. If both members are set, a run must match both. REQUIRES: one is set.
 struct PruneRule {
   std::optional<std::int64_t> before_unix_ns;  // started before this moment
-  std::optional<std::int64_t> keep_last;       // not among this many newest runs
+  std::optional<std::int64_t> keep_last;       // not among so many newest runs
 };
 
 struct PrunableRun {
@@ -178,20 +185,21 @@ struct PrunableRun {
   std::int64_t trials = 0;
 };
 
+// The runs that pruning would remove, and the numbers of runs that match the rule but stay.
 struct PrunePlan {
   std::vector<PrunableRun> runs;     // oldest first
-  std::int64_t kept_for_best = 0;    // match the rule, but a best configuration depends on them
-  std::int64_t kept_unfinished = 0;  // match the rule, but are running or can be continued
+  std::int64_t kept_for_best = 0;    // runs that match, but a best configuration depends on them
+  std::int64_t kept_unfinished = 0;  // runs that match, but are running or can be continued
 };
 
-// What History::import_from() has done.
+// The result of History::import_from().
 struct ImportedRuns {
-  std::vector<RunId> runs;        // that were not here, in the order in which they were begun
-  std::vector<RunId> renewed;     // that were here unfinished and have gone on there
-  std::int64_t trials = 0;        // of these runs
+  std::vector<RunId> runs;        // runs that were missing here, in the order in which they began
+  std::vector<RunId> renewed;     // runs that were unfinished here and have continued there
+  std::int64_t trials = 0;        // trials of these runs
   std::int64_t best = 0;          // best configurations that were missing here, or older
-  std::int64_t known = 0;         // runs of which nothing is new
-  std::int64_t kept_at_work = 0;  // runs that a process is at work on, there or here: left out
+  std::int64_t known = 0;         // runs without anything new
+  std::int64_t kept_at_work = 0;  // runs left out because a process, there or here, works on them
 };
 
 // The reason of a trial whose session ended while the trial ran.
@@ -199,14 +207,14 @@ inline constexpr std::string_view kEndedMeanwhile = "the session ended while thi
 
 enum class Access { read_write, read_only };
 
-// What open_to_write() does without a file: makes it, or answers not_found.
+// Whether open_to_write() makes a missing file or answers not_found.
 enum class Missing { make, refuse };
 
 // How long a call waits for another program that is writing. SQLite holds its lock for milliseconds; only a
 // stopped or stuck program holds it longer.
 inline constexpr std::chrono::milliseconds kLockTimeout{10'000};
 
-// Up to this size a command that reads a history looks for damage first: about a quarter of a second.
+// A command that reads a history of at most this size looks for damage first, which takes about a quarter of a second.
 inline constexpr std::uintmax_t kMostBytesChecked = std::uintmax_t{32} << 20U;
 
 // What SQLite's checks of a whole history find.
@@ -231,9 +239,8 @@ class History {
   // (a network file system, whose locks cannot be trusted), invalid (a folder).
   [[nodiscard]] static Result<History> open(const std::filesystem::path& file, Access access,
                                             std::chrono::milliseconds lock_timeout = kLockTimeout);
-  // For whoever writes: open() with read_write, but `corrupt` also where check_pages() finds damage, because
-  // what is written there could cost more rows. The file is not changed then, and a history of an earlier
-  // version stays one.
+  // Opens a history for a writer: as open() with read_write, but also answers `corrupt` if check_pages() finds damage, because
+  // writing to a damaged file could destroy more rows. The file is not changed then, and keeps an earlier version.
   [[nodiscard]] static Result<History> open_to_write(
       const std::filesystem::path& file, Missing missing = Missing::make,
       std::chrono::milliseconds lock_timeout = kLockTimeout);
@@ -248,14 +255,13 @@ class History {
   // open().
   [[nodiscard]] Result<void> set_patience(LockPatience patience);
 
-  // From now on `tell` gets one sentence for each row that a call leaves out because it cannot be read, once
-  // for each row. Any of the calls below may call it; it must not call this object.
+  // From now on `tell` is called once for each row that a call leaves out because it cannot be read, with one sentence. Every call
+  // below may call it. It must not call this object.
   void on_unreadable_row(std::function<void(const std::string&)> tell);
 
   // --- writing ---
-  // Each call is one transaction. ErrorKind::not_found: a row that it refers to does not exist; invalid: a
-  // row that may only be inserted exists already. Environments, recipes and best configurations replace an
-  // earlier row with the same key.
+  // Each call is one transaction. ErrorKind::not_found: a row that the new one refers to does not exist; invalid: a row that may only
+  // be inserted exists already. Environments, recipes and best configurations replace an earlier row with the same key.
   [[nodiscard]] Result<void> put_environment(const EnvironmentRow& environment);
   [[nodiscard]] Result<void> put_recipe(const RecipeRow& recipe);
   [[nodiscard]] Result<void> put_run(const RunRow& run);     // inserts
@@ -280,41 +286,38 @@ class History {
   [[nodiscard]] Result<bool> forget_best(const std::string& recipe_hash,
                                          const std::string& environment_key);
 
-  // --- which process works on which run (history_owners.cpp) ---
+  // --- owners of runs (history_owners.cpp) ---
   // Marks `run` as owned by this process while the descriptor is open; children must not inherit it. On a
   // file system without such locks the returned descriptor is closed. ErrorKind::busy if another process owns
   // the run for five seconds.
   [[nodiscard]] Result<Descriptor> claim(const RunId& run) const;
-  // Trials that are still `running` become `interrupted`: those of this run, or those of all runs that no
-  // process owns. Their blocks and checks are kept; a new attempt gets a new number. Returns how many trials
-  // changed.
+  // Change the verdict `running` to `interrupted`, for the trials of this run or for those of all runs that no process owns. Blocks and
+  // checks are kept; a new attempt gets a new number. Both return the number of trials that they changed.
   [[nodiscard]] Result<int> interrupt_running_trials(const RunId& run);
   [[nodiscard]] Result<int> interrupt_abandoned_trials();
 
   // --- reading ---
-  // A row that this program could not have written, because it was damaged or edited, is left out of every
-  // answer (on_unreadable_row()). Only run(), which was asked for that row, answers `corrupt`.
+  // Every list leaves out rows that this program could not have written, because they were damaged or edited
+  // (on_unreadable_row()). Only run(), which is asked for one row, answers `corrupt`.
   //
   // Newest first, in the order in which the runs began, independent of the clock.
   [[nodiscard]] Result<std::vector<RunRow>> runs(const RunFilter& filter) const;
   [[nodiscard]] Result<std::optional<EnvironmentRow>> environment(const std::string& key) const;
   // Finds a run by its full id or an unambiguous prefix; "last" is the newest.
   [[nodiscard]] Result<RunRow> run(const std::string& id_or_prefix) const;
-  // The run that the same command continues: the newest of this job and plan in this environment, failed ones
-  // left out, if its state is tuning, training or cancelled. A run that finished later supersedes an
+  // Returns the run that the same command continues: the newest run of this job and plan in this environment that has not failed, if
+  // its state is tuning, training or cancelled. A run that finished later supersedes an
   // unfinished one. A living process may still own a run in the states tuning and training: take the device
   // lock first. A command that trains continues a run that only tuned if there is no other; a command that
   // only tunes never continues a run that trains.
   [[nodiscard]] Result<std::optional<RunRow>> unfinished_run(const RunKey& key) const;
-  // The newest run of the same job in this environment that another command would continue and that no
-  // process owns.
+  // Returns the newest run of the same job in this environment that another command would continue and no process owns.
   [[nodiscard]] Result<std::optional<RunRow>> other_unfinished_run(const RunKey& key) const;
   [[nodiscard]] Result<std::vector<TrialRecord>> trials(const RunId& run) const;  // by number
-  // The largest trial number of the run, unreadable rows included; 0: it has no trials.
+  // Returns the largest trial number of the run, including unreadable rows; 0 if it has no trials.
   [[nodiscard]] Result<int> last_trial_number(const RunId& run) const;
-  // Earlier proposals that were accepted, rejected or failed in this environment, of any job, newest last. If
-  // there are more than `limit`, trials of this job are kept before others, and newer before older. Leaves
-  // out the run `except`.
+  // Returns earlier proposals of all jobs in this environment that were accepted, rejected or failed, newest last. If there are more
+  // than `limit`, trials of this job are kept first, then newer ones. Leaves out the run `except`.
   [[nodiscard]] Result<std::vector<TrialRecord>> earlier_trials(const std::string& environment_key,
                                                                 const std::string& recipe_hash,
                                                                 std::int64_t limit,
@@ -324,48 +327,46 @@ class History {
                                                             const std::string& recipe_hash,
                                                             std::int64_t limit,
                                                             const RunId& except = {}) const;
-  // In the order in which they ran.
+  // Returns the blocks in the order in which they ran.
   [[nodiscard]] Result<std::vector<TrialBlock>> blocks(const TrialId& trial) const;
   [[nodiscard]] Result<std::vector<CheckRecord>> checks(const TrialId& trial) const;
-  // In the order in which they happened.
+  // Returns the ends in the order in which they happened.
   [[nodiscard]] Result<std::vector<TrialTrainerEnd>> trainer_ends(const RunId& run) const;
   [[nodiscard]] Result<std::vector<PluginAnswerRow>> plugin_answers(const RunId& run) const;
-  // Oldest first: {"configuration", "metrics", "spans", "operators", "taken_unix_ns", "findings"}; "findings"
-  // is a list of FindingRecord::to_json(), the most severe first, of one severity in the order of the rules.
+  // Returns profiles, oldest first: {"configuration", "metrics", "spans", "operators", "taken_unix_ns", "findings"}. "findings" is a
+  // list of FindingRecord::to_json(), the most severe first, and with equal severity in the order of the rules.
   [[nodiscard]] Result<std::vector<Json>> profiles(const RunId& run) const;
   [[nodiscard]] Result<std::optional<BestRow>> best(const std::string& recipe_hash,
                                                     const std::string& environment_key) const;
-  // The environments with a stored best configuration of this job, readable or not: the environment with the
-  // newest run of the job first.
+  // Returns the environments with a stored best configuration of this job, readable or not. The environment with the newest run of the
+  // job comes first.
   [[nodiscard]] Result<std::vector<BestPlace>> best_places(const std::string& recipe_hash) const;
   // Reads the whole file.
   [[nodiscard]] Result<Integrity> check_integrity() const;
-  // `corrupt` with the first damage that `PRAGMA quick_check` finds: on pages that no other call here may visit. Reads the
-  // whole file, 100 MB in about a second; above `kMostBytesChecked` it looks at nothing.
+  // ErrorKind::corrupt with the first damage that `PRAGMA quick_check` finds, also on pages that no other call visits. Reads the whole
+  // file, 100 MB in about a second. Does nothing for files larger than `kMostBytesChecked`.
   [[nodiscard]] Result<void> check_pages() const;
 
   // --- upkeep (history_upkeep.cpp, history_import.cpp) ---
-  // Writes a copy, consistent while others write, and checks it before it gets its name: `target` appears
-  // complete or not at all, with mode 0600. Returns its size in bytes. ErrorKind::invalid if `target` is this
+  // Writes a copy, which is consistent while others write, and checks it before it gets its name. `target` appears complete or not at
+  // all, with mode 0600. Returns its size in bytes. ErrorKind::invalid if `target` is this
   // history, no regular file, or exists and not `may_replace`.
   [[nodiscard]] Result<std::int64_t> backup(const std::filesystem::path& target,
                                             bool may_replace) const;
-  // What a rule would remove. Never a run on which a best configuration depends (the run that it names, and
-  // the run that found it), one that a process owns, or one that the same command would continue.
+  // Returns the runs that the rule would remove. It never removes a run on which a best configuration depends (the run that it names,
+  // and the run that found it), a run that a process owns, or a run that the same command would continue.
   [[nodiscard]] Result<PrunePlan> plan_pruning(const PruneRule& rule) const;
-  // open() with read_only of a history whose runs another one is to take over.
+  // Opens a history to import its runs into another one: open() with read_only.
   [[nodiscard]] static Result<History> open_to_import(const std::filesystem::path& file);
-  // Takes over what `other` has and this history has not: runs with all that belongs to them, whole runs in the place of
-  // those that are here unfinished and have gone on there, and best configurations that are newer. The rest stays as it
-  // is. All in one transaction, from a copy of one moment of `other`, whose file
-  // is not changed and may be of an earlier version. ErrorKind::corrupt: damaged pages, or rows that lack another;
-  // invalid: it is this history.
+  // Copies from `other`: runs that are missing here, with all that belongs to them; whole runs that are unfinished here and have
+  // continued there, in place of ours; and best configurations that are newer. Everything else stays. Works in one transaction, from
+  // a snapshot of `other`, whose file is not changed and may have an earlier version. ErrorKind::corrupt: `other` has damaged pages,
+  // or rows that refer to missing ones; invalid: `other` is this history.
   [[nodiscard]] Result<ImportedRuns> import_from(const History& other);
   // The tables that import_from() copies.
   [[nodiscard]] static std::vector<std::string> imported_tables();
-  // Removes a run with all its trials, blocks, checks, profiles, findings and answers, in one transaction.
-  // Returns false and changes nothing if the run does not exist any more, is owned by a process, or has
-  // become the best of its job.
+  // Removes a run with all its trials, blocks, checks, profiles, findings and answers, in one transaction. Returns false and changes
+  // nothing if the run no longer exists, is owned by a process, or has become the best of its job.
   [[nodiscard]] Result<bool> remove_run(const RunId& run);
   // Gives the space of removed rows back to the file system. Needs free space of the size of the file.
   // ErrorKind::busy if another process uses the file.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes over the runs of another history. The other file is copied first, into a database without a name, and brought up to
-// date there: it stays as it is, whoever writes to it, and its rows have the columns of this version. The copy is attached,
-// and rows go from table to table by SQL, so that a column of a later migration is copied without a line here. A new table
-// needs one (tests/storage/import_test.cpp compares).
+// Imports the runs of another history. The other file is copied first, into a database without a name, and the copy is brought up to
+// date. So the other file does not change, other programs may write to it, and the rows have the columns of this version. The copy is
+// attached, and SQL copies the rows from table to table, so that a column of a later migration needs no line here. A new table needs
+// one (tests/storage/import_test.cpp compares).
 #include <SQLiteCpp/Backup.h>
 #include <sqlite3.h>
 
@@ -23,18 +23,18 @@ namespace fs = std::filesystem;
 using Database = SQLite::Database;
 
 enum class Taken {
-  always,       // rows that runs share: where one with the same key is here, that one stays
-  of_new_runs,  // rows of the runs that are taken over
+  always,       // rows that runs share; a row with the same key here stays
+  of_new_runs,  // rows of the runs that are imported
   if_newer,     // best configurations
 };
 
 struct ImportedTable {
   const char* name;
   Taken taken;
-  const char* run = nullptr;  // of_new_runs: the column with the id of the run
+  const char* run = nullptr;  // of_new_runs: column with the id of the run
 };
 
-// Tables that others refer to come first.
+// Tables that other tables refer to come first.
 constexpr std::array kImported = {
     ImportedTable{"environments", Taken::always},
     ImportedTable{"recipes", Taken::always},
@@ -52,14 +52,14 @@ constexpr std::array kImported = {
 
 constexpr const char* kNumber = "sequence";
 
-// The plugin has another number here.
+// The plugin has a different number here.
 constexpr const char* kPluginHere =
     "(SELECT here.sequence FROM imported.plugins AS there JOIN main.plugins AS here"
     " ON here.name = there.name AND here.version = there.version AND here.sha256 = there.sha256"
     " WHERE there.sequence = source.plugin)";
 
-// A copy of the other history as `imported` beside `main`. It lies in a file that has no name, and is gone with the
-// process, however that ends.
+// A copy of the other history, attached as `imported` beside `main`. Its file has no name and disappears with the process, however
+// the process ends.
 class Attached {
  public:
   Attached(Database& database, Database& copy) : database_(database) {
@@ -85,14 +85,14 @@ std::vector<std::string> columns_of(const Database& database, const char* table)
   return columns;
 }
 
-// What is added to the numbers of a table's imported rows, so that they are nobody else's and stay in order.
+// The number that is added to the numbers of a table's imported rows, so that they are unique and stay in order.
 std::string shift_of(const Database& database, const char* table) {
   auto last =
       prepare(database, std::string("SELECT coalesce(max(sequence), 0) FROM main.") + table, {});
   return std::to_string(last.executeStep() ? last.getColumn(0).getInt64() : 0);
 }
 
-// Columns whose value here is another one than there, by "table.column".
+// SQL for the columns that get a new value here, by "table.column".
 using Renumbered = std::map<std::string, std::string>;
 
 Renumbered renumbered(const Database& database) {
@@ -112,7 +112,7 @@ std::string import_sql(const Database& database, const ImportedTable& table,
   bool is_numbered = false;
   for (const std::string& column : columns_of(database, table.name)) {
     const bool is_number = column == kNumber;
-    // Rows that runs share get the next free number.
+    // Rows that several runs share get the next free number.
     if (is_number && table.taken == Taken::always) continue;
     is_numbered = is_numbered || is_number;
     const auto other = numbers.find(std::string(table.name) + "." + column);
@@ -127,7 +127,7 @@ std::string import_sql(const Database& database, const ImportedTable& table,
   if (table.taken == Taken::of_new_runs) {
     sql += std::string(" WHERE source.") + table.run + " IN (SELECT value FROM json_each(?1))";
   } else if (table.taken == Taken::if_newer) {
-    // A run that is still at work was left out, and so is what it has found so far.
+    // A run that a process still works on is left out, with everything that it has found so far.
     sql +=
         " WHERE source.run_id IN (SELECT id FROM main.runs)"
         " ON CONFLICT (recipe_hash, environment_key) DO UPDATE SET run_id = excluded.run_id";
@@ -141,7 +141,7 @@ std::string import_sql(const Database& database, const ImportedTable& table,
   return sql;
 }
 
-// A run that another machine has continued is further there: it has ended, or it has more trials, or a later end.
+// A run that another machine has continued has got further there: it has ended, or has more trials, or a later end.
 constexpr const char* kRunsSql = R"sql(
 SELECT there.id AS id, there.sequence AS there_number, coalesce(here.sequence, 0) AS here_number,
   here.id IS NOT NULL AS is_known, there.state IN ('tuning', 'training') AS is_unfinished_there,
@@ -155,10 +155,10 @@ ORDER BY there.sequence)sql";
 
 struct Selection {
   ImportedRuns imported;
-  std::vector<std::int64_t> places;  // of the renewed runs, here
+  std::vector<std::int64_t> places;  // places here of the renewed runs
 };
 
-// `other` and `own`: the files of that history and of this one.
+// `other` and `own`: the files of the other history and of this one.
 Selection select_runs(const Database& database, const fs::path& other, const fs::path& own) {
   Selection selected;
   ImportedRuns& imported = selected.imported;
@@ -193,7 +193,7 @@ Value ids_of(const std::vector<RunId>& runs, const std::vector<RunId>& others = 
   return json_text(ids);
 }
 
-// Their rows come back within the transaction; a best configuration may refer to them meanwhile.
+// Their rows are inserted again in this transaction. Until then a best configuration may refer to them.
 void remove_runs(Database& database, const std::vector<RunId>& runs) {
   if (runs.empty()) return;
   database.exec("PRAGMA defer_foreign_keys = ON");
@@ -207,7 +207,7 @@ void remove_runs(Database& database, const std::vector<RunId>& runs) {
   }
 }
 
-// An id becomes the name of files, and is printed as it is.
+// An id becomes part of file names, and is printed unchanged.
 Result<void> check_ids(const Database& copy, const fs::path& file) {
   constexpr std::size_t kMostShown = 80;
   auto runs = prepare(copy, "SELECT id FROM runs ORDER BY sequence", {});
@@ -221,7 +221,7 @@ Result<void> check_ids(const Database& copy, const fs::path& file) {
   return {};
 }
 
-// One moment of a history that may be in use, checked and brought up to date.
+// A snapshot of a history that may be in use, checked and brought up to date.
 Result<void> copy_history(Database& from, Database& copy, const fs::path& file) {
   if (SQLite::Backup(copy, from).executeStep(-1) != SQLITE_DONE) {
     return fail(ErrorKind::busy, "the history is locked", file, "give the command again later");
@@ -263,7 +263,7 @@ Result<ImportedRuns> History::import_from(const History& other) {
   if (fs::equivalent(file, path(), error)) {
     return fail(ErrorKind::invalid, "this is the history itself", file, "name another one");
   }
-  // Without a name: it lies where SQLite has its temporary files.
+  // The file has no name: it is in the folder of SQLite's temporary files.
   std::unique_ptr<Database> copy;
   const auto copied =
       other.connection_->read("copy the history", [&](Database& from) -> Result<void> {
@@ -282,7 +282,7 @@ Result<ImportedRuns> History::import_from(const History& other) {
   return connection_->write("import a history", [&](Database& database) -> Result<ImportedRuns> {
     Selection selected = select_runs(database, file, path());
     ImportedRuns& imported = selected.imported;
-    // Before rows go: numbers of theirs are not given again.
+    // Before rows are removed, so that their numbers are not used again.
     const Renumbered numbers = renumbered(database);
     remove_runs(database, imported.renewed);
     for (const ImportedTable& table : kImported) {

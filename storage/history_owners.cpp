@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is at work on a run. A process says so by locking the byte of the run's number in a file beside the history; the
-// kernel drops that lock with the process, however it ends. Numbers of processes, which another may get, are not needed.
+// Owners of runs. A process owns a run while it locks the byte with the run's number in a file beside the history. The kernel drops the
+// lock with the process, however the process ends. Process ids would not do, because they are reused.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -16,19 +16,19 @@ namespace {
 namespace fs = std::filesystem;
 using Database = SQLite::Database;
 
-// A session that was killed may be on its way out.
+// A session that was killed may still be ending.
 constexpr std::chrono::seconds kClaimLimit{5};
 constexpr std::chrono::milliseconds kClaimAgain{20};
 
-// The same one by whatever name the history is opened, as with SQLite's own files.
+// The file is the same by whatever name the history is opened, as with SQLite's own files.
 fs::path owners_file(const fs::path& history) {
   std::error_code error;
   const fs::path real = fs::canonical(history, error);
   return (error ? history : real).string() + "-owners";
 }
 
-// For F_OFD_SETLK and F_OFD_GETLK: such a lock belongs to the descriptor and not to the process, whose other descriptors
-// may close.
+// For F_OFD_SETLK and F_OFD_GETLK: such a lock belongs to the descriptor, so it stays when the process closes another descriptor of
+// the file.
 struct flock byte_of(std::int64_t run) {
   struct flock lock {};
   lock.l_type = F_WRLCK;
@@ -74,7 +74,7 @@ std::set<std::string> interrupted_runs(const Database& database, const fs::path&
     if (!owners.has(run.sequence)) without_owner.insert(run.id);
   }
   if (without_owner.empty()) return without_owner;
-  // One may have ended in order between the two looks.
+  // A run may have ended normally between the two queries.
   std::set<std::string> interrupted;
   for (const UnfinishedRun& run : unfinished_runs(database)) {
     if (without_owner.contains(run.id)) interrupted.insert(run.id);
@@ -118,7 +118,7 @@ Result<int> History::interrupt_running_trials(const RunId& run) {
 
 Result<int> History::interrupt_abandoned_trials() {
   return connection_->write("mark interrupted trials", [&](Database& database) -> Result<int> {
-    // Whoever claims a run from here on stores its first trial after this transaction.
+    // A process that claims a run from now on stores its first trial after this transaction.
     const RunOwners owners(path());
     int count = 0;
     for (const UnfinishedRun& run : unfinished_runs(database)) {

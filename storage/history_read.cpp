@@ -19,7 +19,7 @@ struct Reader {
   UnreadableRows& unreadable;
   const std::filesystem::path& file;
 
-  // Every row of a query, read by `from`.
+  // Reads every row of a query with `from`.
   template <class Item>
   std::vector<Item> all(const char* table, const std::string& sql, const std::vector<Value>& values,
                         Item (*from)(const Row&)) const {
@@ -36,7 +36,7 @@ struct Reader {
     return items;
   }
 
-  // REQUIRES: `sql` asks for one row at most.
+  // Reads a single row. REQUIRES: `sql` asks for at most one row.
   template <class Item>
   std::optional<Item> first(const char* table, const std::string& sql,
                             const std::vector<Value>& values, Item (*from)(const Row&)) const {
@@ -83,7 +83,7 @@ BestPlace place_from(const Row& row) {
   return {.environment_key = row.text("key"), .libtorch = row.text("libtorch_version")};
 }
 
-// With what the rules found in its trace.
+// Reads a profile with the findings of its trace.
 struct StoredProfile {
   std::int64_t sequence = 0;
   Json profile;
@@ -108,8 +108,8 @@ RunTrial run_trial_from(const Row& row) {
   return {.run_sequence = row.integer("run_sequence"), .trial = trial_from(row)};
 }
 
-// Of this job (`which` is "=") or of others ("<>"), run by run from the newest on, so that the reading ends with the
-// limit, however much there is.
+// Reads trials of this job (`which` is "=") or of others ("<>"), run by run from the newest, so that it ends at the limit however many
+// there are.
 struct DecidedTrials {
   const Reader& read;
   const std::string& environment_key;
@@ -130,7 +130,7 @@ struct DecidedTrials {
   }
 };
 
-// By number and not by date: clocks jump.
+// Sorted by number and not by date, because clocks jump.
 std::vector<TrialRecord> in_order(std::vector<RunTrial> found) {
   std::ranges::sort(
       found, {}, [](const RunTrial& one) { return std::pair(one.run_sequence, one.trial.number); });
@@ -166,7 +166,7 @@ std::string listed(const std::vector<std::string>& ids) {
   return text;
 }
 
-// "*** in database main ***" is a line of its own, and there is no other database.
+// The line "*** in database main ***" is removed, because there is no other database.
 std::string in_one_line(std::string found) {
   constexpr std::string_view kHeading = "*** in database main ***\n";
   if (found.starts_with(kHeading)) found.erase(0, kHeading.size());
@@ -205,7 +205,7 @@ Result<RunRow> History::run(const std::string& id_or_prefix) const {
     if (id_or_prefix == "last") {
       ids = read.all("runs", "SELECT id FROM runs ORDER BY sequence DESC LIMIT 1", {}, id_from);
     } else if (!id_or_prefix.empty()) {
-      // Not LIKE, which has wildcards. U+10FFFF sorts after every character of an id.
+      // Without LIKE, because it has wildcards. U+10FFFF sorts after every character of an id.
       ids = read.all("runs",
                      "SELECT id FROM runs WHERE id >= ?1 AND id <= ?1 || char(1114111) "
                      "ORDER BY id LIMIT ?2",
@@ -257,7 +257,7 @@ Result<std::optional<RunRow>> History::unfinished_run(const RunKey& key) const {
                             run_from);
         };
         auto found = newest(key.is_tune_only);
-        // What was only to be tuned may be trained now. Not what was tuned before a training that has ended.
+        // A run that only tuned may be trained now, but not if a later training has ended.
         if (!found && !key.is_tune_only) found = newest(true);
         if (found && found->state == RunState::finished) found.reset();
         return found;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copying a history, and making it smaller.
+// Copies a history, and makes it smaller.
 #include <SQLiteCpp/Backup.h>
 #include <fcntl.h>
 #include <sqlite3.h>
@@ -22,10 +22,10 @@ namespace {
 namespace fs = std::filesystem;
 using Database = SQLite::Database;
 
-// The copy while it is made: beside its place, so that a rename publishes it. Gone with this object.
+// The unfinished copy. It is in the folder of the target, so that a rename publishes it. The destructor removes it.
 class Unpublished {
  public:
-  // A new, empty file, with a name that nobody else has.
+  // Makes a new, empty file with a unique name.
   static Result<Unpublished> make(const fs::path& target) {
     std::uint64_t random = 0;
     static_cast<void>(!::getrandom(&random, sizeof random, 0));
@@ -64,7 +64,7 @@ Result<void> check_target(const fs::path& source, const fs::path& target, bool m
     return fail(ErrorKind::invalid, "this is the history itself", target, "name another file");
   }
   if (auto checked = check_output_file(target, may_replace); !checked) return checked;
-  // SQLite would take them for the copy's own, and write what is in them over it.
+  // SQLite would take them for files of the copy, and write their content over it.
   for (const char* suffix : {"-wal", "-journal"}) {
     const fs::path left = target.string() + suffix;
     if (!fs::exists(fs::symlink_status(left, error))) continue;
@@ -76,10 +76,10 @@ Result<void> check_target(const fs::path& source, const fs::path& target, bool m
 
 Result<void> copy_pages(Database& from, const fs::path& file) {
   Database copy(file.string(), SQLite::OPEN_READWRITE);
-  // All pages in one step: one snapshot, which writers of the history neither wait for nor change.
+  // All pages in one step: one snapshot. Writers of the history neither wait for it nor change it.
   const int code = SQLite::Backup(copy, from).executeStep(-1);
   if (code != SQLITE_DONE) return fail(ErrorKind::busy, "the history is locked", file);
-  // Without a log the copy is one file that can be read anywhere, also where nothing can be written.
+  // Without a log the copy is a single file that can be read anywhere, even if nothing can be written there.
   copy.exec("PRAGMA journal_mode = DELETE");
   return {};
 }
@@ -87,32 +87,32 @@ Result<void> copy_pages(Database& from, const fs::path& file) {
 Result<void> check_copy(Database& from, const fs::path& file) {
   Database copy(immutable_uri(file), SQLite::OPEN_READONLY | SQLite::OPEN_URI);
   const Integrity found = integrity_of(copy);
-  // Rows that lack another lack it in the history, too: the copy is one of the rest.
+  // Rows that refer to missing ones do so in the history, too. The copy is still correct.
   if (!found.damage.empty()) {
     return tl::unexpected(corrupt_error("the copy is damaged: " + found.damage, file));
   }
   for (const char* pragma : {"PRAGMA application_id", "PRAGMA user_version"}) {
     if (copy.execAndGet(pragma).getInt64() != from.execAndGet(pragma).getInt64()) {
-      return tl::unexpected(corrupt_error("the copy is no history", file));
+      return tl::unexpected(corrupt_error("the copy is not a history", file));
     }
   }
   return {};
 }
 
-// Unlike publish_file() this never replaces a file, not even one that was made just now.
+// Unlike publish_file(), this never replaces a file, even if it was made just now.
 Result<void> publish_new(const fs::path& temporary, const fs::path& target) {
   if (::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, target.c_str(), RENAME_NOREPLACE) == 0) {
-    // A rename onto itself does nothing, and syncs file and folder.
+    // Renaming the file to its own name changes nothing, but publish_file() syncs file and folder.
     return publish_file(target, target);
   }
   if (errno == EINVAL || errno == ENOSYS) return publish_file(temporary, target);
   return tl::unexpected(system_error(errno, "cannot name the copy", target));
 }
 
-// With the runs that rest: those that a best configuration names, and the newest that found the same
-// configuration by search and not by verifying what another one had found. ?3 lists those that somebody is at
-// work on. Unfinished is also one whose training an unfinished run goes on with, and the newest run of a job and plan
-// of which an older, unfinished one stays: without it, the older one would be continued.
+// Selects runs to prune and marks those that stay: the runs that a best configuration names, and for each the newest run that found the
+// same configuration by search and not by verification. ?3 lists the runs that a process owns. A run also counts as unfinished if an
+// unfinished run extends its training, or if it is the newest run of a job and plan with an older, unfinished run that stays: without
+// the newest one, the older one would be continued.
 constexpr const char* kPlanSql = R"sql(
 WITH resting AS (
   SELECT run_id FROM best_configurations
@@ -223,7 +223,7 @@ Result<bool> History::remove_run(const RunId& run) {
                              id);
     if (!removable.executeStep()) return false;
     const Row row(removable);
-    // A state that this program does not write must not keep the row for ever.
+    // A row with a state that this program does not write must be removable.
     const auto state = run_state_from(row.text("state"));
     const bool is_unfinished = !state || state == RunState::tuning || state == RunState::training;
     if (is_unfinished && RunOwners(path()).has(row.integer("sequence"))) return false;
@@ -239,8 +239,8 @@ Result<bool> History::remove_run(const RunId& run) {
 
 Result<void> History::compact() {
   return connection_->read("compact the history", [&](Database& database) -> Result<void> {
-    // Leaving the write-ahead log needs the file for ourselves; a session that writes would otherwise wait
-    // for the whole compaction, and give up.
+    // To leave the write-ahead log this process must be the only user of the file. Otherwise a session that writes would wait for the
+    // whole compaction, and give up.
     if (database.execAndGet("PRAGMA journal_mode = DELETE").getString() != "delete") {
       return fail(ErrorKind::busy,
                   "another program uses the history, so its space was not given back", path(),

@@ -25,7 +25,7 @@ struct NamedType {
   std::string_view name;
 };
 
-// linux/magic.h has some of these, the sources of each file system the others.
+// Some of these are in linux/magic.h, the others in the source of each file system.
 constexpr std::array kNetworkTypes = {
     NamedType{0x6969, "NFS"},
     NamedType{0xFF534D42, "CIFS"},
@@ -53,10 +53,10 @@ fs::path nearest_existing(fs::path path) {
   return path;
 }
 
-// The error of a failed faccessat().
+// Makes the error of a failed faccessat().
 Result<void> refuse(const char* what, const fs::path& where) {
   Error error = system_error(errno, what, where);
-  // A file system that is mounted read-only is no different to the user.
+  // For the user, a file system that is mounted read-only is the same as a missing permission.
   error.kind = ErrorKind::permission;
   error.remedy = "check owner and mode, or choose another file with --history";
   return tl::unexpected(std::move(error));
@@ -77,7 +77,7 @@ Result<void> check_file_system(const fs::path& file) {
   if (::statfs(existing.c_str(), &facts) != 0) {
     return tl::unexpected(system_error(errno, "cannot look at the file system", existing));
   }
-  // f_type is signed on some architectures; the magic numbers are 32 bits.
+  // f_type is signed on some architectures. The magic numbers have 32 bits.
   const auto type = static_cast<std::uint64_t>(facts.f_type) & 0xFFFFFFFFU;
   if (const auto name = network_file_system(type)) {
     return fail(ErrorKind::unsupported,
@@ -95,7 +95,7 @@ Result<void> make_file(const fs::path& file) {
     if (refusal.kind == ErrorKind::not_found) refusal.kind = ErrorKind::io;
     return tl::unexpected(std::move(refusal));
   }
-  // mknod and not open: closing a descriptor of this file would drop the locks that another
+  // mknod() and not open(), because closing a descriptor of this file would drop the locks that another
   // connection of this process holds on it (fcntl(2), "advisory record locking").
   if (::mknod(file.c_str(), S_IFREG | 0600, 0) != 0 && errno != EEXIST) {
     return tl::unexpected(system_error(errno, "cannot make the history", file));

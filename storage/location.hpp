@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a history may lie: file systems, folders and modes.
+// Checks whether a history may lie in a place: file systems, folders and modes.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@
 
 namespace autotuned::storage {
 
-// The name of a file system whose locks and shared memory work within one machine only, by the f_type of
-// statfs(2); nothing for others. FUSE and 9p are not among them: they are often local (containers, WSL), and
-// without shared memory SQLite fails with an error.
+// Returns the name of a network file system, by the f_type of statfs(2): its locks and shared memory work only within one machine.
+// Returns nothing for other file systems. FUSE and 9p count as others: they are often local (containers, WSL), and without shared
+// memory SQLite fails with an error.
 [[nodiscard]] std::optional<std::string_view> network_file_system(std::uint64_t type);
 
 // ErrorKind::unsupported when `file` lies, or would lie, on a network file system.

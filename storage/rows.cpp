@@ -27,7 +27,7 @@ Value stored(const Type& value) {
   } else if constexpr (std::is_same_v<Type, Configuration>) {
     return json_text(value.to_json());
   } else {
-    // JSON has no NaN and no infinity: a loss that is not finite is null there, and NaN afterwards.
+    // JSON has no NaN and no infinity: a loss that is not finite is stored as null, and read as NaN.
     return json_text(Json(value));
   }
 }
@@ -39,7 +39,7 @@ Value stored(const std::optional<Type>& value) {
 
 std::vector<double> losses_from(const Row& row, const char* column) {
   const Json list = row.json(column);
-  if (!list.is_array()) throw DamagedRow(std::string("column ") + column + ": no list");
+  if (!list.is_array()) throw DamagedRow(std::string("column ") + column + ": expected a list");
   std::vector<double> losses;
   losses.reserve(list.size());
   for (const Json& loss : list) {
@@ -52,15 +52,15 @@ std::vector<double> losses_from(const Row& row, const char* column) {
 std::vector<std::string> texts_from(const Row& row, const char* column) {
   const Json list = row.json(column);
   if (!list.is_array() || !std::ranges::all_of(list, &Json::is_string)) {
-    throw DamagedRow(std::string("column ") + column + ": no list of texts");
+    throw DamagedRow(std::string("column ") + column + ": expected a list of texts");
   }
   return {list.begin(), list.end()};
 }
 
-// The columns of a table are named once, in a function that is given one of the next two: each(column, value), and
-// each.newer() for a column that a file of an older version, which is only read, does not have.
+// Each table has a function that names its columns once. It gets one of the two structs below and calls each(column, value), or
+// each.newer() for a column that a file of an older version lacks while it is only read.
 
-// Collects what is to be stored.
+// Collects the columns to be stored.
 struct Writer {
   Fields fields;
 
@@ -76,7 +76,7 @@ struct Writer {
   }
 };
 
-// Fills in what was stored.
+// Fills a record from the stored columns.
 struct RowReader {
   const Row& row;
 
@@ -237,7 +237,7 @@ void columns(auto& each, Is<RunRow> auto& run) {
   progress_columns(each, run);
 }
 
-// Behind `keys`, which say where the record belongs.
+// Appends the columns of the record to `keys`, which say where it belongs.
 template <class Record>
 Fields written(const Record& record, Fields keys = {}) {
   Writer writer{std::move(keys)};

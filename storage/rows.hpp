@@ -9,8 +9,8 @@
 
 namespace autotuned::storage {
 
-// The columns of a run in three groups: keys, which never change; the ceiling, which has its own call
-// (History::put_ceiling()); and those that are rewritten as the run goes on.
+// The columns of a run in three groups: keys, which never change; the ceiling, which has its own call (History::put_ceiling()); and
+// progress, which is rewritten while the run goes on.
 [[nodiscard]] Fields key_fields(const RunRow& run);
 [[nodiscard]] Fields ceiling_fields(double samples_per_second, const std::string& bound_by,
                                     const Json& ladder);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which runs are owned by a living process: see History::claim().
+// Finds the runs that a living process owns: see History::claim().
 #pragma once
 
 #include <SQLiteCpp/SQLiteCpp.h>
@@ -18,7 +18,7 @@ namespace autotuned::storage {
 class RunOwners {
  public:
   explicit RunOwners(const std::filesystem::path& history);
-  // `run`: its number in the table. Also true if it cannot be determined.
+  // Whether a process owns the run; also true if that cannot be determined. `run`: its number in the table.
   [[nodiscard]] bool has(std::int64_t run) const;
 
  private:
@@ -26,6 +26,7 @@ class RunOwners {
   bool is_unknown_ = false;
 };
 
+// A run in the state tuning or training.
 struct UnfinishedRun {
   std::string id;
   std::int64_t sequence = 0;
@@ -35,10 +36,10 @@ struct UnfinishedRun {
 inline constexpr const char* kUnfinishedSql =
     "SELECT id, sequence FROM runs WHERE state IN ('tuning', 'training') ORDER BY sequence";
 
-// In the order in which they began. Throws the exceptions of SQLite.
+// Returns the unfinished runs in the order in which they began. Throws the exceptions of SQLite.
 [[nodiscard]] std::vector<UnfinishedRun> unfinished_runs(const SQLite::Database& database);
 
-// The ids of unfinished runs that no process owns.
+// Returns the ids of unfinished runs that no process owns. Throws the exceptions of SQLite.
 [[nodiscard]] std::set<std::string> interrupted_runs(const SQLite::Database& database,
                                                      const std::filesystem::path& history);
 

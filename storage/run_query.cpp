@@ -10,7 +10,7 @@ RunQuery run_query(const RunFilter& filter) {
     conditions += (conditions.empty() ? " WHERE " : " AND ") + condition;
   };
   if (filter.recipe) {
-    // With + it is no way to find rows, so that other runs are not looked at beyond the index of the order.
+    // The + keeps SQLite from finding rows by this term, so that it walks the index of the order and stops at the limit.
     require(
         "+sequence IN (SELECT sequence FROM runs WHERE recipe_name = ?"
         " UNION ALL SELECT sequence FROM runs WHERE recipe_hash = ?)");
@@ -38,7 +38,7 @@ RunQuery run_query(const RunFilter& filter) {
     }
     require(trial + ")");
   }
-  // Not by date: clocks jump. The inner query reads indexes only, and whole rows are read of what is shown.
+  // Not sorted by date, because clocks jump. The inner query reads only indexes; whole rows are read only for the runs that are shown.
   query.sql = "SELECT * FROM runs WHERE sequence IN (SELECT sequence FROM runs" + conditions +
               " ORDER BY sequence DESC LIMIT ?) ORDER BY sequence DESC";
   query.values.push_back(integer(filter.limit));

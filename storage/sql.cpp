@@ -228,7 +228,7 @@ Error sql_error(const SQLite::Exception& exception, sqlite3* handle, std::string
   const int code = exception.getErrorCode() & 0xFF;
   const bool has_system_error = code == SQLITE_IOERR || code == SQLITE_CANTOPEN;
   int error_number = handle != nullptr && has_system_error ? sqlite3_system_errno(handle) : 0;
-  // SQLite notes no reason for a failed COMMIT.
+  // SQLite gives no reason for a failed COMMIT.
   if (has_system_error && error_number == 0 && is_out_of_space(last_error)) {
     error_number = last_error;
   }

@@ -22,7 +22,7 @@
 
 namespace autotuned::storage {
 
-// monostate is NULL.
+// A value of a column; monostate is NULL.
 using Value = std::variant<std::monostate, std::int64_t, double, std::string>;
 
 // NaN becomes NULL, so that a value that could not be measured does not prevent the row from being stored.
@@ -38,13 +38,14 @@ using Value = std::variant<std::monostate, std::int64_t, double, std::string>;
 }
 [[nodiscard]] Value json_text(const Json& value);
 
+// A column and its value.
 struct Field {
   const char* column;
   Value value;
 };
 using Fields = std::vector<Field>;
 
-// A statement with the values bound to its parameters in order.
+// Returns a statement whose parameters have `values`, in order.
 [[nodiscard]] SQLite::Statement prepare(const SQLite::Database& database, const std::string& sql,
                                         const std::vector<Value>& values);
 
@@ -56,7 +57,7 @@ void upsert(SQLite::Database& database, const std::string& table, const std::str
 int update(SQLite::Database& database, const std::string& table, const Fields& fields,
            const std::string& where, const std::vector<Value>& where_values);
 
-// A stored value that this program could not have written.
+// Thrown for a stored value that this program could not have written.
 class DamagedRow : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -77,10 +78,10 @@ class Row {
   [[nodiscard]] bool is_null(const char* column) const;
   [[nodiscard]] Json json(const char* column) const;
   [[nodiscard]] Configuration configuration(const char* column) const;
-  // The columns that identify this row: "run_id r-20261123-0677b5, number 3".
+  // Returns the columns that identify this row: "run_id r-20261123-0677b5, number 3".
   [[nodiscard]] std::string key() const;
 
-  // A stored name, converted by its `..._from` function.
+  // Returns a stored name, converted by its `..._from` function.
   template <class Enumeration>
   [[nodiscard]] Enumeration name(const char* column,
                                  std::optional<Enumeration> (*from)(std::string_view)) const {
@@ -96,7 +97,7 @@ class Row {
   const SQLite::Statement& statement_;
 };
 
-// Reports the unreadable rows that a list skips.
+// Reports the unreadable rows that lists leave out.
 class UnreadableRows {
  public:
   // Called with one sentence for each such row.

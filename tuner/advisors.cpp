@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading what a plugin answered.
+// Reads the answers of plugins.
 #include "tuner/advisors.hpp"
 
 #include <cmath>
@@ -47,7 +47,7 @@ Result<Candidate> parse_candidate(const Json& item, const std::string& plugin,
 
 Result<Advice> parse_advice(const Json& answer, const std::string& plugin) {
   if (!answer.is_object()) return nonsense(plugin, "the answer is not an object");
-  // What the C++ façade makes of an exception.
+  // The form in which the C++ façade of the SDK returns an exception.
   if (answer.contains("error")) {
     const Json& error = member(answer, "error");
     return nonsense(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tuner asks plugins, and what they may answer.
+// The questions of the tuner to plugins, and their answers.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ namespace autotuned::tuner {
 // The name under which the proposals of the tuner itself are recorded.
 inline constexpr const char* kOwnName = "autotuned";
 
-// Where a candidate comes from. The rules of screen() differ by source (tuner/candidates.hpp).
+// The source of a candidate. The rules of screen() differ by source (tuner/candidates.hpp).
 enum class CandidateSource {
   plugin,        // a plugin's answer
   joint_change,  // two changes that were tried one at a time
@@ -24,23 +24,25 @@ enum class CandidateSource {
   remembered,    // the best configuration of an earlier run
 };
 
+// A change that may get a trial.
 struct Candidate {
   std::string plugin;
   Configuration change;
-  // Candidate's rate over the incumbent's, as the plugin expects it.
+  // The rate of the candidate over that of the incumbent, as the plugin expects it.
   double expected_gain_ratio = 1.0;
   std::string reason;  // one sentence that names the evidence
-  // The share of the step, 0 to 1, that the plugin's signal explains. The change cannot save more than that.
+  // The share of the step, 0 to 1, that the plugin's signal explains: an upper bound of what the change can save.
   std::optional<double> signal_share_ratio = std::nullopt;
   CandidateSource source = CandidateSource::plugin;
 };
 
+// The answer of a plugin: candidates, or why there are none.
 struct Advice {
   std::vector<Candidate> candidates;
   std::string none_because;  // why there is no candidate; one sentence
 };
 
-// Reads the answer of a plugin (plugins/sdk/README.md). ErrorKind::invalid says which part of it is wrong.
+// Reads the answer of a plugin (plugins/sdk/README.md). ErrorKind::invalid names the part that is wrong.
 [[nodiscard]] Result<Advice> parse_advice(const Json& answer, const std::string& plugin);
 
 // The plugins, as the tuner sees them.
@@ -54,7 +56,7 @@ class Advisors {
   // The names of the plugins that take part, sorted. The list does not change during a session.
   [[nodiscard]] virtual std::vector<std::string> names() const = 0;
 
-  // The plugin's answer to a situation (plugins/sdk/README.md). After an error the plugin is not asked again.
+  // Asks a plugin about a situation and returns its answer (plugins/sdk/README.md). After an error the plugin is not asked again.
   virtual Result<Json> ask(const std::string& plugin, const Json& situation) = 0;
 };
 

@@ -27,7 +27,7 @@ tl::unexpected<Error> with_remedy(Error error) {
 
 Result<Baseline> measure_baseline(const SessionInput& input, TrainingBackend& backend,
                                   Ledger& ledger, const Clock& clock) {
-  // The first block pays for threads, caches and memory.
+  // The first block is dropped: it includes starting threads, filling caches and allocating memory.
   const auto warm = backend.run_block(input.starting, {});
   if (!warm) return with_remedy(warm.error());
   Baseline baseline;

@@ -12,10 +12,11 @@
 
 namespace autotuned::tuner {
 
+// The measured starting configuration.
 struct Baseline {
   double samples_per_second = 0.0;        // the median of the blocks
   std::chrono::nanoseconds pair_time{1};  // wall-clock time of two blocks
-  // A block takes more than a second. A trial then has time for few blocks, and each has many steps.
+  // A block takes more than a second, so a trial has time for few blocks.
   bool has_slow_blocks = false;
 };
 

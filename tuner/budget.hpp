@@ -9,18 +9,18 @@
 
 namespace autotuned::tuner {
 
-// Starts to count when it is constructed. The clock must outlive it.
+// Counts time from its construction. The clock must outlive it.
 class Budget {
  public:
   using nanoseconds = std::chrono::nanoseconds;
 
-  // `spent_before`: tuning time that earlier processes of the same run used.
+  // `spent_before`: the tuning time that earlier processes of the same run used.
   Budget(nanoseconds whole, nanoseconds spent_before, const Clock& clock)
       : whole_(whole), spent_before_(spent_before), clock_(&clock), started_(clock.now()) {}
 
   [[nodiscard]] nanoseconds whole() const { return whole_; }
   [[nodiscard]] nanoseconds elapsed() const { return spent_before_ + (clock_->now() - started_); }
-  // Never negative.
+  // The rest of the budget; never negative.
   [[nodiscard]] nanoseconds remaining() const {
     return std::max(nanoseconds{0}, whole_ - elapsed());
   }

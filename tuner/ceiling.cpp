@@ -13,11 +13,11 @@ namespace {
 constexpr std::string_view kOwn = "";  // nothing is kept
 
 struct Measured {
-  double own_samples_per_second = 0.0;  // 0: the job could not tell
+  double own_samples_per_second = 0.0;  // 0: not measured
   std::map<std::string_view, RungGain> gains;
 };
 
-// A rung that fails is left out: this trainer does not know it, or it would be the same as another.
+// A rung that fails is left out: the trainer does not support it, or it would be the same as another.
 Result<Measured> measure(TrainingBackend& backend, const Configuration& configuration,
                          std::vector<std::string_view> rungs, int pairs) {
   std::vector<double> own;
@@ -128,11 +128,11 @@ void add_ceiling_metrics(const Ceiling& ceiling, Json& metrics) {
     metrics["ceiling." + rung.name + "_ratio"] = 1.0 / rung.ratio;
   auto loading = get_number(metrics, "loader.cost_ratio");
   if (!loading) return;
-  // On a GPU a trace knows which waits hide behind kernels.
+  // On a GPU only a trace shows which waits overlap with kernels.
   loading = number_or(metrics, "parts.data_loading_ratio", *loading);
   metrics["loader.cost_ratio"] = *loading;
   if (ceiling.rungs.empty()) return;
-  // Where a batch is used in place, one on the device is free of no more than that.
+  // If batches are used in place, a batch on the device saves no more than one on the host.
   const auto host = ceiling.ratio_of(kHostBatch);
   const double ready =
       host ? 1.0 / *host : 1.0 / ceiling.ratio() + number_or(metrics, "step.transfer_ratio", 0.0);

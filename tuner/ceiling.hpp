@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast a job could be: its rate with more and more of its input for free, measured in turn with its own
-// rate.
+// The ceiling of a job: its rate when more and more of its input is free, measured in turn with its own rate.
 #pragma once
 
 #include <array>
@@ -16,13 +15,13 @@
 
 namespace autotuned::tuner {
 
-// The rungs of the ladder, from low to high: what a block keeps from step to step instead of making it anew
-// (docs/metrics.md, "Ceilings"). Each rung frees the step of more work than the one before.
+// The rungs of the ladder, from low to high. Each names what a block keeps from step to step instead of making it anew
+// (docs/metrics.md, "Ceilings"), and frees the step of more work than the rung before.
 inline constexpr std::string_view kHostBatch = "host_batch";
 inline constexpr std::string_view kDeviceBatch = "device_batch";
 inline constexpr std::array<std::string_view, 4> kRungs = {"raw_bytes", "made_samples", kHostBatch,
                                                            kDeviceBatch};
-// A job whose rate is within this factor of a rung gains nothing from what the rung frees.
+// If the rate of a job is within this factor of a rung, the work that the rung leaves out costs the job nothing.
 inline constexpr double kAtCeiling = 1.02;
 
 // The rate of a rung over the rate of the job, from pairs of blocks.
@@ -38,6 +37,7 @@ struct RungGain {
 // REQUIRES: not empty.
 [[nodiscard]] RungGain gain_of(std::vector<double> ratios);
 
+// A measured rung, as a ratio to the rate of the job.
 struct Rung {
   std::string name;    // one of kRungs
   double ratio = 1.0;  // RungGain::least_ratio, raised to 1 and to the ratio of the rung below
@@ -46,8 +46,8 @@ struct Rung {
 
 // All values except Rung::likely_ratio are lower bounds.
 struct Ceiling {
-  double samples_per_second = 0.0;  // of the highest rung; 0: the trainer could not tell
-  std::string bound_by;  // what limits the job when data loading and transfer are free: "compute"
+  double samples_per_second = 0.0;  // the rate of the highest rung; 0: not measured
+  std::string bound_by;             // the limit if data loading and transfer are free: "compute"
   // The rungs that differ for this job, the lowest first. The last is kDeviceBatch.
   std::vector<Rung> rungs = {};
 
@@ -57,6 +57,7 @@ struct Ceiling {
   [[nodiscard]] double ratio() const { return rungs.empty() ? 0.0 : rungs.back().ratio; }
 };
 
+// The number of pairs of blocks with which a ceiling is measured.
 struct CeilingPlan {
   int pairs = 5;  // pairs of blocks for the highest rung
   // Pairs of blocks for each other rung, measured only if the highest rung shows a gain; 0: not measured.
@@ -70,9 +71,8 @@ struct CeilingPlan {
                                               const Configuration& configuration,
                                               const CeilingPlan& plan);
 
-// Adjusts the ladder to a rate, in samples per second, that the job had in another measurement, perhaps under
-// another configuration. No rung then claims more than its measured ratio or its measured rate, nor less than
-// `samples_per_second`.
+// Adjusts the ladder to a rate, in samples per second, that the job reached in another measurement, perhaps with another
+// configuration. No rung then claims more than its measured ratio or its measured rate, or less than `samples_per_second`.
 [[nodiscard]] Ceiling ceiling_above(Ceiling ceiling, double samples_per_second);
 
 // [{"rung", "samples_per_second", "reached_ratio"}], the lowest first.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The limits of the checks, held against compared updates.
+// Compares updates with the limits of the checks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,11 +14,12 @@
 namespace autotuned::tuner {
 namespace {
 
+// The limits that checks.hpp explains. kOfOwn…: factors of the deviation that rounding the start causes in the job itself.
 constexpr double kLeastNormRatio = 0.8;
 constexpr double kMostNormRatio = 1.25;
 constexpr double kLeastCosine = 0.8;
 constexpr double kOfOwnCosine = 2.0 / 3.0;
-constexpr double kNegligibleNorm = 1e-3;  // of the largest reference update
+constexpr double kNegligibleNorm = 1e-3;  // share of the largest reference update
 constexpr double kNegligibleGrowth = 1e-2;
 constexpr double kLossTolerance = 0.1;
 constexpr double kLeastLossScale = 0.1;
@@ -41,7 +42,7 @@ std::string with_steps(std::int64_t steps) {
   return steps == 1 ? "after 1 step" : fmt::format("after {} steps", steps);
 }
 
-// What is asked of one update. It may be longer by as much as it may be shorter.
+// The limits of one update. It may be longer by the same factor as it may be shorter.
 struct UpdateLimits {
   double least_cosine = kLeastCosine;
   double least_norm_ratio = kLeastNormRatio;
@@ -51,10 +52,10 @@ struct UpdateLimits {
   }
 };
 
-// From which state the steps were made.
+// The state from which the steps were made.
 enum class Stage { initial, reached };
 
-// What is wrong with one parameter's update; nothing when it passes.
+// Returns what is wrong with the update of one parameter; nothing if it passes.
 std::optional<std::string> parameter_fault(const UpdateComparison::Parameter& parameter,
                                            double largest_norm, const UpdateLimits& limits) {
   const double candidate_norm =
@@ -66,7 +67,7 @@ std::optional<std::string> parameter_fault(const UpdateComparison::Parameter& pa
     }
     if (candidate_norm > kNegligibleGrowth * largest_norm) {
       return fmt::format(
-          "{} hardly moves in the reference but by {:.1e} of the largest update here",
+          "{} hardly moves in the reference, but by {:.1e} of the largest update here",
           parameter.name, candidate_norm / largest_norm);
     }
     if (parameter.reference_norm > 0.0 && !(parameter.norm_ratio > 0.0)) {
@@ -74,7 +75,7 @@ std::optional<std::string> parameter_fault(const UpdateComparison::Parameter& pa
     }
     return std::nullopt;
   }
-  // Written so that NaN fails.
+  // The conditions are written so that NaN fails.
   const double most = limits.most_norm_ratio();
   if (!(parameter.norm_ratio >= limits.least_norm_ratio && parameter.norm_ratio <= most)) {
     return fmt::format(
@@ -89,7 +90,7 @@ std::optional<std::string> parameter_fault(const UpdateComparison::Parameter& pa
   return std::nullopt;
 }
 
-// How far rounding the start alone moves a loss of the job; 0: not known.
+// Returns the largest change of a loss that rounding the start alone causes; 0 if it is not known.
 double own_loss_difference(const UpdateComparison* rounded) {
   double largest = 0.0;
   if (rounded == nullptr) return largest;
@@ -102,7 +103,7 @@ double own_loss_difference(const UpdateComparison* rounded) {
   return largest;
 }
 
-// However a loss passes through 0.
+// Returns the largest magnitude of a loss. A single loss may be near 0.
 double largest_of(const std::vector<double>& losses) {
   double largest = 0.0;
   for (const double loss : losses)
@@ -110,7 +111,7 @@ double largest_of(const std::vector<double>& losses) {
   return largest;
 }
 
-// How far the loss of a step may be from the reference's.
+// The limit of the distance between the loss of a step and that of the reference.
 class LossLimit {
  public:
   // REQUIRES: the reference has a loss.
@@ -125,7 +126,7 @@ class LossLimit {
     if (kind_ == LossKind::cross_entropy) {
       return kLossTolerance * std::max(std::abs(reference), kLeastLossScale);
     }
-    // Targets give such a loss its scale, so that no number is small for all jobs.
+    // The scale of such a loss is that of its targets, so no number is small for all jobs.
     const double scale = std::max({std::abs(reference), largest_, kLeastOtherLossScale});
     const double least = kLossTolerance * scale;
     return stage_ == Stage::reached
@@ -174,7 +175,7 @@ UpdateLimits limits_beside(const UpdateComparison::Parameter& own, Stage stage) 
   return limits;
 }
 
-// Of each parameter, in order.
+// Returns the limits of each parameter, in order.
 std::vector<UpdateLimits> parameter_limits(const UpdateComparison& updates,
                                            const UpdateComparison* rounded, Stage stage) {
   std::vector<UpdateLimits> limits(updates.parameters.size());
@@ -192,21 +193,20 @@ double largest_reference_norm(const UpdateComparison& updates) {
   return largest;
 }
 
-// Between the two updates, as a share of the reference's length.
+// Returns the distance between the two updates, as a share of the reference's length.
 double distance_of(const UpdateComparison::Parameter& update) {
   const double ratio = update.norm_ratio;
   if (update.reference_norm == 0.0) return ratio == 1.0 ? 0.0 : std::nan("");
   return std::sqrt(std::max(0.0, 1.0 + ratio * ratio - 2.0 * ratio * update.cosine));
 }
 
-// How far apart the models answer, as a share of what the steps changed in the reference's answer.
+// Returns the distance between the outputs of the two models, as a share of the change that the steps made to the reference's.
 double output_share(const UpdateComparison::Outputs& outputs) {
   if (outputs.difference == 0.0) return 0.0;
   return outputs.difference / outputs.reference_change;
 }
 
-// Buffers are statistics, such as those of a batch normalisation: they are no smaller than they look, so that each is
-// held against its own reference.
+// Buffers are statistics, such as those of a batch normalisation. Small ones matter, too, so each is compared with its own reference.
 std::optional<std::string> buffer_fault(const UpdateComparison& updates,
                                         const UpdateComparison* rounded, Stage stage) {
   double largest = 0.0;
@@ -224,7 +224,7 @@ std::optional<std::string> buffer_fault(const UpdateComparison& updates,
     const UpdateLimits limits =
         has_own ? limits_beside(rounded->buffers[i].update, stage) : UpdateLimits();
     if (auto fault = parameter_fault(buffer.update, largest, limits)) {
-      return "of the buffers: " + *fault;
+      return "buffers: " + *fault;
     }
   }
   return std::nullopt;
@@ -245,12 +245,12 @@ std::optional<std::string> output_fault(const UpdateComparison& updates,
   const double share = output_share(*updates.outputs);
   if (share <= most) return std::nullopt;
   return fmt::format(
-      "in evaluation mode the model's answers to one batch are {:.2f} of what the steps changed "
-      "away from the reference's (at most {:.2f})",
+      "in evaluation mode the outputs for one batch differ from the reference's by {:.2f} of the "
+      "change that the steps made (at most {:.2f})",
       share, most);
 }
 
-// What the model was given: the same labels, and the same pictures but for rounding.
+// Compares the inputs of the model: labels must be equal, and samples equal except for rounding.
 std::optional<std::string> input_fault(const UpdateComparison& updates, bool is_exact) {
   const auto& reference = updates.reference_inputs;
   const auto& candidate = updates.candidate_inputs;
@@ -264,14 +264,14 @@ std::optional<std::string> input_fault(const UpdateComparison& updates, bool is_
     const auto& one = reference[i].projections;
     const auto& two = candidate[i].projections;
     if (reference[i].labels != candidate[i].labels) {
-      return fmt::format("the labels of step {} are not the reference's", i + 1);
+      return fmt::format("the labels of step {} differ from the reference's", i + 1);
     }
     if (one.size() != two.size()) {
       return fmt::format("in step {} the model was given {} samples instead of {}", i + 1,
                          two.size(), one.size());
     }
     if (is_exact && reference[i].images != candidate[i].images) {
-      return fmt::format("the samples of step {} are not the reference's", i + 1);
+      return fmt::format("the samples of step {} differ from the reference's", i + 1);
     }
     double spread = 0.0;
     double apart = 0.0;
@@ -281,9 +281,9 @@ std::optional<std::string> input_fault(const UpdateComparison& updates, bool is_
       spread += (one[sample] - mean) * (one[sample] - mean);
       apart += (one[sample] - two[sample]) * (one[sample] - two[sample]);
     }
-    // Of other samples it would be twice the spread.
+    // For different samples it would be twice the spread.
     if (spread > 0.0 && !(apart <= kMostInputShare * spread)) {
-      return fmt::format("the samples of step {} are not the reference's", i + 1);
+      return fmt::format("the samples of step {} differ from the reference's", i + 1);
     }
   }
   return std::nullopt;
@@ -293,7 +293,7 @@ bool losses_are_finite(const std::vector<double>& losses) {
   return std::ranges::all_of(losses, [](double loss) { return std::isfinite(loss); });
 }
 
-// Why steps from a state far along a training say nothing; nothing when they do.
+// Returns why steps from a state late in a training cannot be compared; nothing if they can.
 std::optional<std::string> why_not_comparable(const UpdateComparison& updates) {
   const auto is_finite = [](const UpdateComparison::Parameter& parameter) {
     return std::isfinite(parameter.reference_norm);
@@ -434,7 +434,7 @@ CheckRecord check_repeated(const UpdateComparison& updates, const UpdateComparis
     if (!(distance <= allowed)) {  // so that NaN fails
       check.failed = 1;
       check.parameters.push_back(parameter.name);
-      fault = fmt::format("the update of {} is {:.2g} of its length away, {:.2g} is allowed",
+      fault = fmt::format("the update of {} differs by {:.2g} of its length, {:.2g} is allowed",
                           parameter.name, distance, allowed);
     }
     most = std::max(most, distance);
@@ -453,7 +453,7 @@ CheckRecord check_repeated(const UpdateComparison& updates, const UpdateComparis
     const double own_share = own.outputs ? output_share(*own.outputs) : 0.0;
     const double share = output_share(*updates.outputs);
     if (!(share <= kOfOwnDistance * std::max({usual, own_share, kRounding}))) {
-      fault = fmt::format("the outputs in evaluation mode are {:.2g} of their change away", share);
+      fault = fmt::format("the outputs in evaluation mode differ by {:.2g} of their change", share);
     }
   }
   if (fault) {
@@ -461,7 +461,7 @@ CheckRecord check_repeated(const UpdateComparison& updates, const UpdateComparis
     return check;
   }
   check.passed = true;
-  check.detail = context + fmt::format("updates are at most {:.2g} of their length away {}", most,
+  check.detail = context + fmt::format("updates differ by at most {:.2g} of their length {}", most,
                                        with_steps(updates.steps));
   return check;
 }

@@ -16,8 +16,8 @@ constexpr const char* kAfterMeasuring = " in the process that was measured";
 constexpr const char* kAfterBlocks = ", from the weights at the end of the blocks";
 constexpr const char* kAfterTraining = ", from the trained weights";
 
-// The looks of a check, in order. The process that was measured comes first: the other look may end it. Of a training that
-// goes on there is one look only, from where it stands.
+// The comparisons of a check, in order. The process that was measured comes first, because the other comparison may end it. A training
+// that goes on is compared only once, from the state that it has reached.
 std::vector<CheckedSteps> looks_at(const TrainingBackend& backend) {
   if (backend.trains_for_real()) return {CheckedSteps::later};
   return {CheckedSteps::later, CheckedSteps::first};
@@ -55,7 +55,7 @@ bool may_differ_between_runs(const SessionInput& input) {
   return is_on_gpu(input) && !input.recipe.deterministic;
 }
 
-// `configuration` with the starting values of all that makes another training job by design.
+// Returns `configuration` with the starting values of all knobs of semantics.
 Configuration same_job(const SessionInput& input, const Configuration& configuration) {
   Configuration back;
   const Configuration change =
@@ -78,7 +78,7 @@ bool differ_in_extension(const SessionInput& input, const Configuration& one,
   });
 }
 
-// What a change claims. `exact_or_numerics`: equal bits, but the recipe does not insist on them.
+// The claim of a change. `exact_or_numerics`: equal bits, but the recipe also permits numerics.
 enum class Claim { exact, exact_or_numerics, numerics };
 
 Claim claim_of(const SessionInput& input, const Configuration& change) {
@@ -88,14 +88,14 @@ Claim claim_of(const SessionInput& input, const Configuration& change) {
 }
 
 LossKind loss_of(const SessionInput& input) {
-  // What a script minimises is not known.
+  // The loss of a script is not known.
   const std::string& loss = input.recipe.loss;
   const bool is_entropy = !input.is_script && (loss == "cross_entropy" || loss == "bce");
   return is_entropy ? LossKind::cross_entropy : LossKind::other;
 }
 
-// Of an exact change whose `updates` are not equal: bits cannot be asked for where two runs of one configuration differ.
-// `check` where they do not.
+// For an exact change whose `updates` are not equal: compares with the difference between two runs of one configuration. Returns `check`
+// if two such runs are equal.
 Result<CheckRecord> judge_by_repetition(TrainingBackend& backend, const Configuration& reference,
                                         const UpdateComparison& updates, CheckRecord check,
                                         CheckedSteps which) {
@@ -104,7 +104,7 @@ Result<CheckRecord> judge_by_repetition(TrainingBackend& backend, const Configur
   return own->equal ? std::move(check) : check_repeated(updates, *own);
 }
 
-// From the state that the candidate's process has reached.
+// Compares steps from the state that the candidate's process has reached.
 Result<CheckRecord> look_from_reached(const SessionInput& input, TrainingBackend& backend,
                                       const Configuration& reference,
                                       const Configuration& candidate, Claim claim) {
@@ -115,7 +115,7 @@ Result<CheckRecord> look_from_reached(const SessionInput& input, TrainingBackend
     if (check.passed) return check;
     if (claim == Claim::exact) {
       if (updates->equal || !may_differ_between_runs(input)) return check;
-      // From the state that the reference is in after its own steps, near the one that was reached.
+      // Starts from the state of the reference after its own steps, which is near the one that was reached.
       return judge_by_repetition(backend, reference, *updates, std::move(check),
                                  CheckedSteps::reached);
     }
@@ -123,7 +123,7 @@ Result<CheckRecord> look_from_reached(const SessionInput& input, TrainingBackend
   const LossKind loss = loss_of(input);
   CheckRecord check = check_reached(*updates, /*is_exact=*/false, /*rounded=*/nullptr, loss);
   if (check.passed || !updates->finite) return check;
-  // Is it the candidate that goes astray, or would the job by itself?
+  // Compare with the effect of rounding alone: the job itself may amplify small differences.
   auto rounded = backend.compare_rounded(reference);
   if (!rounded) return forward_error(rounded);
   return check_reached(*updates, /*is_exact=*/false, &*rounded, loss);
@@ -166,7 +166,7 @@ Result<CheckRecord> run_numerics(const SessionInput& input, TrainingBackend& bac
   const LossKind loss = loss_of(input);
   CheckRecord later = check_numerics(*updates, /*rounded=*/nullptr, loss);
   if (!later.passed && updates->finite) {
-    // Is it the candidate that goes astray, or would the job by itself?
+    // Compare with the effect of rounding alone: the job itself may amplify small differences.
     auto rounded = backend.compare_rounded(input.starting);
     if (!rounded && rounded.error().kind != ErrorKind::unsupported) return forward_error(rounded);
     if (rounded) later = check_numerics(*updates, &*rounded, loss);
@@ -194,7 +194,7 @@ Result<std::vector<CheckRecord>> run_checks(const SessionInput& input, TrainingB
 
   const Configuration exact = part_of(input, change, RiskClass::exact);
   bool needs_numerics = !part_of(input, change, RiskClass::numerics).empty();
-  // First: the other looks put the process that was measured back to the initial parameters.
+  // This comparison comes first, because the others put the process back to the initial parameters.
   const Configuration candidate = incumbent.with(change);
   const Configuration whole = same_job(input, candidate);
   const Configuration reference = needs_numerics ? input.starting : same_job(input, incumbent);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does a change still train the same model? From compared updates to the record of a check, by risk
-// class (docs/architecture.md, "Checks").
+// Checks whether a change still trains the same model: from compared updates to the record of a check, by risk class
+// (docs/architecture.md, "Checks").
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,8 @@
 
 namespace autotuned::tuner {
 
-// Steps that a check makes under each of the two configurations. Enough steps to show two errors: momentum
-// that was lost (by then two thirds of the update are missing), and a gradient that has stopped (the
-// remaining momentum alone does not hide it).
+// The number of steps that a check makes under each of the two configurations. It is large enough to show two errors: lost momentum
+// (by then two thirds of the update are missing), and a gradient that has stopped (the remaining momentum no longer hides it).
 inline constexpr std::int64_t kCheckSteps = 8;
 
 // The check of an exact change: parameters, buffers, input batches and outputs in evaluation mode are equal,
@@ -29,8 +28,8 @@ inline constexpr std::int64_t kCheckSteps = 8;
 [[nodiscard]] CheckRecord check_repeated(const UpdateComparison& updates,
                                          const UpdateComparison& own);
 
-// What the losses of a job are. Of a cross entropy it is known which values are small. Other losses, such as a
-// mean squared error, have the scale of their targets: one of 1e-4 may be large.
+// The kind of a job's loss. For a cross entropy it is known which values are small. Other losses, such as a mean squared error, have
+// the scale of their targets: 1e-4 may be a large value.
 enum class LossKind { cross_entropy, other };
 
 // The check of a change of numerics. It passes if
@@ -44,8 +43,7 @@ enum class LossKind { cross_entropy, other };
 //   running averages;
 // - other buffers, and buffers that the reference does not change, are equal;
 // - the input labels are equal, and the input samples are equal except for rounding;
-// - outputs in evaluation mode differ from the reference's by at most half of what the steps changed the
-//   reference's.
+// - outputs in evaluation mode differ from the reference's by at most half of the change that the steps made to the reference's.
 //
 // Some models amplify rounding: eight steps of a ResNet with small batches from parameters rounded to 16 bits
 // deviate as far as eight steps in 16 bits. `rounded`, if not null, compares such steps of the reference with
@@ -70,7 +68,7 @@ enum class LossKind { cross_entropy, other };
                                         LossKind loss = LossKind::cross_entropy);
 
 // The check of a change of semantics. Such a change trains differently by design, so only finite values are
-// required. `rule` says what became of batch size and learning rate, and is added to the detail.
+// required. `rule` names the new batch size and learning rate, and is added to the detail.
 [[nodiscard]] CheckRecord check_semantics(const UpdateComparison& updates, const std::string& rule);
 
 // Runs the checks that `change` to `incumbent` needs and returns their records, in the order in which they
@@ -101,8 +99,8 @@ enum class LossKind { cross_entropy, other };
 [[nodiscard]] Result<CheckRecord> check_trained(const SessionInput& input, TrainingBackend& backend,
                                                 const Configuration& best);
 
-// The part of `best` that is refused in later runs after a failed check of the trained model: the knobs of
-// extensions if `best` changes any, else the knobs of numerics, else everything that was checked.
+// Returns the part of `best` that later runs refuse after a failed check of the trained model: the knobs of extensions if `best`
+// changes any, else the knobs of numerics, else everything that was checked.
 [[nodiscard]] Configuration blamed_part(const SessionInput& input, const Configuration& best);
 
 }  // namespace autotuned::tuner

@@ -12,18 +12,18 @@
 namespace autotuned::tuner {
 namespace {
 
-// Before there are pairs to learn from: a shared machine, weighing as much as one pair.
+// The expected noise before the first pair: that of a shared machine. It weighs as much as one pair.
 constexpr double kPriorNoise = 0.07;
-// Timer resolution and rounding: less noise than this is not believed.
+// The least noise that is expected, because of timer resolution and rounding.
 constexpr double kLeastNoise = 0.004;
-// Pairs count for the noise of a pair as far as they ran at its speed (10 % apart: 0.6) and recently
-// (30 pairs ago: 0.4).
+// The weights of earlier pairs in the expected noise of a pair: by how near their speed was (10 % apart: 0.6) and how recent they are (30
+// pairs ago: 0.4).
 constexpr double kLevelWidth = 0.1;
 constexpr double kMemoryPairs = 30.0;
-// Standard deviation over mean absolute deviation of a normal distribution.
+// The ratio of standard deviation and mean absolute deviation of a normal distribution.
 constexpr double kSpreadPerMeanDeviation = 1.2533;
 
-// A few signs by bad luck at the start must not cost a gain for good; two pairs more are cheap.
+// More than the minimum of 5, because a few unlucky signs at the start must not reject a gain. Two more pairs are cheap.
 constexpr int kFewestPairsToReject = 7;
 
 SignTest patient_test(double error_ratio) {
@@ -64,7 +64,7 @@ void Comparison::add(double log_ratio, double log_level) {
       confidence_bound(pairs_, Side::above, fastest_test(rules_.accept_error_ratio), 0.0);
   const double high = confidence_bound(pairs_, Side::below, patient_test(rules_.reject_error_ratio),
                                        std::log1p(rules_.min_gain_ratio));
-  // What was refuted once stays refuted: a confidence sequence holds at all looks together.
+  // A refuted ratio stays refuted, because a confidence sequence holds at all looks together.
   low_ = std::max(low_, std::exp(low));
   high_ = std::min(high_, std::exp(high));
   estimate_.ratio = std::exp(median(log_ratios()));

@@ -25,7 +25,7 @@ struct SessionInput {
   bool is_script = false;
   bool is_budget_option = false;  // `--budget` set the budget of `recipe`, not its own tune.budget
   std::vector<recipes::Knob> knobs;          // with their domains on this machine
-  std::vector<std::string> supported_knobs;  // those that the trainer can change
+  std::vector<std::string> supported_knobs;  // knobs that the trainer can change
   // The knobs among them that trainer extensions brought: EXTENSION.WORD.
   std::vector<std::string> extension_knobs;
   Machine machine;
@@ -33,7 +33,7 @@ struct SessionInput {
   std::int64_t memory_available_bytes = 0;
   Configuration starting;           // a value for every knob
   Json job_facts = Json::object();  // the trainer's answer to `load`
-  // The time to start the trainer and load the recipe: what a fresh process costs. 0: not known.
+  // The cost of a fresh process: the time to start the trainer and load the recipe. 0: not known.
   std::chrono::nanoseconds start_time{0};
   std::uint64_t coin_seed = 1;  // seed of the coin that decides the order within pairs
   // Trials that earlier, interrupted processes of the same run finished, in order, and the tuning time that

@@ -14,22 +14,22 @@ using std::chrono::nanoseconds;
 using std::chrono::seconds;
 
 constexpr int kSlowCeilingPairs = 2;
-constexpr int kRungShare = 20;  // of the remaining budget, one in so many
-// Of loading and recording; most need a second or two. With less left there is no trace.
-constexpr int kTraceShare = 10;      // of the remaining budget, one in so many
-constexpr int kNextTraceShare = 12;  // the same, of recording another incumbent
+constexpr int kRungShare = 20;  // the lower rungs may take this part, 1/20, of the remaining budget
+constexpr int kTraceShare = 10;      // the same for the first trace
+constexpr int kNextTraceShare = 12;  // the same for the trace of another incumbent
+// Limits of the time to load and record. Most jobs need a second or two. If less than the first is left, there is no trace.
 constexpr nanoseconds kLeastTraceLimit = seconds(10);
 constexpr nanoseconds kMostTraceLimit = seconds(30);
 
-// How long the host takes to start kernels says nothing about them.
+// These come from times of the host. On a GPU they say nothing about kernels, which the host only starts.
 constexpr std::array kHostTimesOfOperators = {"operators.gemm_conv_ratio",
                                               "operators.gather_ratio"};
 constexpr std::string_view kKernelRatio = "parts.kernel_ratio";
 constexpr std::string_view kShare = "_share_ratio";
-// Others are shares of waiting or of memory, which any change may move.
+// Other shares are those of waiting or of memory, which any change may affect.
 constexpr std::array<std::string_view, 2> kOfKernels = {"operators.", "kernels."};
 
-// The members of `metrics` that are still roughly right for another incumbent.
+// Returns the members of `metrics` that are still roughly right for another incumbent.
 Json kernel_shares_in(const Json& metrics) {
   Json shares = Json::object();
   for (const auto& [name, value] : metrics.items()) {
@@ -58,8 +58,8 @@ Diagnosis::Diagnosis(const SessionInput& input, const Baseline& baseline, const 
       ledger_(&ledger),
       clock_(&clock) {}
 
-// The lower rungs cost their blocks after every acceptance: where that would be a notable part of
-// what is left, the trials need it more.
+// The lower rungs take blocks after every acceptance. They are left out if that would be a notable part of the remaining budget, which
+// the trials need more.
 Result<void> Diagnosis::measure_ceiling(const Configuration& incumbent) {
   CeilingPlan plan = ceiling_plan_of(*baseline_);
   const auto rung_blocks = plan.rung_pairs * static_cast<std::int64_t>(kRungs.size());
@@ -68,7 +68,7 @@ Result<void> Diagnosis::measure_ceiling(const Configuration& incumbent) {
   }
   auto measured = tuner::measure_ceiling(*backend_, incumbent, plan);
   if (!measured) return forward_error(measured);
-  // The machine's speed drifts: the job did reach what was measured before.
+  // The speed of the machine drifts, but the job did reach its baseline.
   const double baseline_rate = baseline_->samples_per_second;
   ceiling_ = measured->samples_per_second < baseline_rate
                  ? ceiling_above(std::move(*measured), baseline_rate)
@@ -116,7 +116,7 @@ Result<void> Diagnosis::take_profile(const Configuration& incumbent, bool is_tra
 }
 
 void Diagnosis::use_kernel_shares() {
-  // Without any trace, as of a script, a rough share is better than none.
+  // Without any trace, as for a script, a rough share is better than none.
   if (kernel_shares_.empty()) return;
   for (const char* const name : kHostTimesOfOperators)
     profile_.metrics.erase(name);
@@ -125,7 +125,7 @@ void Diagnosis::use_kernel_shares() {
   }
 }
 
-// Without a trace a run knows less, and is as good otherwise.
+// If the trace fails, the run goes on without it.
 Result<void> Diagnosis::add_trace(const Configuration& incumbent) {
   if (budget_->remaining() < kLeastTraceLimit) return {};
   traced_ = incumbent;
@@ -141,7 +141,7 @@ Result<void> Diagnosis::add_trace(const Configuration& incumbent) {
     return {};
   }
   if (added.error().kind == ErrorKind::cancelled) return forward_error(added);
-  // It loads as long the next time.
+  // The next trace would load as long.
   is_trace_too_slow_ = added.error().kind == ErrorKind::timeout;
   profile_.notes.push_back("no steps could be recorded and analysed, so there are no findings: " +
                            added.error().message());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the time of the incumbent goes: its ceiling, its profile, and a trace of some of its steps.
+// The diagnosis of the incumbent: its ceiling, its profile, and a trace of some of its steps show where its time goes.
 #pragma once
 
 #include <chrono>
@@ -18,10 +18,10 @@
 
 namespace autotuned::tuner {
 
-// How the ceiling of this job is measured: with fewer pairs where its blocks are slow.
+// Returns the plan for the ceiling of this job, with fewer pairs if its blocks are slow.
 [[nodiscard]] CeilingPlan ceiling_plan_of(const Baseline& baseline);
 
-// Every result is also written to the ledger. If the job cannot be profiled or traced, the diagnosis goes on
+// Finds out where the time goes. Every result is also written to the ledger. If the job cannot be profiled or traced, the diagnosis goes on
 // without that part. Errors: of the ledger, of the blocks of the ceiling without a rung, and
 // ErrorKind::cancelled.
 class Diagnosis {
@@ -51,8 +51,8 @@ class Diagnosis {
   // GPU metrics are host times, and only a trace shows the time of kernels; so each incumbent gets a trace if
   // that takes a small part of the remaining budget.
   [[nodiscard]] bool is_trace_due(const Configuration& incumbent) const;
-  // On a GPU, once there was a trace: takes out what the host's times say of operators, and puts in the shares of the last
-  // trace (kernel_shares_) where the profile has none of its own.
+  // On a GPU, after the first trace: removes the metrics of operators that come from times of the host, and adds the shares of the last
+  // trace (kernel_shares_) that the profile lacks.
   void use_kernel_shares();
   Result<void> take_profile(const Configuration& incumbent, bool is_traced);
   Result<void> add_trace(const Configuration& incumbent);
@@ -69,8 +69,8 @@ class Diagnosis {
   Profile profile_;
   std::optional<Configuration> profiled_;  // the configuration of profile_
   Json places_ = Json::object();
-  // Of the last trace: the signals that are shares of the time of kernels or operators. A change of the loading moves none of
-  // them, other changes move them by less than host times differ from them.
+  // The signals of the last trace that are shares of the time of kernels or operators. A change of the loading does not affect them.
+  // Other changes affect them by less than the error of host times.
   Json kernel_shares_ = Json::object();
   std::optional<Configuration> traced_;  // the last one that was traced or could not be traced
   // The time of the last trace, including the start of its trainer; nothing if it failed.

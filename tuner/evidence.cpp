@@ -13,16 +13,16 @@ namespace {
 
 // A betting strategy that expects a log-ratio of `gain` beyond the shift under noise with heavy tails (Student's
 // t with two degrees of freedom): it stakes little on pairs that hardly differ, most on pairs that differ
-// by about the gain, little again on pairs that a stall has torn apart.
+// by about the gain, and little again on pairs that differ by a stall.
 struct Strategy {
   double gain;
-  double weight;  // of the initial wealth that is not staked whole
+  double weight;  // share of the initial wealth that is not staked whole
 };
 
-// Small gains are the hard ones; the two others find large gains in noise that turns a sign now and then.
+// Most wealth is for small gains, which are hard to show. The two others find large gains if noise sometimes turns a sign.
 constexpr std::array<Strategy, 3> kStrategies{{{0.05, 0.88}, {0.15, 0.06}, {0.5, 0.06}}};
 
-// Far beyond every threshold, far below overflow: no wealth grows further.
+// The limit of a wealth: far above every threshold, far below overflow.
 constexpr double kMostWealth = 1e150;
 
 constexpr int kScanSteps = 32;
@@ -58,7 +58,7 @@ double e_value(std::span<const ObservedPair> pairs, double shift, Side side, con
   wealths.fill(1.0);
   for (const ObservedPair& pair : pairs) {
     const double outcome = direction * (pair.log_ratio - shift);
-    if (outcome == 0.0) continue;  // no sign, no bet
+    if (outcome == 0.0) continue;  // a tie is not a bet
     const double sign = outcome > 0.0 ? 1.0 : -1.0;
     all_in = std::min(kMostWealth, all_in * (1.0 + sign));
     for (std::size_t i = 0; i < kStrategies.size(); ++i) {
@@ -81,7 +81,7 @@ double confidence_bound(std::span<const ObservedPair> pairs, Side side, const Si
     return -direction * std::numeric_limits<double>::infinity();
   }
   const auto [least, most] = std::ranges::minmax_element(pairs, {}, &ObservedPair::log_ratio);
-  // Just outside all the data every sign is the same: what is staked whole suffices to refute.
+  // Just outside the data all signs are equal, so the part that is staked whole suffices to refute the shift.
   const double start = (side == Side::above ? *least : *most).log_ratio - direction * kResolution;
   const double end = (side == Side::above ? *most : *least).log_ratio + direction * kResolution;
   const auto is_refuted = [&](double shift) {
@@ -96,7 +96,7 @@ double confidence_bound(std::span<const ObservedPair> pairs, Side side, const Si
   std::ranges::sort(looks, [&](double a, double b) { return direction * a < direction * b; });
 
   const auto first_open = std::ranges::find_if_not(looks, is_refuted);
-  assert(first_open != looks.end());  // at the far end every sign is to the contrary
+  assert(first_open != looks.end());  // at the far end every sign is opposite
   double open = *first_open;
   double refuted = first_open == looks.begin() ? start : *std::prev(first_open);
   while (std::abs(open - refuted) > kResolution) {

@@ -9,24 +9,24 @@
 
 namespace autotuned::tuner {
 
-// `kept`, with the knobs that have their values of `change` set back to their values in `before`. A variable of the
-// environment that `before` does not name is not named either: the trainer has that of its user.
+// Returns `kept` without `change`: knobs that have their values of `change` get their values in `before`. An environment variable that
+// `before` does not name is removed, so that the trainer has the user's value.
 [[nodiscard]] Configuration without_change(Configuration kept, const Configuration& change,
                                            const Configuration& before);
 
-// A value type. References to its configurations are valid until it is modified.
+// The incumbent and its history. A value type. References to its configurations are valid until it is modified.
 class Incumbent {
  public:
   explicit Incumbent(Configuration starting);
 
-  // The configuration that is kept so far: the last accepted one, or the starting one.
+  // The configuration that is kept so far: the last accepted configuration, or the starting one.
   [[nodiscard]] const Configuration& configuration() const {
     return accepted_.empty() ? starting_ : accepted_.back();
   }
   [[nodiscard]] bool is_start() const { return accepted_.empty(); }
   // The accepted configurations, oldest first. Each contains the one before.
   [[nodiscard]] const std::vector<Configuration>& accepted() const { return accepted_; }
-  // The configurations that were the incumbent before.
+  // The configurations that were the incumbent earlier.
   [[nodiscard]] const std::vector<Configuration>& past() const { return past_; }
   // Whether configuration() is the verified stored one, with nothing added.
   [[nodiscard]] bool is_as_verified() const {
@@ -36,10 +36,10 @@ class Incumbent {
   void accept(Configuration faster);
   // Drops the last accepted change; does nothing if there is none.
   void fall_back();
-  // Puts a stored configuration that was verified before all accepted ones.
+  // Inserts a stored and verified configuration before all accepted ones.
   void build_on(Configuration verified);
-  // Drops `change` from configuration() and from every configuration that fall_back() could return to: what it
-  // turned has its values in `before` again.
+  // Drops `change` from configuration() and from every configuration that fall_back() could return to: its knobs get their values in
+  // `before` again.
   void drop(const Configuration& change, const Configuration& before);
 
  private:

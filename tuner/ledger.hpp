@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a session reports what happens, when it happens: to the history, and to those who watch the run.
+// Receives the reports of a session as they happen, for the history and for those who watch the run.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,7 @@
 
 namespace autotuned::tuner {
 
-// How far the tuning has come.
+// The progress of the tuning.
 struct TuningProgress {
   int trials_done = 0;  // trials with a verdict, those of earlier processes of the run included
   // An estimate of the trials still to come: waiting proposals and the confirmation. 0: not known yet.
@@ -21,9 +21,8 @@ struct TuningProgress {
   std::chrono::nanoseconds budget_spent{0};
 };
 
-// Every call that returns a Result records one fact, which is durable when the call returns. An error (disk full,
-// history locked) ends the session: it must not act on a fact that is not recorded. The other calls only tell
-// those who watch the run.
+// Every call that returns a Result records one fact, which is durable when the call returns. An error (disk full, history locked) ends
+// the session, because it must not act on a fact that is not recorded. The other calls only inform those who watch the run.
 class Ledger {
  public:
   Ledger() = default;
@@ -40,10 +39,9 @@ class Ledger {
   virtual Result<void> profiled(const Configuration& incumbent, const Profile& profile) = 0;
   // The profile failed. Plugins that read its metrics will propose nothing.
   virtual Result<void> not_profiled(const Error& error) = 0;
-  // Before a plugin is asked: if it crashes or hangs this process, the record says which plugin it was.
+  // Call it before a plugin is asked. If the plugin crashes or hangs this process, the record names it.
   virtual Result<void> asking(const std::string& plugin) = 0;
-  // `outcome`: "" if the plugin proposed candidates, else why there are none, or what was wrong with the
-  // answer.
+  // `outcome`: "" if the plugin proposed candidates; else why there are none, or the error in the answer.
   virtual Result<void> answered(const std::string& plugin, const std::string& outcome,
                                 bool is_failure) = 0;
 

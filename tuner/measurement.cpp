@@ -9,8 +9,8 @@
 namespace autotuned::tuner {
 namespace {
 
-// If a trial is watched for stalls, a gain below this ratio is accepted only after so many stretches, by which a stall in
-// one of ten has been seen (docs/statistics.md).
+// In a trial that is watched for stalls, a gain below this ratio is accepted only after so many stretches. By then a stall in one of ten
+// stretches has been seen (docs/statistics.md).
 struct StallWatch {
   double below_ratio;
   int stretches;
@@ -127,7 +127,7 @@ double Measurement::total_ratio() const {
   return reference > 0.0 ? candidate_total_.rate() / reference : 0.0;
 }
 
-// The bound is above 1, because the total ratio is looked at after every pair: without an effect it would be just above 1 by
+// The bound is above 1, because the total ratio is tested after every pair: without an effect it would be just above 1 by
 // luck too often.
 bool Measurement::do_totals_agree() const {
   const double gain = comparison().estimate().ratio - 1.0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the blocks of a trial show so far; also used for pairs of timings that another process takes. Pure.
+// The result of the blocks of a trial so far. Also used for pairs of timings that another process takes. Pure.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@
 
 namespace autotuned::tuner {
 
-// How many stretches of 100 ms, or of one step where that is longer, each arm must have trained before a gain of this
-// ratio is accepted; 0: the comparison's own minimum of pairs suffices. With fewer, a stall in one stretch of ten, which
-// would cancel the gain, could have been missed (docs/statistics.md, "Rare stalls").
+// Returns how many stretches each arm must have trained before a gain of this ratio is accepted; 0 if the comparison's own minimum of
+// pairs suffices. A stretch is 100 ms, or one step if that is longer. With fewer stretches, a stall in one of ten, which would cancel
+// the gain, could have been missed (docs/statistics.md, "Rare stalls").
 [[nodiscard]] int least_stretches_for(double ratio);
 
 // Two processes of one configuration differ in rate by at most this factor. The interval of the blocks of a
@@ -29,16 +29,16 @@ struct PairRates {
   [[nodiscard]] double log_level() const;  // log of the geometric mean of the two rates
 };
 
-// What the blocks of a pair of processes say: of each process the geometric mean rate of its faster half of blocks. On a
-// shared machine other programs slow some blocks, by much; the faster half is what they leave alone (docs/statistics.md).
+// Compares two processes by the geometric mean rate of the faster half of each one's blocks. On a shared machine other programs slow
+// some blocks down, and by much. The faster half is least affected (docs/statistics.md).
 struct ProcessRates {
   double log_ratio = 0.0;
   double log_level = 0.0;
-  double error_ratio =
-      0.0;  // the standard error of log_ratio; 0 for fewer than three pairs of blocks
+  double error_ratio = 0.0;  // standard error of log_ratio; 0 for fewer than three pairs of blocks
 };
 [[nodiscard]] ProcessRates process_rates(const std::vector<PairRates>& pairs);
 
+// Collects the pairs of blocks of one trial.
 class Measurement {
  public:
   explicit Measurement(const ComparisonRules& rules) : blocks_(rules), processes_(rules) {}
@@ -56,20 +56,20 @@ class Measurement {
   [[nodiscard]] const Comparison& comparison() const {
     return has_processes_ ? processes_ : blocks_;
   }
-  // Of that comparison; but one pair of processes alone, the first look, never accepts.
+  // The decision of that comparison, except that a single pair of processes, the first look, never accepts.
   [[nodiscard]] Decision decision() const;
   // The estimate of the trial. While there are too few pairs of processes for an interval, the interval is
   // that of the first pair's blocks, widened by kProcessAllowance. `pairs` counts pairs of blocks.
   [[nodiscard]] Estimate estimate() const;
   [[nodiscard]] double noise_ratio() const;
-  // ProcessRates::error_ratio of the current pair of processes. It is the same if the two are exchanged, so it may
-  // decide when to stop (docs/statistics.md).
+  // ProcessRates::error_ratio of the current pair of processes. It stays the same if the two are exchanged, so it may decide when to
+  // stop (docs/statistics.md).
   [[nodiscard]] double process_error_ratio() const;
-  // All samples over all time, candidate over reference; 0 before the first pair.
+  // The total ratio: samples per time over all blocks, candidate over reference; 0 before the first pair.
   [[nodiscard]] double total_ratio() const;
-  // Whether the totals show a gain, too: at least half of the median's gain, or 2 %.
+  // Whether the total ratio shows a gain, too: at least half of the median's gain, or 2 %.
   [[nodiscard]] bool do_totals_agree() const;
-  // How many pairs of blocks have least_stretches_for() this ratio: as many, or fewer where blocks have had several stretches.
+  // The number of pairs of blocks that have least_stretches_for() this ratio. It is lower if blocks have several stretches.
   [[nodiscard]] int pairs_to_watch(double ratio) const;
   // Whether the comparison accepts, the totals agree, and there are enough pairs to have seen rare stalls.
   [[nodiscard]] bool is_faster(bool is_watched_for_stalls) const;
@@ -78,8 +78,8 @@ class Measurement {
   [[nodiscard]] int process_pairs() const { return process_pairs_; }
   // The number of pairs of processes that are evidence.
   [[nodiscard]] int observations() const { return processes_.estimate().pairs; }
-  // The median ratio over pairs of processes that are evidence; without any that of the first look; in one process the
-  // median ratio of the pairs of blocks.
+  // The expected ratio: the median over the pairs of processes that are evidence, or else that of the first look. In one process: the
+  // median over the pairs of blocks.
   [[nodiscard]] double likely_ratio() const;
   [[nodiscard]] double candidate_rate() const;  // median of the blocks, samples per second
   [[nodiscard]] double reference_rate() const;
@@ -104,7 +104,7 @@ class Measurement {
     std::vector<double> samples;
   };
 
-  Comparison blocks_;     // pairs of blocks of one process, or of the first look
+  Comparison blocks_;     // pairs of blocks in one process or in the first look
   Comparison processes_;  // one observation per pair of processes
   bool has_processes_ = false;
   bool is_evidence_ = false;

@@ -12,12 +12,12 @@ namespace autotuned::tuner {
 namespace {
 
 constexpr double kNsPerSecond = 1e9;
-// Less is what two measurements of the same work differ by, such as two starts of the same processes: no cost of the change.
+// A smaller difference is noise, such as that between two starts of the same processes.
 constexpr double kLeastNs = 1e6;
-// More than any cost that is measured, and far from what 64 bits hold.
+// Larger than any measured cost, and far below the range of 64 bits.
 constexpr double kMostNs = 1e18;
 
-// The share of the reference's time that the candidate does without.
+// Returns the share of the reference's time that the candidate saves.
 double saved_share(double ratio) {
   return ratio > 1.0 ? 1.0 - 1.0 / ratio : 0.0;
 }
@@ -29,7 +29,7 @@ bool is_charged_proposal(const TrialRecord& trial) {
 }  // namespace
 
 std::int64_t training_samples(const recipes::Recipe& recipe, const Json& job_facts) {
-  // A script tells what is left of its training, where its variables tell that.
+  // A script reports the rest of its training, if its variables show it.
   if (const auto left = get_integer(job_facts, "samples_left")) return *left;
   if (!recipe.train.epochs) {
     return recipe.train.steps.value_or(0) * recipe.train.batch_size * recipe.train.ranks;

@@ -15,6 +15,7 @@
 
 namespace autotuned::tuner {
 
+// Work that a process does once.
 struct OneTimeCost {
   double ns = 0.0;
   // Samples that the work made, such as those of a cache. In a training, the first visit of each of them
@@ -35,35 +36,34 @@ struct Repayment {
 // `load`; 0: not known.
 [[nodiscard]] std::int64_t training_samples(const recipes::Recipe& recipe, const Json& job_facts);
 
-// The one-time work of the knobs of a change, in words ("making the samples once"); empty if no knob of it
-// has any. The one-time work of an extension is not known, so its knobs count as having some.
+// Returns the one-time work of a change, in words ("making the samples once"); empty if none of its knobs has any. The one-time work of
+// an extension is not known, so its knobs count as having some.
 [[nodiscard]] std::string one_time_work(const Configuration& change,
                                         const std::vector<recipes::Knob>& knobs,
                                         const std::vector<std::string>& extension_knobs);
 
-// The one-time cost that a change is charged, in nanoseconds: the measured time, and at least the time that
-// the change would have saved at the first visit of its samples. (A trial makes these samples before its
-// first block, on every CPU; a training makes them on the way, at the reference's rate.) 0 below a millisecond.
-// `ratio` is the candidate's rate over the reference's.
+// Returns the one-time cost that is charged to a change, in nanoseconds: the measured time, but at least the time that the change would
+// have saved at the first visit of its samples; 0 below a millisecond. (A trial makes these samples before its first block, on every
+// CPU. A training makes them on the way, at the rate of the reference.) `ratio`: the candidate's rate over the reference's.
 [[nodiscard]] std::int64_t charged_ns(const OneTimeCost& seen, double reference_samples_per_second,
                                       double ratio);
 
-// The one-time costs, in nanoseconds, that the parts of `change` were charged in earlier trials, each part
-// counted once. A process that has done the work once does not show it again.
+// Returns the one-time costs, in nanoseconds, that were charged to parts of `change` in earlier trials. Each part counts once. They are
+// needed because a process that has done the work once does not show its cost again.
 [[nodiscard]] std::int64_t known_one_time_ns(const std::vector<TrialRecord>& trials,
                                              const Configuration& change);
 
-// Cost and saving of the trial's change in a training of `samples` samples, from the rates and the one-time
-// cost of the trial. For an unknown length (0) the cost is 0.
+// Returns cost and saving of a change in a training of `samples` samples, from the rates and the one-time cost of its trial. For an
+// unknown length (0) the cost is 0.
 [[nodiscard]] Repayment repayment_of(const TrialRecord& trial, std::int64_t samples);
 
-// `best`, without the changes that `trials` accepted and that a training of `samples` samples does not repay:
-// these knobs are set back to `starting`.
+// Returns `best` without the changes that `trials` accepted but a training of `samples` samples does not repay: their knobs get their
+// values in `starting`.
 [[nodiscard]] Configuration without_unrepaid(Configuration best, const Configuration& starting,
                                              const std::vector<TrialRecord>& trials,
                                              std::int64_t samples);
-// Whether a training of `samples` samples repays a change that `best` lacks: one that an earlier run accepted
-// for a longer training, or refused for a shorter one.
+// Whether a training of `samples` samples repays a change that `best` lacks, because an earlier run accepted it for a longer training
+// or refused it for a shorter one.
 [[nodiscard]] bool lacks_repaid(const Configuration& best, const std::vector<TrialRecord>& trials,
                                 std::int64_t samples);
 

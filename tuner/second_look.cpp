@@ -16,10 +16,10 @@
 namespace autotuned::tuner {
 namespace {
 
-// The product of two ratios, measured apart, says little of both together. Below this it is no longer likely
-// that the interaction makes up for it.
+// The product of two ratios that were measured separately says little about the joint change. Below this value the interaction is
+// unlikely to make up for it.
 constexpr double kWorthTrying = 0.7;
-// By so many times the rate has to have grown since a change lost.
+// The factor by which the rate must have grown since a change lost.
 constexpr double kMovedRate = 1.1;
 
 struct Interaction {
@@ -35,7 +35,8 @@ constexpr std::array kInteractions = {
     Interaction{"layout.memory_format", "precision.autocast",
                 "16-bit kernels are made for one memory format"},
     Interaction{"batch_size", "layout.memory_format", "conversions weigh less in a larger batch"},
-    Interaction{"batch_size", "memory.malloc", "the size of its blocks decides who returns them"},
+    Interaction{"batch_size", "memory.malloc",
+                "larger blocks of memory are returned to the system sooner"},
 };
 
 const Interaction* interaction_of(std::string_view one, std::string_view other) {
@@ -49,8 +50,7 @@ bool is_measured_proposal(const TrialRecord& trial, Verdict verdict) {
   return trial.kind == TrialKind::proposal && trial.verdict == verdict && trial.estimate.pairs > 0;
 }
 
-// One whose interval lies above 1 was faster and is rejected all the same: it trains another model, or
-// uses too much memory.
+// A rejected trial with an interval above 1 was faster: it was rejected because it trains another model or uses too much memory.
 bool has_lost_the_race(const TrialRecord& trial) {
   return is_measured_proposal(trial, Verdict::rejected) && trial.estimate.low <= 1.0;
 }
@@ -61,7 +61,7 @@ struct Single {
   double ratio = 1.0;
 };
 
-// A knob's values that lost, each with the ratio of its last trial.
+// Returns the values of knobs that lost, each with the ratio of its last trial.
 std::vector<Single> lost_values(const std::vector<TrialRecord>& trials) {
   std::vector<Single> lost;
   for (const TrialRecord& trial : trials) {
@@ -76,8 +76,7 @@ std::vector<Single> lost_values(const std::vector<TrialRecord>& trials) {
   return lost;
 }
 
-// What going back to the values from before each accepted change would give, as far as one knob at a time
-// can tell.
+// Returns the values from before each accepted change of a single knob, with the expected ratio of going back.
 std::vector<Single> values_before(const Configuration& incumbent,
                                   const std::vector<TrialRecord>& trials) {
   std::vector<Single> before;
@@ -101,7 +100,7 @@ std::optional<Candidate> joint_change(const Single& one, const Single& other,
   Configuration both;
   both.set(one.knob, one.value);
   both.set(other.knob, other.value);
-  // A knob that has that value by now makes it a change of one knob, which was tried.
+  // If a knob has its value already, this is a change of one knob, which was tried.
   if (incumbent.change_to(incumbent.with(both)).values().size() != 2) return std::nullopt;
   return Candidate{.plugin = kOwnName,
                    .change = std::move(both),
@@ -175,7 +174,7 @@ std::vector<Candidate> near_misses_to_retry(const Configuration& incumbent,
          .change = trial->change,
          .expected_gain_ratio = trial->estimate.ratio,
          .reason = fmt::format("trial {} found {:.3f} times the rate; since then the job became "
-                               "{:.2f} times as fast, so that what it saves weighs more",
+                               "{:.2f} times as fast, so the change saves a larger share of it",
                                trial->number, trial->estimate.ratio, grown),
          .source = CandidateSource::near_miss});
   }

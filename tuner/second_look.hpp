@@ -18,26 +18,26 @@
 
 namespace autotuned::tuner {
 
-// Whether the trial was rejected for another reason than its rate: a failed check, the memory limit (0:
-// none), or a one-time cost that is not repaid.
+// Whether the trial was rejected for another reason than its rate: a failed check, the memory limit, or a one-time cost that is not
+// repaid. `memory_limit_bytes`: 0 for no limit.
 [[nodiscard]] bool is_refused(const TrialRecord& trial, std::int64_t memory_limit_bytes);
 
-// Changes whose trial ran out of time with a median gain of at least `min_gain_ratio`, and that had no later
-// trial. The fastest first; each under the name of the plugin that proposed it.
+// Returns changes whose trial ran out of time with a median gain of at least `min_gain_ratio`, and that had no later trial. The fastest
+// comes first. Each keeps the name of the plugin that proposed it.
 [[nodiscard]] std::vector<Candidate> undecided_changes(const Configuration& incumbent,
                                                        const std::vector<TrialRecord>& trials,
                                                        double min_gain_ratio);
 
-// Changes that lost against an earlier incumbent by no more than the noise of their pairs or
-// `min_gain_ratio`, if changes accepted since then made the step at least a tenth shorter: what they save is
-// now a larger share of it. Each appears once; the highest ratio first.
+// Returns changes that lost against an earlier incumbent by no more than the noise of their pairs or `min_gain_ratio`, if changes
+// accepted since then made the step at least a tenth shorter: now they save a larger share of it. Each appears once; the highest ratio
+// comes first.
 [[nodiscard]] std::vector<Candidate> near_misses_to_retry(
     const Configuration& incumbent, const std::vector<Configuration>& past_incumbents,
     const std::vector<TrialRecord>& trials, double min_gain_ratio);
 
-// Pairs of knobs that are known to depend on each other. Either one was tried and lost (then it is combined
-// with the earlier value of the other, which has been changed since), or both lost. The highest product of
-// the two ratios first; pairs that are expected to lose much are left out.
+// Returns joint changes of two knobs that are known to depend on each other. Either one knob was tried and lost (then it is combined
+// with the earlier value of the other, which has changed since), or both lost. The highest product of the two ratios comes first. Pairs
+// that are expected to lose much are left out.
 [[nodiscard]] std::vector<Candidate> joint_changes(const Configuration& incumbent,
                                                    const std::vector<TrialRecord>& trials);
 

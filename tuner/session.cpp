@@ -24,9 +24,9 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// Whether the time ended a trial before it decided on a gain that is worth having, and no later trial of
-// the change decided. A trial that had fewer pairs than any verdict takes counts as such, whatever its pairs
-// say: one with only a first look at fresh processes, or one with too few pairs of blocks for an interval.
+// Whether the time of a trial ended before it decided about a gain that is worth keeping, and no later trial of the change decided. A
+// trial with fewer pairs than any verdict needs always counts: a trial with only a first look at fresh processes, or with too few pairs
+// of blocks for an interval.
 bool is_left_open(const TrialRecord& trial, const std::vector<TrialRecord>& trials,
                   double min_gain_ratio) {
   const auto is_open = [=](const TrialRecord& one) {
@@ -59,18 +59,18 @@ int least_process_pairs() {
   return 1 + fastest_test(accept_error_ratio_after(0)).fewest_pairs + kReserveProcessPairs;
 }
 
-// The blocks of a pair that decides take half as long as its two starts, or longer.
+// The least budget for a trial with fresh processes. The blocks of a deciding pair take at least half as long as its two starts.
 nanoseconds least_budget_of_processes(nanoseconds start_time) {
   return (2 * least_process_pairs() + fastest_test(accept_error_ratio_after(0)).fewest_pairs) *
          start_time;
 }
 
-// What is known of the time that trials take.
+// The times of trials, as far as they are known.
 struct TrialTimes {
-  nanoseconds before{0};    // up to the first one
-  nanoseconds pair{0};      // of two blocks
-  nanoseconds start{0};     // of a trainer with the recipe; 0: not known
-  bool is_measured = true;  // false: no block can be shorter
+  nanoseconds before{0};    // before the first trial
+  nanoseconds pair{0};      // a pair of blocks
+  nanoseconds start{0};     // start of a trainer with the recipe; 0: not known
+  bool is_measured = true;  // false: lower bounds, by the shortest block
 };
 
 TrialTimes least_times(bool is_script, nanoseconds start_time) {
@@ -83,8 +83,8 @@ TrialTimes least_times(bool is_script, nanoseconds start_time) {
 }
 
 struct BudgetReach {
-  bool has_trial = true;   // of a knob that is switched live, with its confirmation
-  std::string shortage{};  // what the budget is too small for, and what would do
+  bool has_trial = true;   // suffices for a trial of a live knob, with its confirmation
+  std::string shortage{};  // what the budget is too small for, and what is needed
 };
 
 // The name of the option or key that set the budget.
@@ -104,7 +104,7 @@ BudgetReach reach_of(nanoseconds budget, const char* name, bool is_script,
                                               : "one trial here: at least " + needed +
                                                     " are needed, more where steps are slow")};
   }
-  // Nothing starts a script again.
+  // A script is never restarted.
   const nanoseconds of_processes = least_budget_of_processes(times.start);
   if (is_script || budget >= of_processes) return {};
   return {.shortage =
@@ -115,7 +115,7 @@ BudgetReach reach_of(nanoseconds budget, const char* name, bool is_script,
                                  format_duration(of_processes), 2 * least_process_pairs())};
 }
 
-// By an earlier process of the run.
+// Whether an earlier process of the run has begun the tuning.
 bool is_begun(const SessionInput& input) {
   return !input.earlier.empty() || input.earlier_tuning_time > nanoseconds{0};
 }
@@ -148,14 +148,14 @@ class Session {
   // Builds on a remembered configuration that holds. True where that leaves nothing to search for.
   Result<bool> use_known_best();
   Result<void> verify_known_best();
-  // By now it is known how long blocks take.
+  // What the budget suffices for, now that the time of blocks is known.
   [[nodiscard]] BudgetReach reach() const;
   Result<SearchEnd> search_or_go_on(bool is_searched);
-  // What follows once it is known what is kept.
+  // Completes the diagnosis of the kept configuration, then finishes.
   Result<SessionOutcome> conclude(const SearchEnd& end);
-  // The same without a look at where the time of what is kept goes.
+  // Ablates, if requested, and makes the outcome.
   Result<SessionOutcome> finish(const SearchEnd& end);
-  // `decisive` showed what is kept; null where nothing is.
+  // `decisive`: the trial that confirmed the kept configuration; null if no change is kept.
   [[nodiscard]] SessionOutcome outcome_of(const TrialRecord* decisive, const SearchEnd& end,
                                           nanoseconds tuning_time) const;
 
@@ -181,7 +181,7 @@ Result<SessionOutcome> Session::run() {
     return outcome;
   }
 
-  // Of a budget that an earlier process has used, there is nothing to say.
+  // A budget that an earlier process has used is not judged again.
   if (!is_searched && !is_begun(*input_)) {
     const BudgetReach reached = reach();
     if (!reached.has_trial) {
@@ -221,7 +221,7 @@ bool Session::restore() {
       is_searched = true;
       if (!is_accepted) incumbent_.fall_back();
     }
-    // One before the confirmation: of a change that was accepted by little.
+    // An ablation before the confirmation: the change had only a small gain.
     if (trial.kind == TrialKind::ablation && !incumbent_.is_start() &&
         confirmation_of(incumbent_, series_) == nullptr) {
       is_searched = true;
@@ -310,7 +310,7 @@ SessionOutcome Session::outcome_of(const TrialRecord* decisive, const SearchEnd&
     outcome.speedup = decisive->estimate;
     outcome.is_from_history = decisive->kind == TrialKind::verification;
   }
-  // The machine's speed drifts between then and now, and what was accepted last may have no ladder of its own.
+  // The speed of the machine drifts, and the last accepted configuration may have no ladder of its own.
   outcome.ceiling = ceiling_above(diagnosis_.ceiling(), outcome.best_samples_per_second);
   outcome.trials = series_.records();
   outcome.untried = end.untried;

@@ -20,7 +20,7 @@ Json knobs_json(const SessionInput& input) {
     json["switch"] = recipes::to_string(knob.how);
     knobs[knob.name] = std::move(json);
   }
-  // Stands for every variable of the trainer's environment, whatever the trainer. A script has started with its own.
+  // Stands for every environment variable of a trainer. A script has already started, so its variables cannot change.
   if (input.is_script) return knobs;
   if (const auto variable = recipes::find_knob(input.knobs, "env.NAME")) {
     knobs["env.*"] = variable->to_json();
@@ -28,7 +28,7 @@ Json knobs_json(const SessionInput& input) {
   return knobs;
 }
 
-// What a script has of a recipe, as far as it is known.
+// The facts of a recipe, as far as they are known for a script.
 Json script_json(const SessionInput& input) {
   Json known = Json::object();
   if (const auto samples = get_integer(input.job_facts, "samples_per_step");
@@ -64,7 +64,7 @@ Json recipe_json(const SessionInput& input) {
   return json;
 }
 
-// What one of several ranks has of the machine: metrics and knobs are those of a rank.
+// The part of the machine for one of several ranks, because metrics and knobs are those of a rank.
 Json environment_json(const SessionInput& input) {
   Machine machine = input.machine;
   if (const int ranks = input.recipe.train.ranks; ranks > 1) {

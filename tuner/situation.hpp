@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The situation: what a plugin is told when it is asked (plugins/sdk/README.md).
+// The situation: the facts that a plugin gets with a question (plugins/sdk/README.md).
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace autotuned::tuner {
 
-// `trials`: all trials of this run so far; the situation contains only those of the asked plugin. `places`:
+// Makes the situation for one plugin. `trials`: all trials of this run so far, of which it contains only those of the plugin. `places`:
 // Profile::places of a trace.
 [[nodiscard]] Json situation_for(const std::string& plugin, const SessionInput& input,
                                  const Configuration& incumbent, const Json& metrics,

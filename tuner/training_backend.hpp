@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What runs the training job for the tuner: the session process over trainers (daemon/trainers/trainer_job.hpp) or over a script
-// of the user (daemon/scripts/script_job.hpp), or a simulation in tests and benchmarks.
+// Runs the training job for the tuner. The session process implements it over trainers (daemon/trainers/trainer_job.hpp) and over a
+// script of the user (daemon/scripts/script_job.hpp); tests and benchmarks implement it as a simulation.
 #pragma once
 
 #include <chrono>
@@ -17,29 +17,33 @@
 
 namespace autotuned::tuner {
 
-// In which process a configuration is measured.
-// `alone`: a fresh one, and no other process of the job runs beside it.
-enum class ProcessChoice { reuse, fresh, alone };
+// The process in which a configuration is measured.
+enum class ProcessChoice {
+  reuse,  // a running one that has the same restart knobs, if there is one
+  fresh,  // a new one
+  alone,  // a new one, and no other process of the job runs beside it
+};
 
+// The block that run_block() should run.
 struct BlockRequest {
   std::chrono::nanoseconds minimum_duration = std::chrono::milliseconds(100);
   std::int64_t minimum_steps = 1;
-  // What is kept from step to step instead of being loaded anew: one of kRungs (tuner/ceiling.hpp), or "" for
-  // nothing. If that would not change the block, the answer is ErrorKind::unsupported.
+  // One of kRungs (tuner/ceiling.hpp): what is kept from step to step instead of being loaded anew; "" for nothing. If the rung would not
+  // change the block, the answer is ErrorKind::unsupported.
   std::string reuse = {};
-  // Of a trial's candidate: what it is compared with. A gain that it claims must be one by every clock. Null: of any
-  // other block, which claims none.
+  // For a block of a trial's candidate: the configuration that it is compared with, because a gain must show on every clock. Null for
+  // every other block.
   const Configuration* reference = nullptr;
 };
 
-// How the updates of two configurations differ after the same steps from the same state.
+// The difference between the updates of two configurations after the same steps from the same state.
 struct UpdateComparison {
   struct Parameter {
     std::string name;
     double reference_norm = 0.0;
     double norm_ratio = 0.0;  // candidate over reference
     double cosine = 0.0;
-    // Only if the trainer reports it. Needed because the ratio says nothing if the reference does not move.
+    // Set if the trainer reports it. Needed because norm_ratio has no meaning if the reference does not move.
     std::optional<double> candidate_norm = std::nullopt;
   };
   struct Buffer {
@@ -66,15 +70,14 @@ struct UpdateComparison {
   std::vector<double> reference_losses;
   std::vector<double> candidate_losses;
   std::vector<Buffer> buffers;
-  // The following only if the trainer reports them.
+  // The members below are set only if the trainer reports them.
   std::optional<Outputs> outputs = std::nullopt;
   std::vector<StepInput> reference_inputs;
   std::vector<StepInput> candidate_inputs;
 };
 
-// Which steps are compared. Those of `later` and `reached` run in the process that was measured, after as
-// many steps as it has made and at the samples where it stands. Their second half covers the end of an epoch
-// and the beginning of the next.
+// The steps that are compared. Those of `later` and `reached` run in the process that was measured, after the steps that it has made and
+// from the sample that it has reached. Their second half covers the end of an epoch and the beginning of the next.
 enum class CheckedSteps {
   first,  // the first steps of a training, from its initial parameters, buffers and moments
   later,  // later steps, also from the initial parameters, buffers and moments
@@ -84,22 +87,24 @@ enum class CheckedSteps {
   reached,
 };
 
+// Where the time of a configuration goes.
 struct Profile {
   Json metrics = Json::object();  // docs/metrics.md
   Json spans = Json::array();
   Json operators = Json::array();
-  // By signal that is about certain operators: the module that spends most of their time (`module`) and its
-  // share of that time (`share_ratio`, 0 to 1). From the trace that add_trace() added.
+  // For each signal about certain operators: the module that spends most of their time (`module`) and its share of that time
+  // (`share_ratio`, 0 to 1). From the trace that add_trace() added.
   Json places = Json::object();
   std::vector<FindingRecord> findings;  // from the trace that add_trace() added
-  std::vector<std::string> notes;       // for people: what could not be recorded
+  std::vector<std::string> notes;       // sentences about what could not be recorded
 };
 
-// Every call blocks until the answer is there. An error means that the *configuration* failed (out of memory,
+// Every call blocks until it has the answer. An error means that the *configuration* failed (out of memory,
 // crash, timeout, unsupported). The backend still works after any error except ErrorKind::cancelled, which
-// means that somebody asked the run to stop.
+// means that the run was asked to stop.
 //
-// A job that is only measured, such as that of a guard, leaves checks and profiles as they are: ErrorKind::unsupported.
+// A job that is only measured, such as that of a guard, does not override checks and profiles, which then answer
+// ErrorKind::unsupported.
 class TrainingBackend {
  public:
   TrainingBackend() = default;

@@ -31,18 +31,19 @@ inline constexpr int kFirstLookPairs = 10;
 // below 2 % for each kind.
 [[nodiscard]] double accept_error_ratio_after(int tried);
 
+// The rules and limits of one trial.
 struct TrialPlan {
   ComparisonRules rules;
   BlockRequest block;
-  // Measuring stops after the pair that exceeds this, decided or not. Counted from the end of the first pair,
+  // Measuring stops after the pair that exceeds this time, decided or not. Counted from the end of the first pair,
   // which may have started a trainer. If pairs are slow, it grows to the time of the fewest pairs that a
   // verdict needs, up to most_time.
   std::chrono::nanoseconds time_share{0};
   std::chrono::nanoseconds most_time{0};
   // For a gain of 1.3 or more in one process it grows to the time of four times as many pairs, up to this.
   std::chrono::nanoseconds most_time_for_large_gain{0};
-  // What must be left after the trial: so many pairs, for which most_time has left `time_afterwards`. If they turn out to need
-  // more, the trial has that much less.
+  // The number of pairs that must still be possible after the trial. most_time leaves `time_afterwards` for them. If they turn out to
+  // need more time, the trial gets so much less.
   int pairs_afterwards = 0;
   std::chrono::nanoseconds time_afterwards{0};
   // After the comparison accepts, measuring goes on until half the width of the interval over the estimate is
@@ -63,6 +64,7 @@ struct TrialPlan {
   std::int64_t known_one_time_ns = 0;
 };
 
+// Runs trials, one after the other.
 class TrialRunner {
  public:
   // All arguments must outlive the runner.
@@ -103,12 +105,12 @@ class TrialRunner {
     const TrialPlan* plan;
     std::mt19937_64 coins;
     Measurement measurement;
-    std::chrono::nanoseconds starting{0};  // of the two processes of the first look
+    std::chrono::nanoseconds starting{0};  // start of the two processes of the first look
     bool is_hopeless = false;          // measuring ended early because it did not look like a gain
-    bool has_reference_fault = false;  // the error is one of the reference, not of the ledger
+    bool has_reference_fault = false;  // the error comes from the reference, not from the ledger
   };
 
-  // Each may give the trial its verdict. Errors are those of run().
+  // Each of these may give the trial its verdict. Errors are those of run().
   Result<void> make_ready(Course& course, ProcessChoice process, bool is_candidate_first);
   Result<void> measure_pair(Course& course);
   Result<void> look_first(Course& course);
@@ -118,8 +120,7 @@ class TrialRunner {
   Result<void> fail_by_reference(Course& course, const Error& error, const Result<void>& again);
   // Rejects a faster change whose one-time cost this training does not repay.
   void charge_one_time(Course& course) const;
-  // Runs the checks. Returns the sentence about them with which the trial is accepted; gives the trial its
-  // verdict if one fails.
+  // Runs the checks. If one fails, gives the trial its verdict. Else returns a sentence about them for the reason of the trial.
   Result<std::string> check(TrialRecord& trial);
   Result<void> finish(TrialRecord& trial, std::chrono::nanoseconds started);
 

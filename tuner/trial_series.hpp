@@ -17,8 +17,10 @@
 
 namespace autotuned::tuner {
 
-inline constexpr int kLeastTrialPairs = 8;  // a trial gets time for at least so many
+// A trial gets time for at least so many pairs of blocks.
+inline constexpr int kLeastTrialPairs = 8;
 
+// Runs the trials of a run and keeps their records.
 class TrialSeries {
  public:
   using nanoseconds = std::chrono::nanoseconds;
@@ -42,12 +44,12 @@ class TrialSeries {
   // TrialRunner::run().
   [[nodiscard]] Result<void> run(TrialRecord trial, const TrialPlan& plan);
 
-  // Whether the two configurations are switched live, in one process.
+  // Whether one process can switch between the two configurations.
   [[nodiscard]] bool is_live(const Configuration& reference, const Configuration& candidate) const {
     return backend_->share_process(reference, candidate);
   }
-  // A lower bound for the time of so many pairs of blocks. Blocks of trials can be longer than those of the
-  // baseline, because each must contain a checkpoint.
+  // Returns a lower bound for the time of so many pairs of blocks. Blocks of trials can be longer than those of the baseline, because
+  // each must contain a checkpoint.
   [[nodiscard]] nanoseconds least_time(int pairs) const;
   // The same for a trial, in which each pair takes fresh processes if the two configurations cannot share
   // one.

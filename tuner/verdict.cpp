@@ -15,7 +15,7 @@ int decimals_of(const Estimate& estimate) {
   return ratio_decimals(estimate.low, estimate.high, kLeastDecimals);
 }
 
-// "0.980 to 1.100". An end that too few pairs have not shown yet is left out.
+// "0.980 to 1.100". An end for which there are too few pairs is left out.
 std::string ends_text(const Estimate& estimate) {
   const bool has_low = estimate.low > 0.0;
   const bool has_high = estimate.high < kNoUpperEnd;
@@ -37,7 +37,7 @@ std::string interval_text(const Measurement& measurement) {
   return text;
 }
 
-// The blocks of a first look may rule a gain out that the trial, whose interval allows for other processes, does not.
+// The blocks of a first look may exclude a gain that the interval of the trial, which is wider to allow for other processes, does not.
 bool excludes_gain(const Measurement& measurement) {
   const double least_ratio = 1.0 + measurement.comparison().rules().min_gain_ratio;
   return measurement.decision() == Decision::reject &&

@@ -12,8 +12,7 @@
 
 namespace autotuned::tuner {
 
-// Records a trial that could not be measured as failed. `context`, which may be empty, says what was being
-// done.
+// Records as failed a trial that could not be measured. `context`: what was being done, for the reason; may be empty.
 void fail_trial(TrialRecord& trial, const Error& error, const std::string& context);
 
 void reject_trial(TrialRecord& trial, RejectionReason rejection, std::string reason);

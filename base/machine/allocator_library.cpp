@@ -10,7 +10,7 @@
 namespace autotuned {
 namespace {
 
-// Of a file or folder that others could have put there or changed; else empty.
+// Returns why a file or folder cannot be trusted: users other than root could have made or changed it. Empty if it can be.
 std::string distrust(const std::filesystem::path& path, mode_t kind) {
   struct stat status {};
   if (::lstat(path.c_str(), &status) != 0) return "cannot be examined";

@@ -34,7 +34,7 @@ inline constexpr std::array kAllocatorLibraries = {
     std::string_view name,
     const std::vector<std::filesystem::path>& folders = system_library_folders());
 
-// By allocator: why it cannot be used on this machine; an empty text if it can.
+// Returns for each allocator why it cannot be used on this machine; an empty text if it can.
 [[nodiscard]] std::map<std::string, std::string> allocators_here();
 
 }  // namespace autotuned

@@ -85,9 +85,9 @@ std::vector<Mount> read_mounts(const std::string& root) {
   return found;
 }
 
-// Our group's folder and all above it up to the mount point, strictest or not.
+// Returns the folder of our group and of all groups above it, up to the mount point.
 std::vector<std::string> folders(const Mount& mount, const std::string& group) {
-  // Inside a container the mount shows only a part: the group at its root and what is below.
+  // Inside a container the mount shows only the group at its root and the groups below.
   std::string below = group;
   if (mount.root != "/") {
     const bool is_inside = group.starts_with(mount.root) &&
@@ -103,7 +103,7 @@ std::vector<std::string> folders(const Mount& mount, const std::string& group) {
   return found;
 }
 
-// "max", a number, or nothing for a file that is missing.
+// Reads "max", a number, or nothing from a missing file.
 std::optional<std::int64_t> read_number(std::istream& text) {
   std::int64_t number = 0;
   if (text >> number) return number;
@@ -159,7 +159,7 @@ std::vector<Group> read_groups(const std::string& root) {
   return groups;
 }
 
-// The number behind "NAME " at the start of a line.
+// Returns the number that follows "NAME " at the start of a line.
 std::optional<std::int64_t> read_field(const std::string& file, std::string_view name) {
   std::istringstream words(system_text(file));
   std::string word;

@@ -17,7 +17,7 @@ struct CudaUuid {
   std::array<unsigned char, 16> bytes;
 };
 constexpr int kCudaSuccess = 0;
-constexpr int kMostDevices = 1024;  // a count beyond that is not believed
+constexpr int kMostDevices = 1024;  // a larger count is taken for an error
 
 struct Cuda {
   int (*init)(unsigned) = nullptr;
@@ -50,7 +50,7 @@ std::vector<std::string> read_cuda_uuids(void* driver) {
   functions.find(cuda.init, "cuInit");
   functions.find(cuda.device_get_count, "cuDeviceGetCount");
   functions.find(cuda.device_get, "cuDeviceGet");
-  // The first form gives the UUID of the whole GPU also for a part of one.
+  // The first version of the function returns the UUID of the whole GPU for a part of a GPU, too.
   functions.find(cuda.device_get_uuid, "cuDeviceGetUuid_v2");
   if (cuda.device_get_uuid == nullptr) functions.find(cuda.device_get_uuid, "cuDeviceGetUuid");
   if (cuda.init == nullptr || cuda.device_get_count == nullptr || cuda.device_get == nullptr ||

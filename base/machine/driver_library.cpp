@@ -40,7 +40,7 @@ DriverLibrary open_driver_library(const std::string& name, std::span<const char*
     const std::filesystem::path file = std::filesystem::path(folder) / name;
     std::error_code ignored;
     if (!std::filesystem::exists(file, ignored)) continue;
-    // One that is there and cannot be opened says more than that the linker found none.
+    // The error for a library that exists and cannot be opened says more than that the linker found none.
     library = open(file.string());
     if (library.handle != nullptr) break;
   }

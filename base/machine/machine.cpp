@@ -25,7 +25,7 @@ namespace {
 constexpr std::array<std::string_view, 6> kFeatures = {"amx_bf16",    "amx_tile", "avx2",
                                                        "avx512_bf16", "avx512f",  "f16c"};
 
-// The value of the first "name : value" line.
+// Returns the value of the first "name : value" line.
 std::string field(const std::string& text, std::string_view name) {
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
@@ -39,7 +39,7 @@ std::string field(const std::string& text, std::string_view name) {
   return {};
 }
 
-// "0-3,8" → 0 1 2 3 8; what cannot be read is left out.
+// "0-3,8" → 0 1 2 3 8. Parts that cannot be read are left out.
 std::vector<int> parse_cpu_list(const std::string& text) {
   constexpr int kMaxCpus = 1 << 16;
   std::vector<int> cpus;
@@ -103,7 +103,7 @@ Json Machine::to_json() const {
 }
 
 std::string Machine::key(std::string_view libtorch_version) const {
-  // A new kernel reserves a little more or less: whole GiB keep the key.
+  // A new kernel reserves a little more or less memory. Whole GiB keep the key the same.
   const double memory_gib = std::round(static_cast<double>(memory_allowed_bytes) / (1U << 30U));
   Json parts = {cpu_model, cpus_allowed, memory_gib, gpu_driver.substr(0, gpu_driver.find('.')),
                 libtorch_version};

@@ -18,8 +18,7 @@ struct Gpu {
   std::string name;
   int compute_capability_major = 0;
   int compute_capability_minor = 0;
-  // 0: it has no memory of its own, or the driver does not report it.
-  std::int64_t memory_bytes = 0;
+  std::int64_t memory_bytes = 0;  // 0: no memory of its own, or the driver does not report it
 };
 
 struct Machine {
@@ -27,7 +26,7 @@ struct Machine {
   int cpus_allowed = 1;                   // affinity mask and cgroup quota (v1 and v2), at least 1
   int physical_cores = 1;                 // among the allowed CPUs
   std::int64_t memory_allowed_bytes = 0;  // physical memory or the cgroup's limit
-  // Those of known_cpu_features() that the CPU has, sorted.
+  // The features of known_cpu_features() that the CPU has, sorted.
   std::vector<std::string> cpu_features;
   std::vector<Gpu> gpus;   // through NVML, opened at run time; empty without a driver
   std::string gpu_driver;  // "580.65.06"; empty without a driver
@@ -35,7 +34,7 @@ struct Machine {
   // empty.
   std::string gpu_reason;
   std::string kernel;  // "Linux 6.1.0-18-amd64"
-  // By memory allocator (base/machine/allocator_library.hpp): why it cannot be used; empty if it can.
+  // For each memory allocator (base/machine/allocator_library.hpp): why it cannot be used; empty if it can.
   std::map<std::string, std::string> allocators;
 
   [[nodiscard]] bool has_cpu_feature(std::string_view name) const;
@@ -52,7 +51,7 @@ struct Machine {
 [[nodiscard]] std::span<const std::string_view> known_cpu_features();
 
 [[nodiscard]] Machine detect_machine();
-// The same, reading /proc and /sys below another root, and without GPUs and allocators: for tests.
+// The same for tests: reads /proc and /sys below another root, and leaves out GPUs and allocators.
 [[nodiscard]] Machine detect_machine_below(const std::string& root);
 
 }  // namespace autotuned

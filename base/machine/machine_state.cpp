@@ -32,7 +32,7 @@ std::optional<std::int64_t> read_number(const std::string& file) {
   return std::nullopt;
 }
 
-// The number behind a name at the start of a line.
+// Returns the number that follows a name at the start of a line.
 std::optional<std::int64_t> number_behind(const std::string& text, std::string_view name) {
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
@@ -85,12 +85,12 @@ std::optional<MachineState::CpuTime> read_cpu_time(const std::string& root,
 
 struct ProcessTime {
   int parent = 0;
-  double seconds = 0.0;  // its own and of its children that ended
+  double seconds = 0.0;  // CPU time of the process and of its children that have ended
 };
 
-// /proc/N/stat: "N (name) state parent …"; a name may hold anything.
+// /proc/N/stat: "N (name) state parent …"; the name may contain any characters.
 std::optional<ProcessTime> read_process_time(const std::string& file) {
-  constexpr int kBetween = 9;  // from the parent to the times
+  constexpr int kBetween = 9;  // number of fields between the parent and the times
   const std::string text = system_text(file);
   const std::size_t name_end = text.rfind(')');
   if (name_end == std::string::npos) return std::nullopt;
@@ -128,7 +128,7 @@ double read_own_cpu_time(const std::string& root, std::vector<int> own) {
   double seconds = 0.0;
   for (const auto& [process, time] : all) {
     int ancestor = process;
-    // No chain is longer than there are processes, even if one went and its number came back.
+    // No chain is longer than the number of processes. This ends the loop even if a process ended and its number was reused.
     for (std::size_t i = 0; i < all.size() && !is_own(ancestor) && all.contains(ancestor); ++i)
       ancestor = all.at(ancestor).parent;
     if (is_own(ancestor)) seconds += time.seconds;
@@ -144,7 +144,7 @@ const GpuState* find_gpu(const MachineState& state, const std::string& uuid) {
 void add_gpu_findings(const GpuState& before, const GpuState& after, double interval,
                       std::vector<MachineFinding>& findings) {
   using Time = std::optional<std::chrono::nanoseconds>;
-  // Whether the driver tells of it at all.
+  // Whether the driver reports the value at all.
   const auto slowed = [&](const Time& first, const Time& last, const char* why,
                           const char* remedy) {
     if (!first || !last) return false;

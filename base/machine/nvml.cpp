@@ -25,7 +25,7 @@ struct NvmlMemory {
   unsigned long long free;
   unsigned long long used;
 };
-constexpr unsigned kMaxGpus = 1024;  // a count beyond that is not believed
+constexpr unsigned kMaxGpus = 1024;  // a larger count is taken for an error
 constexpr int kNvmlSuccess = 0;
 constexpr int kNvmlNotSupported = 3;
 constexpr std::size_t kNvmlTextBytes = 96;  // NVML_DEVICE_UUID_V2_BUFFER_SIZE, the longest
@@ -60,13 +60,13 @@ struct Nvml {
   int (*device_get_memory_info)(NvmlDevice, NvmlMemory*) = nullptr;
   int (*device_get_cuda_compute_capability)(NvmlDevice, int*, int*) = nullptr;
   const char* (*error_string)(int) = nullptr;
-  // Null with a driver that lacks them.
+  // Null if the driver lacks them.
   int (*device_get_clocks_throttle_reasons)(NvmlDevice, unsigned long long*) = nullptr;
   int (*device_get_processes)(NvmlDevice, unsigned*, NvmlProcess*) = nullptr;
   int (*device_get_violation_status)(NvmlDevice, int, NvmlViolation*) = nullptr;
 };
 
-// The name of the first function that the library lacks; empty when all are there.
+// Returns the name of the first function that the library lacks; empty if it has all.
 std::string load_functions(void* library, Nvml& nvml) {
   FunctionLookup functions(library);
   functions.find(nvml.init, "nvmlInit_v2");
@@ -97,7 +97,7 @@ std::string text_of(NvmlText& text) {
   return text.data();
 }
 
-// The reason when the GPU cannot be described; empty and `gpu` filled otherwise.
+// Fills `gpu` and returns an empty text, or returns why the GPU cannot be described.
 std::string describe(const Nvml& nvml, unsigned index, Gpu& gpu) {
   NvmlDevice device = nullptr;
   NvmlText text{};
@@ -114,7 +114,7 @@ std::string describe(const Nvml& nvml, unsigned index, Gpu& gpu) {
   }
   gpu.name = text_of(text);
   NvmlMemory memory{};
-  // A GPU that shares the host's memory has none of its own to report: it stays 0.
+  // A GPU that shares the memory of the host reports none of its own: the value stays 0.
   if (int code = nvml.device_get_memory_info(device, &memory);
       code != kNvmlSuccess && code != kNvmlNotSupported) {
     return failure(nvml, "nvmlDeviceGetMemoryInfo", code);
@@ -154,7 +154,7 @@ void list_gpus(const Nvml& nvml, NvmlReport& report) {
   }
 }
 
-// Nothing where the driver does not tell.
+// Returns nothing if the driver does not report the value.
 std::optional<std::chrono::nanoseconds> slowed_by(const Nvml& nvml, NvmlDevice device, int policy) {
   NvmlViolation violation{};
   if (nvml.device_get_violation_status == nullptr ||
@@ -175,7 +175,7 @@ int count_processes(const Nvml& nvml, NvmlDevice device) {
   return code == kNvmlSuccess ? static_cast<int>(std::min<unsigned>(count, kMost)) : 0;
 }
 
-// The state of the GPU of that index, which describe() knows.
+// Returns the state of the GPU with this index, which describe() has accepted.
 GpuState state_of(const Nvml& nvml, unsigned index, const Gpu& gpu) {
   GpuState state{.uuid = gpu.uuid, .name = gpu.name};
   NvmlDevice device = nullptr;
@@ -220,7 +220,7 @@ NvmlReport read_nvml(const char* library) {
   const DriverLibrary opened = open_driver_library(library);
   if (opened.handle == nullptr) {
     const std::string_view text = opened.reason;
-    // It may be there and miss a library of its own.
+    // The library may exist and lack a library that it needs.
     const bool is_missing = text.starts_with(std::string(library) + ":") &&
                             text.find("No such file") != std::string_view::npos;
     report.reason = is_missing ? fmt::format("no NVIDIA driver ({} is missing)", library)

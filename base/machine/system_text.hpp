@@ -9,8 +9,8 @@
 
 namespace autotuned {
 
-// The text of such a file without line ends at its end; empty if it cannot be read or is larger than 64 MiB, which the
-// cpuinfo of a machine with 4,096 CPUs is not.
+// Returns the text of such a file without newlines at its end; an empty text if the file cannot be read or is larger than 64 MiB.
+// /proc/cpuinfo of a machine with 4,096 CPUs is smaller.
 [[nodiscard]] inline std::string system_text(const std::string& file) {
   std::string text = read_file(file, std::size_t{64} << 20U).value_or("");
   while (!text.empty() && text.back() == '\n')

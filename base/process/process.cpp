@@ -29,12 +29,11 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr int kFirstFreeDescriptor = 3;
-// Between two looks whether a tracer has let go of a dead child.
+// The time between two checks whether a tracer has released a dead child.
 constexpr std::chrono::nanoseconds kFirstPause = std::chrono::milliseconds(1);
 constexpr std::chrono::nanoseconds kLongestPause = std::chrono::milliseconds(50);
 
-// What posix_spawn is told. The calls that fill it fail only for lack of memory; the first failure is
-// kept and asked for once.
+// The arguments of posix_spawn. The calls that fill them fail only for lack of memory. The first failure is kept, and read once.
 class SpawnPlan {
  public:
   SpawnPlan() {
@@ -57,7 +56,7 @@ class SpawnPlan {
   void close(int theirs) { note(posix_spawn_file_actions_addclose(&actions_, theirs)); }
   void close_from(int theirs) { note(posix_spawn_file_actions_addclosefrom_np(&actions_, theirs)); }
 
-  // Signals as after boot: neither our mask nor what we ignore is for the child.
+  // Resets all signals: the child inherits neither our mask nor the signals that we ignore.
   void reset_signals(bool new_group) {
     sigset_t signals;
     sigemptyset(&signals);
@@ -84,8 +83,7 @@ class SpawnPlan {
   int error_ = 0;
 };
 
-// A copy that lies above every number the child wants, so that no dup2 can overwrite a source that
-// is still needed.
+// Copies a descriptor to a number above all numbers of the child, so that no dup2 can overwrite a source that is still needed.
 Result<Descriptor> copy_above(int fd, int highest, const char* what) {
   Descriptor copy(::fcntl(fd, F_DUPFD_CLOEXEC, highest + 1));
   if (!copy.is_open()) return tl::unexpected(system_error(errno, what));
@@ -101,7 +99,7 @@ Result<Descriptor> open_above(const std::filesystem::path& file, int flags, int 
   return copy_above(opened.get(), highest, "cannot copy a descriptor");
 }
 
-// A child's end is lost when SIGCHLD is ignored, and whoever started us may have left it so.
+// If SIGCHLD is ignored, the exit status of a child is lost. The program that started us may have set it so.
 void stop_ignoring_children() {
   struct sigaction current {};
   if (::sigaction(SIGCHLD, nullptr, &current) == 0 && current.sa_handler == SIG_IGN) {
@@ -136,7 +134,7 @@ Result<Process> Process::start(const ProcessSpec& spec) {
   SpawnPlan plan;
   if (!spec.folder.empty()) plan.change_folder(spec.folder.c_str());
   std::vector<Descriptor> copies;
-  // Standard input is never ours: a child in another group that reads a terminal is stopped.
+  // The child never gets our standard input, because a process of another group that reads the terminal is stopped.
   Result<Descriptor> null = open_above("/dev/null", O_RDONLY, highest);
   if (!null) return tl::unexpected(std::move(null.error()));
   plan.duplicate(null->get(), STDIN_FILENO);
@@ -174,7 +172,7 @@ Result<Process> Process::start(const ProcessSpec& spec) {
   }
   process.pid_ = pid;
   process.owns_group_ = spec.new_group;
-  // The number cannot be anybody else's: it stays taken until we reap the child.
+  // No other process can have this number until we reap the child.
   process.pidfd_.reset(::pidfd_open(pid, 0));
   if (!process.pidfd_.is_open()) {
     Error failure = system_error(errno, "cannot watch the process", spec.program.string());
@@ -213,7 +211,7 @@ std::optional<ProcessExit> Process::wait(std::chrono::nanoseconds timeout) {
   if (!wait_readable(pidfd_.get(), timeout)) return std::nullopt;
   siginfo_t info{};
   for (auto pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
-    // WNOWAIT: while the child is not reaped, its number, which is its group's, is nobody else's. So
+    // WNOWAIT: until the child is reaped, no other process or group gets its number. So
     // the group can still be signalled safely; end() reaps.
     int result = 0;
     do {
@@ -222,8 +220,8 @@ std::optional<ProcessExit> Process::wait(std::chrono::nanoseconds timeout) {
     } while (result != 0 && errno == EINTR);
     assert(result == 0 && "somebody else reaped the child");
     if (info.si_pid != 0) break;
-    // Somebody traces it (a debugger, a search for leaks) and has not let go of it yet. The pidfd is readable all the
-    // same, so there is nothing to wait for but time.
+    // A tracer (a debugger, LeakSanitizer) has not released the child yet. The pidfd is readable already, so poll() cannot wait for
+    // it.
     if (timeout >= timeout.zero() && SteadyClock::now() - begin >= timeout) return std::nullopt;
     std::this_thread::sleep_for(pause);
   }
@@ -250,8 +248,8 @@ void Process::signal_group(int signal) {
   }
 }
 
-// Kills what is left of the group, notes how the child ended, and reaps it. One that is not gone in time
-// becomes a zombie some day, until this process ends.
+// Kills the rest of the group, records how the child ended, and reaps it. A child that does not end in time becomes a zombie
+// later, until this process ends.
 void Process::end(std::chrono::nanoseconds limit) {
   if (pid_ < 0) return;
   signal_group(SIGKILL);
@@ -269,7 +267,7 @@ void Process::end(std::chrono::nanoseconds limit) {
 
 void die_with_parent(pid_t parent_pid) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // The parent may have gone before the line above: then nobody will send that signal.
+  // The parent may have ended before the line above. Then the signal never comes.
   if (::getppid() != parent_pid) ::_exit(EXIT_FAILURE);
 }
 
@@ -290,7 +288,7 @@ std::filesystem::path program_in_path(const std::string& name) {
     std::filesystem::path file = std::filesystem::path(rest.substr(0, colon)) / name;
     std::error_code error;
     if (::access(file.c_str(), X_OK) == 0 && std::filesystem::is_regular_file(file, error)) {
-      // An entry may be relative.
+      // An entry of PATH may be relative.
       return std::filesystem::absolute(file, error);
     }
     if (colon == std::string_view::npos) return {};

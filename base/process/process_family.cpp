@@ -37,7 +37,7 @@ std::string folder_of_process(pid_t process) {
 std::optional<Status> status_of(pid_t process) {
   const auto text = read_file(folder_of_process(process) + "/stat", kMaxStatBytes);
   if (!text) return std::nullopt;
-  // The name, in brackets, may hold anything. Behind it are the fields from 3, the state, on.
+  // The name, in brackets, may contain any characters. Field 3, the state, follows it.
   const std::size_t name_end = text->rfind(')');
   if (name_end == std::string::npos) return std::nullopt;
   constexpr int kFirstField = 3;
@@ -60,7 +60,7 @@ std::optional<Status> status_of(pid_t process) {
                 .start_ticks = fields[kStartTime]};
 }
 
-// Those of this user.
+// Returns the processes of this user.
 std::vector<Status> all_processes() {
   std::vector<Status> found;
   FolderNames names("/proc");
@@ -100,7 +100,7 @@ bool ProcessFamily::is_marked(Process process) {
     rest.remove_prefix(std::min(rest.size(), variable.size() + 1));
     has_mark = variable == mark_;
   }
-  // A process between fork() and exec() still shows its parent's environment: it is ours in any case then.
+  // A process between fork() and exec() still shows the environment of its parent. It belongs to the family then, too.
   is_marked_.emplace(process, has_mark);
   return has_mark;
 }

@@ -14,8 +14,8 @@
 
 namespace autotuned {
 
-// The CPU time of all threads of a process so far, ended threads included. Exact to the nanosecond, unlike
-// /proc. Nothing if there is no such process.
+// Returns the CPU time of all threads of a process so far, including threads that have ended. Exact to the nanosecond, unlike
+// /proc. Returns nothing if there is no such process.
 [[nodiscard]] std::optional<std::chrono::nanoseconds> cpu_time_of(pid_t process);
 
 // A process family: a process that leads a group, the members of that group, its descendants, and processes
@@ -26,9 +26,9 @@ class ProcessFamily {
  public:
   ProcessFamily(pid_t leader, std::string mark) : leader_(leader), mark_(std::move(mark)) {}
 
-  // The CPU time that the family used since the previous call; 0 at the first call. Looks at all processes of
-  // the machine, which takes some milliseconds. A process that started in between counts with all of its
-  // time. One that ended in between counts with the time that its parent in the family has reaped, to 10 ms.
+  // Returns the CPU time that the family used since the previous call; 0 at the first call. Reads all processes of the machine,
+  // which takes some milliseconds. A process that started in between counts with all of its time. A process that ended in between
+  // counts with the time that its parent in the family has reaped, exact to 10 ms.
   std::chrono::nanoseconds cpu_time_since_last_look();
 
  private:
@@ -42,8 +42,9 @@ class ProcessFamily {
   pid_t leader_;
   std::string mark_;
   bool has_looked_ = false;
-  std::map<Process, std::int64_t> cpu_ns_;  // of the members at the last look
-  std::map<Process, bool> is_marked_;       // of every process seen: environments stay as they are
+  std::map<Process, std::int64_t> cpu_ns_;  // CPU time of each member at the last call
+  // Kept for every process seen, because its environment does not change.
+  std::map<Process, bool> is_marked_;
 };
 
 }  // namespace autotuned

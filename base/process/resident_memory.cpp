@@ -19,7 +19,8 @@ std::string proc_folder(pid_t process) {
   return "/proc/" + std::to_string(process);
 }
 
-// Of its pages, each divided by how many processes have it mapped; what it holds where that is not for us to know.
+// Returns the proportional share: each page divided by the number of processes that map it. Returns the resident bytes if this
+// process may not read that.
 std::int64_t proportional_bytes(pid_t process) {
   const auto text = read_file(proc_folder(process) + "/smaps_rollup", 16384);
   if (!text) return resident_bytes(process);
@@ -63,7 +64,7 @@ std::int64_t ResidentGroup::held_bytes(std::int64_t enough_bytes) {
   std::int64_t bytes = 0;
   for (const pid_t process : members_)
     bytes += resident_bytes(process);
-  // What one holds alone is known exactly.
+  // The memory of a single process is known exactly.
   if (bytes <= enough_bytes || members_.size() == 1) return bytes;
   bytes = 0;
   for (const pid_t process : members_)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The resident memory of processes.
+// The memory of processes that is in RAM.
 #pragma once
 
 #include <sys/types.h>
@@ -10,20 +10,19 @@
 
 namespace autotuned {
 
-// The resident bytes of a process, pages of mapped files included; 0 if the process does not exist.
+// Returns the resident bytes of a process, including pages of mapped files; 0 if the process does not exist.
 [[nodiscard]] std::int64_t resident_bytes(pid_t process);
 
-// The resident memory of a process group: of its leader and of the group's other processes. Descendants that
-// left the group do not count. One thread.
+// Measures the resident memory of a process group: its leader and its other processes. Descendants that left the group do not
+// count. One thread at a time.
 class ResidentGroup {
  public:
   explicit ResidentGroup(pid_t leader) : leader_(leader) {}
 
-  // The resident bytes of the group; 0 if all its processes have ended. A page that several processes share,
-  // as after fork(), counts in each of them, which overestimates but is cheap. If the sum exceeds
-  // `enough_bytes`, shared pages are counted once (proportional share, PSS), for which the kernel walks
-  // through all pages. A new process counts after one second at the latest, because finding it requires a
-  // look at all processes of the machine.
+  // Returns the resident bytes of the group; 0 if all its processes have ended. A page that several processes share, as after
+  // fork(), counts in each of them: this is cheap and too high. Only if the sum exceeds `enough_bytes` is each shared page counted
+  // once (proportional share, PSS), for which the kernel walks through all pages. A new process counts after one second at the
+  // latest, because finding it requires reading all processes of the machine.
   std::int64_t held_bytes(std::int64_t enough_bytes);
 
   // The number of processes at the last call of held_bytes(), the leader included.

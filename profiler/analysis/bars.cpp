@@ -16,11 +16,11 @@ using traces::EventKind;
 using traces::Events;
 using traces::Trace;
 
-// What lies deeper stands in the row at this depth.
+// Deeper events are drawn in the row at this depth.
 constexpr std::uint32_t kDeepestBar = 100;
 constexpr std::uint32_t kNoTrack = traces::kNoDetail;
 
-// Threads with events within the window, the fullest ones, those of devices last. Fills `rows` with these events.
+// Returns the threads with the most events within the window, those of devices last. Fills `rows` with these events.
 std::vector<std::uint32_t> drawn_threads(const Trace& trace, Interval window, std::size_t most,
                                          std::vector<Row>& rows) {
   const Events& events = trace.events;
@@ -42,14 +42,14 @@ std::vector<std::uint32_t> drawn_threads(const Trace& trace, Interval window, st
   return threads;
 }
 
-// `bar_of` has the bar of each row, or kNoBar.
+// `bar_of`: the bar of each row, or kNoBar.
 void find_causes(std::vector<Bar>& bars, const Events& events, const Launches& launches,
                  const std::vector<std::uint32_t>& bar_of) {
   for (const DeviceEvent& event : launches.device_events) {
     if (event.launch == kNoRow || bar_of[event.row] == kNoBar) continue;
     bars[bar_of[event.row]].cause = bar_of[event.launch];
   }
-  // Several carry a number; the last one made the node of the backward pass.
+  // If several operators have a number, the last one created the node of the backward pass.
   std::unordered_map<CountedOperator, Row, CountedOperatorHash> forward_of;
   for (Row row = 0; row < events.size(); ++row) {
     if (events.sequence[row] == traces::kNoId || events.is_backward[row]) continue;
@@ -84,7 +84,7 @@ Bars bars_of(const Trace& trace, const Launches& launches, Interval window, std:
     bars.tracks.push_back(names[thread]);
   }
 
-  // Depth by what is still open, before anything is left out.
+  // The depth follows from the open events, before any are left out.
   std::ranges::stable_sort(rows, [&](Row a, Row b) {
     const std::uint32_t track_a = track_of[events.thread[a]];
     const std::uint32_t track_b = track_of[events.thread[b]];
@@ -130,7 +130,7 @@ std::vector<Bar> longest(const std::vector<Bar>& bars, std::size_t most) {
   const auto last = lengths.begin() + static_cast<std::ptrdiff_t>(most);
   std::ranges::nth_element(lengths, last, std::greater{});
   const std::int64_t least = *last;
-  std::size_t as_short = most;  // so many that are as short as the longest left out find a place
+  std::size_t as_short = most;  // number of the shortest bars that still fit
   for (const Bar& bar : bars)
     as_short -= bar.time.length_ns() > least ? 1U : 0U;
   std::vector<std::uint32_t> new_index(bars.size(), kNoBar);

@@ -18,7 +18,7 @@ using traces::Events;
 
 namespace {
 
-// What events say themselves, or the operator of the host that has their external id.
+// Sizes come from the events themselves, or from the operator of the host with the same external id.
 struct Sizes {
   std::unordered_map<Row, const traces::CollectiveSize*> of_row;
   std::unordered_map<std::int64_t, const traces::CollectiveSize*> of_id;
@@ -87,14 +87,14 @@ Communication communication_of(const traces::Trace& trace, const Stretches& stre
 
 namespace {
 
-// Of one row, by rank.
+// The calls of one row, by rank.
 struct Calls {
   std::vector<std::vector<std::int64_t>> lengths_ns;
   std::vector<std::int64_t> bytes;
   std::vector<std::size_t> sized;  // calls whose size is known
 };
 
-// The most that a rank gives. One may give nothing at all, as all but one do in a scatter, where its trace would tell.
+// The most that a rank sends. A rank may send nothing at all: in a scatter only one rank sends.
 std::optional<std::int64_t> bytes_of(const Calls& calls,
                                      const std::vector<const Communication*>& ranks) {
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What several processes exchange: how much of it overlaps with computation, and which rank waits for which.
+// Communication between processes: how much of it overlaps with computation, and how long ranks wait for each other.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ namespace autotuned::analysis {
 struct Collective {
   std::string name;
   std::int64_t length_ns = 0;
-  std::string what = {};   // "allreduce"; empty where the trace does not say
-  std::int64_t bytes = 0;  // that this rank sends; 0: none, or the trace does not say
+  std::string what = {};   // "allreduce"; empty if the trace does not say
+  std::int64_t bytes = 0;  // sent by this rank; 0: none, or the trace does not say
 };
 
 // Communication of one rank within its steps. With devices: kernels. Without a device: operations of the
@@ -26,7 +26,7 @@ struct Communication {
   std::int64_t window_ns = 0;  // total length of the recorded stretches
   std::int64_t computation_ns = 0;
   std::int64_t communication_ns = 0;
-  std::int64_t overlapped_ns = 0;      // computation and communication at once
+  std::int64_t overlapped_ns = 0;      // computation and communication at the same time
   std::vector<Collective> operations;  // by start
   bool has_shapes = false;  // shapes were recorded: an operation without bytes sends nothing
 
@@ -36,15 +36,15 @@ struct Communication {
 [[nodiscard]] Communication communication_of(const traces::Trace& trace,
                                              const Stretches& stretches);
 
-// The calls of one operation over all ranks. The n-th calls of all ranks are taken for the same operation.
-// The rank that comes last waits for no other, so its time is the transfer time.
+// The calls of one operation over all ranks. The n-th calls of all ranks count as the same operation. The rank that comes last does not
+// wait, so its time is the transfer time.
 struct CollectiveRow {
   std::string name;
   std::string what;           // Collective::what
   std::int64_t calls = 0;     // the largest number of any rank
   std::int64_t total_ns = 0;  // mean over the ranks, like the times below
   std::int64_t transfer_ns = 0;
-  std::int64_t waiting_ns = 0;  // for other ranks
+  std::int64_t waiting_ns = 0;  // waits for other ranks
   // Bytes that all calls of a rank send together, the largest of any rank; nothing if the trace of a rank
   // does not say.
   std::optional<std::int64_t> bytes;

@@ -18,7 +18,7 @@ double steps_of(const std::vector<Profile>& ranks) {
   return std::max(steps, 1.0);
 }
 
-// Time and calls of one side of the comparison, by name.
+// The time and calls of one side of the comparison, by name.
 struct Amount {
   double ns = 0;
   double calls = 0;

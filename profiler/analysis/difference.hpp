@@ -9,7 +9,7 @@
 
 namespace autotuned::analysis {
 
-// Time of one step, mean over steps and ranks.
+// A part of the time of one step before and after a change, as means over steps and ranks.
 struct Change {
   std::string name;
   double before_ns = 0;
@@ -21,7 +21,7 @@ struct Change {
   friend bool operator==(const Change&, const Change&) = default;
 };
 
-// Memory, mean over ranks.
+// Memory before and after a change, as means over ranks.
 struct SizeChange {
   std::string name;
   double before_bytes = 0;
@@ -45,8 +45,8 @@ struct Difference {
   std::vector<SizeChange> memory;
 };
 
-// All tables except that of parts cover the whole recording, divided by the number of steps, so work outside
-// of steps counts too. REQUIRES: neither is empty.
+// Compares the profiles of all ranks. All tables except `parts` cover the whole recording, divided by the number of steps, so work
+// outside of steps counts, too. REQUIRES: neither list is empty.
 [[nodiscard]] Difference difference_of(const std::vector<Profile>& before,
                                        const std::vector<Profile>& after);
 

@@ -20,13 +20,13 @@ using traces::NameId;
 using traces::PythonCall;
 using traces::Trace;
 
-// Frames with the trace's own names, every parent before what it holds.
+// Makes frames with the ids of the trace's names. A parent comes before its children.
 class FrameMaker {
  public:
   FrameMaker(const Trace& trace, const std::vector<CallNode>& nodes)
       : trace_(trace), nodes_(nodes) {}
 
-  // Calls of `order`, indices of Trace::python_calls, stand around the nodes.
+  // Puts the calls of `order` (indices of Trace::python_calls) around the nodes.
   std::vector<Frame> make(const std::vector<std::uint32_t>& order) {
     std::size_t next = 0;
     for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
@@ -37,7 +37,7 @@ class FrameMaker {
     }
     while (next < order.size())
       add(trace_.python_calls[order[next++]]);
-    // Backwards, so that all below a frame is summed before the frame itself.
+    // Backwards, so that all frames below a frame are summed before the frame itself.
     for (auto frame = frames_.rbegin(); frame != frames_.rend(); ++frame) {
       if (frame->parent == kNoNode) continue;
       std::int64_t& above_ns = frames_[frame->parent].device_ns;
@@ -47,7 +47,7 @@ class FrameMaker {
   }
 
  private:
-  // By thread and time, what holds another before it.
+  // By thread and time; an event comes before those inside it.
   using Place = std::tuple<std::uint32_t, std::int64_t, std::int64_t>;
   struct Open {
     std::uint32_t thread;
@@ -67,7 +67,7 @@ class FrameMaker {
     const Events& events = trace_.events;
     const CallNode& node = nodes_[index];
     const Row row = node.row;
-    // Steps are left out, so that they merge; chains of one name are one frame.
+    // Steps are left out, so that they merge. A chain with one name becomes one frame.
     if (events.kind[row] == EventKind::step) return;
     const std::uint32_t above =
         close_for(events.thread[row], events.start_ns[row], events.end_ns(row));
@@ -82,7 +82,7 @@ class FrameMaker {
 
   void add(const PythonCall& call) {
     const std::string& name = trace_.names.text(call.name);
-    // Events have the modules; what is built in is an operator once more.
+    // Modules are in the events, and built-in functions repeat operators.
     if (is_built_in(name) || name.starts_with(traces::kModulePrefix)) return;
     const std::int64_t end_ns = call.start_ns + call.length_ns;
     const std::uint32_t above = close_for(call.thread, call.start_ns, end_ns);
@@ -92,7 +92,7 @@ class FrameMaker {
     open_.push_back({call.thread, end_ns, at});
   }
 
-  // The frame of what holds this stretch of time.
+  // Returns the frame of the call that contains this stretch of time.
   std::uint32_t close_for(std::uint32_t thread, std::int64_t start_ns, std::int64_t end_ns) {
     while (!open_.empty() && (open_.back().thread != thread || open_.back().end_ns <= start_ns ||
                               !holds(open_.back().end_ns, {start_ns, end_ns}))) {
@@ -137,7 +137,7 @@ Flame flame_of(const Trace& trace, const std::vector<CallNode>& nodes, std::size
   const std::vector<Frame> frames =
       FrameMaker(trace, nodes)
           .make(is_with_python ? python_calls_in_order(trace) : std::vector<std::uint32_t>());
-  // A frame weighs as much as the heaviest below it, so that it is never left out without them.
+  // A frame weighs at least as much as the heaviest frame below it, so that it is never left out before that one.
   std::vector<std::int64_t> weights(frames.size());
   for (std::size_t i = frames.size(); i-- > 0;) {
     weights[i] = std::max(weights[i], std::max(frames[i].host_ns, frames[i].device_ns));
@@ -149,7 +149,7 @@ Flame flame_of(const Trace& trace, const std::vector<CallNode>& nodes, std::size
     std::vector<std::uint32_t> order(frames.size());
     for (std::uint32_t i = 0; i < order.size(); ++i)
       order[i] = i;
-    // Stable: a parent stands before what it holds, and weighs no less.
+    // The sort is stable: a parent comes before its children, and weighs no less.
     std::ranges::stable_sort(order, std::greater{}, [&](std::uint32_t i) { return weights[i]; });
     for (std::size_t i = most; i < order.size(); ++i)
       is_kept[order[i]] = false;

@@ -26,7 +26,7 @@ bool only_makes_room(std::string_view name) {
          name == "aten::resize_";
 }
 
-// The innermost operator at the time of each point, kNoNode where there is none.
+// Returns the innermost operator at the time of each point; kNoNode if there is none.
 std::vector<std::uint32_t> innermost(const Trace& trace, const std::vector<CallNode>& nodes) {
   const Events& events = trace.events;
   std::vector<std::uint32_t> order(trace.memory.size());
@@ -56,15 +56,15 @@ std::vector<std::uint32_t> innermost(const Trace& trace, const std::vector<CallN
   return result;
 }
 
-// The calls that memory is charged to, each kept once.
+// The calls to which memory is charged, each kept once.
 class CallKeeper {
  public:
   CallKeeper(const Trace& trace, const std::vector<CallNode>& nodes, MemoryUse& use)
       : trace_(trace), nodes_(nodes), use_(use) {}
 
-  // kNoNode for a node outside of all operators.
+  // Returns kNoNode for a node outside of all operators.
   std::uint32_t keep(std::uint32_t node) {
-    std::vector<std::uint32_t> path;  // from the inside out, those that are not kept yet
+    std::vector<std::uint32_t> path;  // from the inside out, only calls that are not kept yet
     std::uint32_t above = kNoNode;
     for (; node != kNoNode; node = nodes_[node].parent) {
       if (!is_operator(node)) continue;
@@ -88,7 +88,7 @@ class CallKeeper {
   }
 
  private:
-  // The topmost of a chain stands for it: the others are the same operator again.
+  // The topmost node represents a chain, because the others are the same operator again.
   [[nodiscard]] bool is_operator(std::uint32_t node) const {
     const EventKind kind = trace_.events.kind[nodes_[node].row];
     const bool is_called = kind == EventKind::cpu_operator || kind == EventKind::data_loading ||
@@ -188,7 +188,7 @@ std::vector<MemoryRow> memory_table(const MemoryUse& use, Interval range) {
     const auto add = [&](std::uint32_t call) {
       const std::uint32_t name = call == kNoNode ? kNoNode : use.calls[call].name;
       MemoryRow& row = table[find(change.device, name)];
-      // One that calls itself grows once by what is inside.
+      // If an operator calls itself, memory inside counts once.
       if (std::ranges::find(names, name) == names.end()) {
         row.increase_bytes = bounded_sum(row.increase_bytes, change.bytes);
         row.allocated_bytes = bounded_sum(row.allocated_bytes, taken);

@@ -57,7 +57,7 @@ class ModuleFinder {
       if (backward_root_of_[i] == kNoNode && is_backward_node(trace_, node.row)) {
         backward_root_of_[i] = i;
       }
-      // Forward that runs again inside of the backward pass (checkpointing) is time of the latter.
+      // A forward pass that runs again inside the backward pass (checkpointing) counts as backward.
       if (backward_root_of_[i] != kNoNode) continue;
       module_of_[i] = above;
       if (events_.kind[node.row] == EventKind::module) {
@@ -67,7 +67,7 @@ class ModuleFinder {
       }
       const CountedOperator counted{events_.thread[node.row], events_.sequence[node.row]};
       if (counted.sequence == traces::kNoId || events_.is_backward[node.row]) continue;
-      // Several carry the number; the last one made the node of the backward pass.
+      // If several operators have the number, the last one created the node of the backward pass.
       const auto [latest, is_new] = latest_start.try_emplace(counted, events_.start_ns[node.row]);
       if (!is_new && latest->second > events_.start_ns[node.row]) continue;
       latest->second = events_.start_ns[node.row];
@@ -75,7 +75,7 @@ class ModuleFinder {
     }
   }
 
-  // The module in whose forward the operator ran that made the node; nothing where that is not known.
+  // Returns the module in whose forward the operator ran that created the node; nothing if it is not known.
   std::optional<std::uint32_t> module_of_forward(Row row) const {
     const auto thread = threads_.find(events_.forward_thread[row]);
     if (thread == threads_.end()) return std::nullopt;
@@ -105,7 +105,7 @@ class ModuleFinder {
   }
 
   void charge() {
-    // Below an operator outside of all modules, whose time holds that of what is below it.
+    // The node is below an operator outside of all modules, whose time already includes it.
     std::vector<bool> is_below_outside(nodes_.size());
     for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
       const CallNode& node = nodes_[i];
@@ -135,7 +135,7 @@ class ModuleFinder {
   }
 
   void sum_up() {
-    // Rounding may make what is inside longer than the whole.
+    // With rounding, the inner parts may be longer than the whole.
     for (ModuleRow& row : table_.rows)
       row.own.forward_host_ns = std::max<std::int64_t>(0, row.own.forward_host_ns);
     table_.outside.forward_host_ns = std::max<std::int64_t>(0, table_.outside.forward_host_ns);
@@ -145,7 +145,7 @@ class ModuleFinder {
     }
   }
 
-  // A module before those below it, which stand by time.
+  // A module comes before those below it, which are sorted by time.
   ModuleTable sorted() {
     std::vector<std::vector<std::uint32_t>> below(table_.rows.size() + 1);
     for (std::uint32_t i = 0; i < table_.rows.size(); ++i) {
@@ -204,7 +204,7 @@ class ModuleFinder {
     if (parent != kNoModule) {
       const ModuleRow& above = table_.rows[parent];
       row.depth = above.depth + 1;
-      // Some name a module by its whole path already.
+      // Some traces name a module by its whole path.
       if (row.name.starts_with(above.path + ".")) {
         row.name.erase(0, above.path.size() + 1);
       } else {

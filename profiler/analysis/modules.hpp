@@ -21,14 +21,15 @@ struct ModuleTime {
   friend bool operator==(const ModuleTime&, const ModuleTime&) = default;
 };
 
+// A module of the model, by its path.
 struct ModuleRow {
-  std::string path;  // "ResNet_0.Sequential_0.Conv2d_3": by nesting of calls
-  std::string name;  // its last part
+  std::string path;  // "ResNet_0.Sequential_0.Conv2d_3", from the nesting of calls
+  std::string name;  // last part of the path
   std::uint32_t parent = kNoNode;
   int depth = 0;
   std::int64_t calls = 0;
-  ModuleTime own;    // without the modules inside
-  ModuleTime total;  // with them
+  ModuleTime own;    // time without the modules inside
+  ModuleTime total;  // time with them
 };
 
 struct ModuleTable {

@@ -16,13 +16,14 @@
 
 namespace autotuned::analysis {
 
-// How much of a profile is computed. Each level includes those before, and takes more time and memory.
+// The extent of a profile. Each level includes those before, and takes more time and memory.
 enum class Depth {
   summary,  // overview, operators, kernels
   views,    // also modules, memory, input, timelines, communication
   plots,    // also the data for drawings
 };
 
+// The analysis of one trace for all views.
 struct Profile {
   TraceAnalysis summary;
   Interval recorded;  // from the first event to the end of the last one, on the trace's clock
@@ -43,8 +44,7 @@ struct Profile {
   Bars bars;
 };
 
-// A pure function. REQUIRES: the trace has at least one event. `default_rank`: the rank if the trace names
-// none.
+// Pure. `default_rank`: the rank if the trace names none. REQUIRES: the trace has at least one event.
 [[nodiscard]] Profile profile_of(const traces::Trace& trace, Depth depth, int default_rank = 0);
 
 // overall_of() for the summaries of these profiles.

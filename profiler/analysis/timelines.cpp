@@ -13,14 +13,13 @@ using traces::EventKind;
 using traces::Events;
 using traces::Trace;
 
-// Annotations, steps and modules only hold what is done.
+// Annotations, steps and modules only contain the work.
 bool is_work(EventKind kind) {
   return kind != EventKind::annotation && kind != EventKind::step && kind != EventKind::module &&
          kind != EventKind::overhead;
 }
 
-// Some threads have nothing but annotations (`autotuned profile` writes a loader's workers so): there, those
-// that hold no other one are the work.
+// Some threads have only annotations (`autotuned profile` writes the workers of a loader so). There the innermost ones are the work.
 std::vector<Intervals> innermost_annotations(const Trace& trace,
                                              const std::vector<bool>& has_work) {
   const Events& events = trace.events;
@@ -44,7 +43,7 @@ std::vector<Intervals> innermost_annotations(const Trace& trace,
   return annotations;
 }
 
-// What is outermost tells most: an annotation more than the operators inside. Steps tell nothing.
+// The outermost event says most: an annotation more than the operators inside. Steps say nothing.
 void explain(std::vector<GapRow>& gaps, const Trace& trace) {
   const Events& events = trace.events;
   for (GapRow& gap : gaps) {
@@ -75,7 +74,7 @@ std::vector<int> device_of_threads(const Trace& trace) {
   return devices;
 }
 
-// A device stands still while all of its streams do: the gap stands beside the busiest of them.
+// A device is idle if all of its streams are. The gap is shown with the busiest of them.
 std::vector<GapRow> gaps_of(const std::vector<TimelineRow>& rows, const std::vector<int>& devices,
                             const std::vector<Intervals>& busy, const std::vector<bool>& has_work,
                             const Intervals& stretches) {
@@ -84,7 +83,7 @@ std::vector<GapRow> gaps_of(const std::vector<TimelineRow>& rows, const std::vec
   for (std::uint32_t i = 0; i < rows.size(); ++i) {
     const int device = devices[rows[i].thread];
     if (rows[i].busy_ns == 0 || !has_work[rows[i].thread]) continue;
-    // Of threads of the host only the busiest counts.
+    // Only the busiest thread of the host counts.
     const bool is_first = busiest.try_emplace(device, i).second;
     if (device == kNoDevice && !is_first) continue;
     Intervals& all = busy_of_device[device];

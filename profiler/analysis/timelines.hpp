@@ -11,6 +11,7 @@
 
 namespace autotuned::analysis {
 
+// A thread of the host, or a stream of a device.
 struct TimelineRow {
   std::string name;          // "thread 15326 (python)", "GPU 0, stream 7"
   std::uint32_t thread = 0;  // index into Trace::threads
@@ -23,21 +24,22 @@ struct TimelineRow {
   Interval longest_gap;   // empty if there is none
 };
 
+// A stretch in which a timeline is idle.
 struct GapRow {
   std::uint32_t timeline = 0;  // index into TimelineTable::rows
   Interval time;
-  // What the host did for most of the gap, on any thread; "nothing that was recorded" if so.
+  // The activity of the host, on any thread, for most of the gap; "nothing that was recorded" if there was none.
   std::string meanwhile;
   double meanwhile_ratio = 0;  // share of the gap, 0 to 1
 };
 
 struct TimelineTable {
-  std::vector<TimelineRow> rows;  // the host's, then the devices', the busiest first
-  // Gaps of devices, or else of the busiest thread with operators; the longest first.
+  std::vector<TimelineRow> rows;  // those of the host, then of devices; the busiest first
+  // The gaps of devices or, without devices, of the busiest thread with operators; the longest first.
   std::vector<GapRow> gaps;
 };
 
-// The timelines within `stretches`, with at most `most_gaps` gaps.
+// Returns the timelines within `stretches`, with at most `most_gaps` gaps.
 [[nodiscard]] TimelineTable timeline_table(const traces::Trace& trace, const Stretches& stretches,
                                            std::size_t most_gaps);
 

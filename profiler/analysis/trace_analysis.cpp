@@ -16,7 +16,7 @@
 namespace autotuned::analysis {
 namespace {
 
-// Of the devices of all ranks.
+// The mean use of the devices of all ranks.
 std::optional<DeviceUse> mean_use(const std::vector<TraceAnalysis>& ranks) {
   DeviceUse mean;
   double count = 0;
@@ -73,7 +73,7 @@ std::vector<OperatorRow> summed_operators(const std::vector<TraceAnalysis>& rank
 
 struct KernelSum {
   KernelRow row;
-  // Of the ranks that know the figure.
+  // The mean over the ranks that have the figure.
   double blocks_ns = 0;
   double occupancy_ns = 0;
 };
@@ -112,7 +112,7 @@ std::vector<KernelRow> summed_kernels(const std::vector<TraceAnalysis>& ranks) {
   return table;
 }
 
-// One full device stops them all: the peak is that of the fullest rank.
+// One full device stops all ranks, so the peak is that of the fullest rank.
 void take_fullest(const std::vector<TraceAnalysis>& ranks, Signals& signals) {
   const Signals* fullest = nullptr;
   for (const TraceAnalysis& rank : ranks) {
@@ -127,7 +127,7 @@ void take_fullest(const std::vector<TraceAnalysis>& ranks, Signals& signals) {
     signals[name] = fullest->at(name);
 }
 
-// The mean of each other signal over the ranks that have it, and what only several ranks tell.
+// Returns the mean of each other signal over the ranks that have it, and the signals that need several ranks.
 Signals signals_of_all(const std::vector<TraceAnalysis>& ranks, double step_ns) {
   Signals sums;
   std::map<std::string, double> counts;
@@ -138,7 +138,7 @@ Signals signals_of_all(const std::vector<TraceAnalysis>& ranks, double step_ns) 
       sums[name] += value;
       ++counts[name];
     }
-    // What a rank does itself: a rank that is early waits inside of communication.
+    // The work of the rank itself, without communication: a rank that is early waits there.
     const double own_ns =
         rank.breakdown.mean_step_ns() - rank.breakdown.mean_part_ns(Part::communication);
     most = std::max(most, own_ns);
@@ -152,7 +152,7 @@ Signals signals_of_all(const std::vector<TraceAnalysis>& ranks, double step_ns) 
   return sums;
 }
 
-// The finding of each rank that has the rule's, the clearest first.
+// The findings of the ranks that have one of this rule, the clearest first.
 std::vector<std::pair<int, const Finding*>> ranks_with(const std::vector<TraceAnalysis>& ranks,
                                                        const Rule& rule) {
   std::vector<std::pair<int, const Finding*>> found;
@@ -167,8 +167,7 @@ std::vector<std::pair<int, const Finding*>> ranks_with(const std::vector<TraceAn
   return found;
 }
 
-// What the means tell, with the module that the clearest rank names; and what only some of the ranks have,
-// which a mean would hide.
+// Returns the findings from the means, with the module that the clearest rank names, and those of only some ranks, which a mean would hide.
 std::vector<Finding> findings_of_all(const std::vector<TraceAnalysis>& ranks,
                                      const Signals& signals) {
   std::vector<Finding> findings = findings_of(signals);
@@ -181,7 +180,7 @@ std::vector<Finding> findings_of_all(const std::vector<TraceAnalysis>& ranks,
     }
   }
   for (const Rule& rule : rules()) {
-    // The fullest device has spoken for all.
+    // The finding of the fullest device covers all ranks.
     if (std::string_view(rule.signal) == "memory.peak_ratio") continue;
     if (std::ranges::find(findings, &rule, &Finding::rule) != findings.end()) continue;
     const auto found = ranks_with(ranks, rule);
@@ -205,7 +204,7 @@ void take_measured(const Signals& measured, Signals& signals) {
   }
 }
 
-// AMD's recording tells less than NVIDIA's.
+// Recordings of AMD's devices have less data than those of NVIDIA's.
 void add_rocm_note(const traces::Trace& trace, TraceAnalysis& analysis) {
   if (analysis.devices.empty() || !is_rocm(trace)) return;
   std::vector<std::string> missing;
@@ -220,7 +219,7 @@ void add_rocm_note(const traces::Trace& trace, TraceAnalysis& analysis) {
   }
   missing.emplace_back("which kernels use matrix cores");
   analysis.notes.push_back(
-      fmt::format("recorded with ROCm, which does not tell: {}", fmt::join(missing, "; ")));
+      fmt::format("recorded with ROCm, which does not report: {}", fmt::join(missing, "; ")));
 }
 
 }  // namespace
@@ -246,7 +245,7 @@ TraceAnalysis analyze(const traces::Trace& trace, int default_rank, const Signal
   analysis.kernels = kernel_table(trace);
   analysis.signals =
       signals_of({trace, launches, analysis.breakdown, analysis.devices, operators.within});
-  // With a device they are about what it does, which is another figure than what the host measured.
+  // With a device these signals are about its work, and the host measured other figures.
   if (analysis.devices.empty()) take_measured(measured, analysis.signals);
   analysis.findings = findings_of(analysis.signals);
   analysis.places = places_of(trace, analysis.breakdown.stretches);

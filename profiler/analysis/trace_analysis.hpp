@@ -18,6 +18,7 @@
 
 namespace autotuned::analysis {
 
+// The analysis of the trace of one rank.
 struct TraceAnalysis {
   std::string file;
   int rank = 0;
@@ -35,26 +36,25 @@ struct TraceAnalysis {
   std::vector<std::string> notes;
 };
 
-// A pure function. REQUIRES: the trace has at least one event. `default_rank`: the rank if the trace names
-// none. If the trace has no device, signals in `measured` replace those of the trace: they were measured over
-// more steps.
+// Pure. `default_rank`: the rank if the trace names none. If the trace has no device, signals in `measured` replace those of the trace,
+// because they were measured over more steps. REQUIRES: the trace has at least one event.
 [[nodiscard]] TraceAnalysis analyze(const traces::Trace& trace, int default_rank = 0,
                                     const Signals& measured = {});
 
-// Several ranks together: means over the ranks for times and use, sums for the tables, and findings over the
-// means and over differences between ranks, also findings of single ranks that the means hide. For one rank,
-// the rank's own. REQUIRES: not empty.
+// Several ranks together: means over the ranks for times and use, sums for the tables, and findings from the means, from differences
+// between ranks, and of single ranks that the means hide. For a single rank all values are its own.
 struct Overall {
   double step_ns = 0;
   std::array<double, kParts> part_ns{};
-  std::array<double, kCpuPhases> cpu_phase_ns{};  // of Part::cpu
-  bool has_cpu_phases = false;                    // of any rank
+  std::array<double, kCpuPhases> cpu_phase_ns{};  // Part::cpu by phase
+  bool has_cpu_phases = false;                    // whether any rank has them
   std::optional<DeviceUse> device;                // mean over all devices; nothing without one
   std::vector<OperatorRow> operators;
   std::vector<KernelRow> kernels;
   Signals signals;
   std::vector<Finding> findings;
 };
+// REQUIRES: not empty.
 [[nodiscard]] Overall overall_of(const std::vector<TraceAnalysis>& ranks);
 
 }  // namespace autotuned::analysis

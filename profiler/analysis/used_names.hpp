@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names of a trace that are drawn.
+// Collects the names of a trace that a drawing uses.
 #pragma once
 
 #include <cstdint>

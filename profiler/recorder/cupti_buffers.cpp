@@ -16,7 +16,7 @@ namespace {
 std::atomic<CuptiBuffers*> installed{nullptr};
 std::atomic<int> callbacks_at_work{0};
 
-// Says that a callback is at work before it looks at `installed`, so that uninstall() can wait for it.
+// Registers a callback before it reads `installed`, so that uninstall() can wait for it.
 class Callback {
  public:
   Callback() { callbacks_at_work.fetch_add(1); }
@@ -25,7 +25,7 @@ class Callback {
   Callback& operator=(const Callback&) = delete;
 };
 
-// Kept where a search for leaks finds it.
+// Kept in a variable, so that leak detectors find it.
 void abandon(std::uint8_t* data) {
   static std::mutex mutex;
   static auto& abandoned = *new std::vector<std::uint8_t*>();
@@ -102,7 +102,7 @@ std::optional<CuptiBuffers::Full> CuptiBuffers::next() {
 void CuptiBuffers::give_back(const Full& buffer) {
   Buffer& own = buffers_[buffer.index];
   assert(own.state.load() == State::reading);
-  // All of it: CUPTI is told that its buffers are zero, and may have begun a record behind the valid ones.
+  // The whole buffer is zeroed: CUPTI is told that its buffers are zero, and may have begun a record after the valid ones.
   std::memset(own.data, 0, bytes_each_);
   own.state.store(State::free);
 }
@@ -121,7 +121,7 @@ void CuptiBuffers::install() {
 void CuptiBuffers::uninstall() {
   CuptiBuffers* self = this;
   installed.compare_exchange_strong(self, nullptr);
-  // They do not block, so this is short.
+  // Callbacks do not block, so this loop is short.
   while (callbacks_at_work.load() > 0)
     std::this_thread::yield();
 }

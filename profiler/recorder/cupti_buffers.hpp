@@ -25,7 +25,7 @@ class CuptiBuffers {
 
   // REQUIRES: both are positive, bytes_each is a multiple of kAlignment. Throws std::bad_alloc.
   CuptiBuffers(std::size_t count, std::size_t bytes_each);
-  // Never frees memory that CUPTI still has, because CUPTI may write to it.
+  // Does not free memory that CUPTI still has, because CUPTI may write to it.
   ~CuptiBuffers();
   CuptiBuffers(const CuptiBuffers&) = delete;
   CuptiBuffers& operator=(const CuptiBuffers&) = delete;
@@ -33,11 +33,11 @@ class CuptiBuffers {
   static constexpr std::size_t kAlignment = 4096;
   [[nodiscard]] std::size_t bytes_each() const { return bytes_each_; }
 
-  // Called by CUPTI on any thread: they neither block, nor allocate, nor throw.
+  // CUPTI calls these on any thread. They neither block, nor allocate, nor throw.
   [[nodiscard]] std::uint8_t* lend() noexcept;  // null: none is free
   void accept(std::uint8_t* data, std::size_t valid_bytes) noexcept;
 
-  // One reader at a time. Full buffers come in no order.
+  // Returns a full buffer, in no order; nothing if there is none. One reader at a time.
   [[nodiscard]] std::optional<Full> next();
   void give_back(const Full& buffer);
 
@@ -46,7 +46,7 @@ class CuptiBuffers {
   void wait(std::uint64_t seen) const { change_.wait(seen); }
   void wake() noexcept;
 
-  [[nodiscard]] std::int64_t lent() const;  // buffers that CUPTI has now
+  [[nodiscard]] std::int64_t lent() const;  // number of buffers that CUPTI has now
   [[nodiscard]] std::int64_t refused() const { return refused_.load(); }
   // Buffers that came back and were never lent: another user of CUPTI in this process.
   [[nodiscard]] std::int64_t foreign() const { return foreign_.load(); }
@@ -70,7 +70,7 @@ class CuptiBuffers {
   std::size_t count_;
   std::size_t bytes_each_;
   std::unique_ptr<Buffer[]> buffers_;
-  std::atomic<std::size_t> next_free_{0};  // where to look first
+  std::atomic<std::size_t> next_free_{0};  // where to look for a free one first
   std::atomic<std::uint64_t> change_{0};
   std::atomic<std::int64_t> refused_{0};
   std::atomic<std::int64_t> foreign_{0};

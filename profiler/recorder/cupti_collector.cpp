@@ -32,13 +32,13 @@ constexpr int kDecoderNiceness = 10;
 
 struct Kind {
   CUpti_ActivityKind kind;
-  const char* name;  // null: the profile cannot do without
+  const char* name;  // null: the profile needs this kind
 };
 constexpr std::array kKinds = {
-    // Not KIND_KERNEL, which makes kernels wait for each other.
+    // Not KIND_KERNEL, because it makes kernels wait for each other.
     Kind{CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, nullptr},
     Kind{CUPTI_ACTIVITY_KIND_RUNTIME, nullptr},
-    // The whole kind: CUPTI 13.0 takes cuptiActivityEnableDriverApi() for single launches without it, and records none.
+    // The whole kind is enabled: without it CUPTI 13.0 accepts cuptiActivityEnableDriverApi() for single launches, but records none.
     Kind{CUPTI_ACTIVITY_KIND_DRIVER, "launches of the driver"},
     Kind{CUPTI_ACTIVITY_KIND_MEMCPY, "copies"},
     Kind{CUPTI_ACTIVITY_KIND_MEMCPY2, "copies between GPUs"},
@@ -48,7 +48,7 @@ constexpr std::array kKinds = {
     Kind{CUPTI_ACTIVITY_KIND_OVERHEAD, "overhead"},
 };
 
-// LibTorch calls these all the time, and they do nothing.
+// LibTorch calls these all the time, although they do no work.
 constexpr std::array<CUpti_CallbackId, 13> kQuietCalls = {
     CUPTI_RUNTIME_TRACE_CBID_cudaGetDevice_v3020,
     CUPTI_RUNTIME_TRACE_CBID_cudaSetDevice_v3020,
@@ -64,7 +64,7 @@ constexpr std::array<CUpti_CallbackId, 13> kQuietCalls = {
     CUPTI_RUNTIME_TRACE_CBID_cudaFuncGetAttributes_v3020,
     CUPTI_RUNTIME_TRACE_CBID_cudaFuncSetAttribute_v9000,
 };
-// The same of the driver, as its own libraries call it: a step of ResNet-18 has 1,200 of them, and one launch.
+// The same for functions of the driver that its own libraries call: a step of ResNet-18 has 1,200 of these calls, and one launch.
 constexpr std::array<CUpti_CallbackId, 6> kQuietDriverCalls = {
     CUPTI_DRIVER_TRACE_CBID_cuCtxGetCurrent,
     CUPTI_DRIVER_TRACE_CBID_cuDevicePrimaryCtxGetState,
@@ -86,7 +86,7 @@ struct ClockReading {
   bool is_realtime = true;
 };
 
-// Between two readings of our own clocks, the closest of several. Nothing where CUPTI tells no time.
+// Reads CUPTI's clock between two readings of our own, the closest of several. Returns nothing if CUPTI reports no time.
 std::optional<ClockReading> read_clock(CuptiApi& api) {
   std::optional<ClockReading> best;
   std::int64_t best_gap_ns = std::numeric_limits<std::int64_t>::max();
@@ -127,7 +127,7 @@ struct CuptiCollector::State {
   void note(std::string text) {
     if (std::ranges::find(notes, text) == notes.end()) notes.push_back(std::move(text));
   }
-  // For what the profile can do without.
+  // For calls whose failure the profile can tolerate.
   void try_to(CUptiResult result, const std::string& what) {
     if (result != CUPTI_SUCCESS) note("CUPTI does not " + what + ": " + api.result_text(result));
   }
@@ -143,12 +143,12 @@ struct CuptiCollector::State {
   CuptiBuffers buffers;
   CUpti_SubscriberHandle subscriber = nullptr;
   bool is_enabled = false;
-  bool is_stuck = false;  // CUPTI did not return from a call: it is not called again
+  bool is_stuck = false;  // CUPTI did not return from a call, so it is not called again
   std::atomic<bool> has_failed{false};
   std::atomic<bool> is_out_of_memory{false};
   ClockReading clock;
   std::vector<std::string> notes;
-  // Of `records`. Never held over a call that CUPTI may answer with a callback.
+  // Guards `records`. Never held during a call that CUPTI may answer with a callback.
   std::mutex mutex;
   CuptiRecords records;
   std::jthread decoder;
@@ -174,19 +174,19 @@ Result<void> CuptiCollector::State::subscribe() {
 }
 
 Result<void> CuptiCollector::State::start() {
-  // First of all: whoever subscribes owns the rest.
+  // This comes first, because the subscriber owns everything else.
   if (auto subscribed = subscribe(); !subscribed) return subscribed;
   const auto read = read_clock(api);
   if (!read) {
     static_cast<void>(api.unsubscribe(subscriber));
-    return fail(ErrorKind::unsupported, "CUPTI tells no time");
+    return fail(ErrorKind::unsupported, "CUPTI reports no time");
   }
   clock = *read;
   if (!clock.is_realtime) {
     note("CUPTI's clock is not the system's: times of the GPU were shifted to fit");
   }
   try_to(api.set_thread_id_type(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM), "tell threads by number");
-  // Else it zeroes them itself, on the thread that launches.
+  // Otherwise CUPTI zeroes the buffers itself, on the launching thread.
   std::uint8_t is_zeroed = 1;
   std::size_t bytes = sizeof(is_zeroed);
   try_to(api.set_attribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, &bytes, &is_zeroed),
@@ -228,7 +228,7 @@ void CuptiCollector::State::decode() {
 }
 
 void CuptiCollector::State::decode_until(const std::stop_token& stop) {
-  // Behind the threads that train; where it is not allowed it is as good without.
+  // Gives the reader a lower priority than the training threads. If that is not permitted, it works without.
   static_cast<void>(::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kDecoderNiceness));
   while (!stop.stop_requested()) {
     const std::uint64_t seen = buffers.change();
@@ -237,7 +237,7 @@ void CuptiCollector::State::decode_until(const std::stop_token& stop) {
   }
 }
 
-// On a thread of its own: when CUPTI hangs, this process must not.
+// On a thread of its own, so that this process does not hang if CUPTI does.
 void CuptiCollector::State::flush(std::uint32_t flag) {
   if (is_stuck) return;
   auto promise = std::make_shared<std::promise<CUptiResult>>();
@@ -255,7 +255,7 @@ void CuptiCollector::State::flush(std::uint32_t flag) {
   decode();
 }
 
-// Since the last call.
+// Returns the number since the last call.
 std::int64_t CuptiCollector::State::dropped() {
   std::size_t count = 0;
   if (is_stuck || api.get_dropped_records(&count) != CUPTI_SUCCESS) return 0;
@@ -279,14 +279,14 @@ CuptiCollector::CuptiCollector(std::unique_ptr<State> state) : state_(std::move(
 
 CuptiCollector::~CuptiCollector() {
   disable();
-  // Also where it was disabled before: what was recorded after the last take() lies in a buffer that CUPTI would else go on
-  // with, and hand to whoever comes next.
+  // Also if it was disabled before: records after the last take() are in a buffer that CUPTI would otherwise continue, and hand to the next
+  // user.
   state_->flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
   if (!state_->is_stuck) {
     state_->stop();
     return;
   }
-  // A thread of CUPTI's is still in there somewhere.
+  // A thread of CUPTI may still use the object.
   state_->buffers.uninstall();
   static std::mutex mutex;
   static auto& abandoned = *new std::vector<std::unique_ptr<State>>();
@@ -309,7 +309,7 @@ Result<void> CuptiCollector::enable() {
     state.note(std::string("CUPTI does not record ") + kind.name + ": " +
                state.api.result_text(result));
   }
-  // After the kinds, which would overrule it. Event queries of LibTorch's allocator would flood it.
+  // After the kinds, which would override it. The event queries of LibTorch's allocator would flood the recording.
   state.try_to(state.api.enable_all_sync_records(0), "leave out queries");
   for (const CUpti_CallbackId id : kQuietCalls)
     state.try_to(state.api.enable_runtime_call(id, 0), "leave out calls that do nothing");

@@ -21,8 +21,8 @@ struct CuptiOptions {
   // 64 MiB. A launch takes some 300 bytes, so that one buffer holds about 7,000.
   std::size_t buffers = 32;
   std::size_t buffer_bytes = 2U << 20U;   // a multiple of 4 KiB
-  std::int64_t most_records = 2'000'000;  // of one take(); further records are lost and counted
-  std::chrono::milliseconds flush_limit{10'000};  // for CUPTI to hand over what it has
+  std::int64_t most_records = 2'000'000;  // for one take(); further records are lost and counted
+  std::chrono::milliseconds flush_limit{10'000};  // time for CUPTI to return its buffers
 };
 
 // CUPTI's one subscriber in this process. It records between enable() and disable(), any number of times.
@@ -46,10 +46,10 @@ class CuptiCollector final : public ScopeListener {
 
   // Drops everything recorded so far. REQUIRES: the devices are idle.
   void restart();
-  // Everything recorded since restart() or the last take(). REQUIRES: the devices are idle.
+  // Returns everything recorded since restart() or the last take(). REQUIRES: the devices are idle.
   [[nodiscard]] DeviceTimeline take();
 
-  // Problems of the recording, one sentence each, for people; without losses (DeviceLosses).
+  // Returns the problems of the recording, one sentence each, except losses (DeviceLosses).
   [[nodiscard]] std::vector<std::string> notes() const;
 
   void enter_operator(ScopeId operation) noexcept override;

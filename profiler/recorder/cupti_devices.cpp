@@ -12,7 +12,7 @@
 namespace autotuned::profiler {
 namespace {
 
-constexpr int kMostDevices = 1024;  // a count beyond that is not believed
+constexpr int kMostDevices = 1024;  // a larger count is taken for an error
 
 struct Driver {
   decltype(&cuInit) init = nullptr;
@@ -22,7 +22,7 @@ struct Driver {
   decltype(&cuDeviceTotalMem) get_memory = nullptr;
   decltype(&cuDeviceGetAttribute) get_attribute = nullptr;
 
-  // The name of the first function that is missing; empty when all are there.
+  // Returns the name of the first function that is missing; empty if there is none.
   std::string load(void* library) {
     FunctionLookup functions(library);
     functions.find(init, "cuInit");
@@ -41,7 +41,7 @@ tl::unexpected<Error> refused(const char* call, CUresult code) {
 }
 
 RecordedDevice describe(const Driver& driver, int number, CUdevice handle) {
-  // An attribute that an older driver does not know stays 0.
+  // An attribute that an older driver lacks stays 0.
   const auto attribute = [&](CUdevice_attribute which) {
     int value = 0;
     return driver.get_attribute(&value, which, handle) == CUDA_SUCCESS ? value : 0;
@@ -78,7 +78,7 @@ RecordedDevice describe(const Driver& driver, int number, CUdevice handle) {
 }  // namespace
 
 Result<std::vector<RecordedDevice>> read_cuda_devices(const char* library) {
-  // Stays open: drivers are not made to be closed.
+  // The library stays open, because drivers cannot be closed safely.
   void* const handle = ::dlopen(library, RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) return fail(ErrorKind::unsupported, "no NVIDIA driver");
   Driver driver;

@@ -9,7 +9,7 @@
 
 namespace autotuned::profiler {
 
-// The devices that CUDA_VISIBLE_DEVICES leaves, in the order of CUDA's numbers. Initialises the driver in
+// Returns the devices that CUDA_VISIBLE_DEVICES permits, in the order of CUDA's numbers. Initialises the driver in
 // this process if needed. ErrorKind::unsupported if there is no driver, or it refuses.
 [[nodiscard]] Result<std::vector<RecordedDevice>> read_cuda_devices(
     const char* driver = "libcuda.so.1");

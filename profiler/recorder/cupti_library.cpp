@@ -20,7 +20,7 @@ constexpr const char* kRemedy = "scripts/setup installs CUPTI 13 beside LibTorch
 
 class CuptiLibrary final : public CuptiApi {
  public:
-  // The name of the first function that is missing; empty when all are there.
+  // Returns the name of the first function that is missing; empty if there is none.
   std::string load(void* library) {
     FunctionLookup functions(library);
     functions.find(get_version_, "cuptiGetVersion");
@@ -58,7 +58,7 @@ class CuptiLibrary final : public CuptiApi {
                                                                                  : "no such error";
   }
   bool has_driver() override {
-    // Stays open: who asks will use it.
+    // The library stays open, because the caller will use it.
     return ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL) != nullptr;
   }
 
@@ -153,12 +153,13 @@ Result<CuptiApi*> open_cupti(const char* library) {
   }
   CuptiLibrary api;
   if (const std::string missing = api.load(handle); !missing.empty()) {
-    return fail(ErrorKind::unsupported, "it is no CUPTI 13: it lacks " + missing, library, kRemedy);
+    return fail(ErrorKind::unsupported, "it is not CUPTI 13: it lacks " + missing, library,
+                kRemedy);
   }
   std::uint32_t version = 0;
   const CUptiResult result = api.get_version(&version);
   if (result != CUPTI_SUCCESS || version / 10'000 != kMajorVersion) {
-    // Before 13.0 the version was a counter: 28 is CUDA 12.9.
+    // Before 13.0 the version was a counter: 28 means CUDA 12.9.
     return fail(ErrorKind::unsupported,
                 "it is CUPTI of the version " + std::to_string(version) + ", 13 is needed", library,
                 kRemedy);

@@ -12,7 +12,7 @@ namespace autotuned::profiler {
 namespace {
 
 double product_of(const std::array<std::int32_t, 3>& sizes) {
-  // As floating point: a grid may have more blocks than a 64-bit number.
+  // A floating-point number, because a grid may have more blocks than 64 bits can count.
   double product = 1;
   for (const std::int32_t size : sizes)
     product *= std::max(size, 0);
@@ -39,7 +39,7 @@ cudaOccDeviceProp properties_of(const RecordedDevice& device) {
   return properties;
 }
 
-// 0 where the calculation does not know the device, or says that the kernel cannot run there.
+// Returns 0 if the calculation does not cover the device, or if the kernel cannot run there.
 int most_blocks_per_sm(const cudaOccDeviceProp& properties, const DeviceKernel& kernel,
                        int threads) {
   cudaOccFuncAttributes attributes;
@@ -73,7 +73,7 @@ void estimate_occupancy(DeviceTimeline& timeline, const std::vector<RecordedDevi
       known[static_cast<std::uint32_t>(device.id)] = {&device, properties_of(device)};
     }
   }
-  // A training step launches the same shapes over and over.
+  // Results are cached, because training steps launch the same shapes again and again.
   using Shape = std::tuple<std::uint32_t, std::uint16_t, std::int32_t, std::int32_t, bool, int>;
   std::map<Shape, int> blocks_of_shape;
   for (DeviceKernel& kernel : timeline.kernels) {

@@ -19,14 +19,14 @@
 namespace autotuned::profiler {
 namespace {
 
-constexpr std::size_t kMostDamage = 8;  // that is told; all of it is counted
+constexpr std::size_t kMostDamage = 8;  // damages that are described; all are counted
 constexpr std::size_t kLongestName = 16'384;
-// CUPTI brings the clock of a device to that of the host no better than this.
+// The precision with which CUPTI converts the clock of a device to that of the host.
 constexpr std::int64_t kClockErrorNs = 20'000;
-// 146 years: sums and differences of times below that do not overflow.
+// 146 years: sums and differences of smaller times do not overflow.
 constexpr std::uint64_t kLatestNs = std::uint64_t{1} << 62U;
 
-// By value: records are packed, and need not be aligned in buffers of others.
+// Copies the record, because records are packed and need not be aligned.
 template <class Record>
 Record read(const std::uint8_t* bytes) {
   Record record;
@@ -34,7 +34,7 @@ Record read(const std::uint8_t* bytes) {
   return record;
 }
 
-// An enumeration's number. A damaged record may hold one that no value of the enumeration has.
+// Reads the number of an enumeration. A damaged record may have a number that the enumeration lacks.
 #define AUTOTUNED_NUMBER_OF(record, type, field) \
   read<std::uint32_t>((record) + offsetof(type, field))
 
@@ -46,8 +46,8 @@ std::string demangled(const std::string& name) {
   return status == 0 && text != nullptr ? std::string(text.get()) : name;
 }
 
-// cudaLaunchKernel_v7000: other programs know it without the version. Functions of the driver carry theirs
-// in their own name.
+// Removes the version from names such as cudaLaunchKernel_v7000, because other programs show them without it. Functions of the driver have
+// versions in their own names.
 std::string_view without_version(std::string_view name) {
   const std::size_t at = name.rfind("_v");
   if (at == std::string_view::npos || name.size() - at < 6) return name;
@@ -56,8 +56,8 @@ std::string_view without_version(std::string_view name) {
   return is_version ? name.substr(0, at) : name;
 }
 
-// What asks for work without the runtime: generated kernels, some libraries. Each also in the form of programs that
-// have a default stream for each thread.
+// Functions of the driver that launch work without the runtime, for generated kernels and some libraries; each also in the form for
+// programs with a default stream for each thread.
 constexpr std::array<CUpti_CallbackId, 26> kDriverLaunches = {
     CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel,
     CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz,
@@ -91,7 +91,7 @@ std::int64_t bounded(std::uint64_t value) {
   return static_cast<std::int64_t>(std::min(value, kLatestNs));
 }
 
-// What all work of a device has.
+// Fills the fields that all work of a device has.
 template <class Record, class Work>
 void set_work(const Record& raw, Work& work) {
   work.start_ns = bounded(raw.start);
@@ -136,18 +136,18 @@ CuptiRecords::CuptiRecords(CuptiApi& api, std::int64_t most_records, KernelName 
 }
 
 void CuptiRecords::add(std::uint8_t* buffer, std::size_t valid_bytes) {
-  // CUPTI's walk trusts the buffer, so what it is shown is bounded first.
+  // CUPTI's iteration trusts the buffer, so its size is checked first.
   constexpr std::size_t kHead = sizeof(CUpti_Activity);
   const std::size_t whole = valid_bytes / kHead * kHead;
   const auto at_byte = [&](std::size_t offset) {
     return "at byte " + std::to_string(offset) + " of " + std::to_string(valid_bytes);
   };
   CUpti_Activity* record = nullptr;
-  std::size_t next = 0;  // no record begins before it
+  std::size_t next = 0;  // no record begins before this byte
   bool is_next_exact = knows_sizes_;
   while (next + kHead <= whole) {
     const CUptiResult result = api_.get_next_record(buffer, whole, &record);
-    // The library also says that there are no more where it does not know how to go on.
+    // The library also reports the end of the records if it cannot continue.
     if (result == CUPTI_ERROR_MAX_LIMIT_REACHED && !is_next_exact) break;
     if (result != CUPTI_SUCCESS) {
       return note_damage("a record is cut off, incomplete or of no known kind " + at_byte(next) +
@@ -177,7 +177,7 @@ bool CuptiRecords::has_room() {
   return true;
 }
 
-// The device had no room to note them, or they are no times.
+// The device had no room for the times, or they are not valid.
 bool CuptiRecords::has_times(std::uint64_t start, std::uint64_t end) {
   if (start > 0 && start <= end && end < kLatestNs) return true;
   ++timeline_.losses.untimed;
@@ -202,7 +202,7 @@ void CuptiRecords::add_kernel(const std::uint8_t* record) {
   kernel.graph_node = raw.graphNodeId;
 }
 
-// Within a device or from and to the host, and between devices: the fields have the same names.
+// Copies within a device or from and to the host, and between devices. The fields have the same names.
 template <class Record>
 void CuptiRecords::add_copy(const std::uint8_t* record) {
   const auto raw = read<Record>(record);
@@ -270,7 +270,7 @@ void CuptiRecords::add_external(const std::uint8_t* record) {
   const bool is_operation = kind == CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0;
   const bool is_span = kind == CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM1;
   if (!is_operation && !is_span) return;
-  // Two for each call, and a link of the call itself.
+  // There are two for each call, and a link for the call itself.
   if (links_.size() / 3 >= static_cast<std::size_t>(most_records_)) {
     ++timeline_.losses.over_limit;
     return;
@@ -311,7 +311,7 @@ void CuptiRecords::note_damage(std::string what) {
   if (losses.damage.size() < kMostDamage) losses.damage.push_back(std::move(what));
 }
 
-// All records of a kernel share the pointer, and it is CUPTI's: the text must be copied.
+// All records of a kernel share the pointer, which belongs to CUPTI: the text must be copied.
 std::uint32_t CuptiRecords::kernel_name(const char* pointer) {
   const auto [found, is_new] = kernel_names_.try_emplace(pointer, 0);
   if (is_new) {
@@ -349,8 +349,7 @@ std::uint32_t CuptiRecords::name_id(std::string text) {
   return found->second;
 }
 
-// All links, by correlation. Whoever asks does so in nearly that order, so the search begins where the last
-// one ended.
+// All links, sorted by correlation. Callers ask in nearly the same order, so each search begins where the last one ended.
 class CuptiRecords::Links {
  public:
   explicit Links(std::vector<Link> links) : links_(std::move(links)) {
@@ -370,7 +369,7 @@ class CuptiRecords::Links {
     constexpr std::ptrdiff_t kNear = 64;
     const auto near = links_.begin() + std::min<std::ptrdiff_t>(at_, std::ssize(links_));
     const auto far = links_.begin() + std::min<std::ptrdiff_t>(at_ + kNear, std::ssize(links_));
-    // Less, as the first of equal ones is looked for.
+    // Less, and not less or equal, because the first of equal links is wanted.
     const bool is_near = near != far && near->correlation < correlation &&
                          correlation <= std::prev(far)->correlation;
     auto link = is_near ? std::ranges::lower_bound(near, far, correlation, {}, &Link::correlation)
@@ -421,7 +420,7 @@ DeviceTimeline CuptiRecords::take(const RecordingClock& clock) {
     overhead.start_ns -= clock.offset_ns;
     overhead.end_ns -= clock.offset_ns;
   }
-  // Ids of names are those of one timeline. A kernel may be unloaded, and its pointer be another's.
+  // Ids of names belong to one timeline. A kernel may be unloaded, and another one get its pointer.
   name_ids_.clear();
   kernel_names_.clear();
   call_names_.clear();

@@ -19,10 +19,10 @@ class CuptiApi;
 // The smallest size, in bytes, of a record of this kind; 0 for kinds that CuptiRecords ignores.
 [[nodiscard]] std::size_t cupti_record_bytes(std::uint32_t kind);
 
-// The text behind the name pointer of a kernel's record.
+// Returns the text for the name pointer of a kernel's record.
 using KernelName = std::function<std::string_view(const char* pointer)>;
 
-// Where a recording begins, and how its clock compares with ours.
+// The beginning of a recording, and the offset of its clock.
 struct RecordingClock {
   // On CUPTI's clock. Work that began earlier is left out.
   std::int64_t from_ns = 0;
@@ -38,28 +38,28 @@ class CuptiRecords {
   // `most_records` are lost and counted. Kernel names that `name` does not know are read from their pointers.
   CuptiRecords(CuptiApi& api, std::int64_t most_records, KernelName name = {});
 
-  // Copies everything of use out of the buffer. Damage is counted and described, and the rest of that buffer
+  // Copies all useful data from the buffer. Damage is counted and described, and the rest of that buffer
   // is left out.
   void add(std::uint8_t* buffer, std::size_t valid_bytes);
 
-  // Everything added since the last take(), with times of CLOCK_MONOTONIC.
+  // Returns everything added since the last take(), with times of CLOCK_MONOTONIC.
   [[nodiscard]] DeviceTimeline take(const RecordingClock& clock);
 
   // The number of records since the last take(), without those that only join others.
   [[nodiscard]] std::int64_t records() const { return records_; }
 
  private:
-  // Something that is known of a correlation.
+  // A fact about a correlation.
   struct Link {
     enum class What : std::uint32_t { operation, span, call };
 
     std::uint32_t correlation = 0;
     What what = What::operation;
-    std::uint64_t value = 0;  // a ScopeId, or when the call began
+    std::uint64_t value = 0;  // a ScopeId, or the start time of the call
   };
   class Links;
 
-  // One record that lies in the buffer as a whole; `kind` is its first four bytes.
+  // Adds a record that is complete in the buffer. `kind`: its first four bytes.
   void add_record(std::uint32_t kind, const std::uint8_t* record);
   void add_kernel(const std::uint8_t* record);
   template <class Record>

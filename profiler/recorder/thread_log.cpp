@@ -9,7 +9,7 @@
 namespace autotuned::profiler {
 namespace {
 
-// At a time, so that threads seldom meet at the counter.
+// Events that a thread reserves at a time, so that threads rarely contend for the counter.
 constexpr std::int64_t kRoomAtOnce = 256;
 
 }  // namespace
@@ -49,7 +49,7 @@ TimelineEvent* ThreadLog::begin(TimelineKind kind, std::string_view name) {
   }
   TimelineEvent& event = timeline_.events.emplace_back();
   event.kind = kind;
-  // What runs in an operator is of its module, which a script may have told.
+  // Events inside an operator belong to the module of the operator, which a script may have named.
   const bool is_inside = kind != TimelineKind::module && parent_ != kNone;
   event.module = is_inside ? timeline_.events[parent_].module : innermost_module();
   event.parent = parent_;
@@ -74,7 +74,7 @@ void ThreadLog::start_clock() {
 }
 
 bool ThreadLog::end(std::int64_t time_ns) {
-  // Nobody is inside when a recording begins; but a program that errs must not crash here.
+  // No module is open when a recording begins, but a program with an error must not crash here.
   if (open_.empty()) return false;
   const Open ended = open_.back();
   open_.pop_back();

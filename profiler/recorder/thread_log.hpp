@@ -13,12 +13,12 @@
 
 namespace autotuned::profiler {
 
-// How many events may still be recorded, over all threads. Any thread.
+// The number of events that may still be recorded, over all threads. Any thread may call it.
 class EventRoom {
  public:
   explicit EventRoom(std::int64_t events) : left_(events) {}
 
-  // Reserves up to `wanted` events; returns how many, 0 if there is no room.
+  // Reserves up to `wanted` events and returns how many; 0 if there is no room.
   [[nodiscard]] std::int64_t take(std::int64_t wanted);
   void lose() { lost_.fetch_add(1, std::memory_order_relaxed); }
   [[nodiscard]] std::int64_t lost() const { return lost_.load(std::memory_order_relaxed); }
@@ -28,10 +28,10 @@ class EventRoom {
   std::atomic<std::int64_t> lost_{0};
 };
 
-// One thread writes. REQUIRES: it is read after that thread has stopped recording.
+// The events of one thread, which alone writes. REQUIRES: it is read after that thread has stopped recording.
 class ThreadLog {
  public:
-  // A module by its address, or by its path below the module that runs the script.
+  // Identifies a module by its address, or by its path below the module that runs the script.
   struct ModuleKey {
     const void* address = nullptr;
     std::string path;
@@ -40,18 +40,18 @@ class ThreadLog {
 
   ThreadLog(EventRoom& room, std::int64_t thread, std::uint64_t logical_thread);
 
-  // The log of the calling thread, for modules; null if it does not record.
+  // The log of the calling thread; null if the thread does not record.
   [[nodiscard]] static ThreadLog* current() { return current_; }
   static void set_current(ThreadLog* log) { current_ = log; }
 
   void enter_module(const void* module);
   void leave_module();
 
-  // Begins an event inside of the open ones. Its time starts with start_clock(), so that the work before it
-  // is not counted. Null if there is no room.
+  // Begins an event inside the open ones and returns it; null if there is no room. Its time starts with start_clock(), so that the work
+  // in between is not counted.
   TimelineEvent* begin(TimelineKind kind, std::string_view name);
   void start_clock();
-  // Ends the event that began last. False if there was no room for it.
+  // Ends the event that began last. Returns false if there was no room for it.
   bool end(std::int64_t time_ns);
   // The index of the event that began last. REQUIRES: there was room for it.
   [[nodiscard]] std::size_t last_event() const { return timeline_.events.size() - 1; }
@@ -64,8 +64,7 @@ class ThreadLog {
   std::uint32_t inputs_id(const OperatorInputs& inputs);
   void add_memory(const MemoryEvent& event);
 
-  // Everything recorded. The log must not be used afterwards; modules in the result are indices into
-  // module_keys().
+  // Returns everything recorded. The log must not be used afterwards. Modules in the result are indices into module_keys().
   [[nodiscard]] ThreadTimeline take() { return std::move(timeline_); }
   [[nodiscard]] const std::vector<ModuleKey>& module_keys() const { return module_keys_; }
 
@@ -104,7 +103,7 @@ class ThreadLog {
   std::vector<ModuleKey> module_keys_;
 };
 
-// Marks the forward of a module, for the lifetime of this object. Without a recording it costs one branch on
+// Marks the forward of a module for its own lifetime. Without a recording it costs one branch on
 // a thread-local pointer. The address identifies the module; the recorder knows its path.
 class ModuleSpan {
  public:

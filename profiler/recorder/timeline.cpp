@@ -22,7 +22,7 @@ struct NodeKeyHash {
 };
 using Makers = std::unordered_map<NodeKey, TimelinePlace, NodeKeyHash>;
 
-// The operator that began last, of those with a number.
+// For each number the operator that began last.
 Makers makers_of(const Timeline& timeline) {
   Makers makers;
   for (std::size_t t = 0; t < timeline.threads.size(); ++t) {
@@ -43,7 +43,7 @@ std::vector<BackwardLink> charge_backward(Timeline& timeline) {
   std::vector<BackwardLink> links;
   for (std::size_t t = 0; t < timeline.threads.size(); ++t) {
     auto& events = timeline.threads[t].events;
-    // Whatever holds another comes before it.
+    // An event comes before those inside it.
     for (std::size_t i = 0; i < events.size(); ++i) {
       TimelineEvent& event = events[i];
       if (event.kind == TimelineKind::backward && event.sequence >= 0) {
@@ -67,7 +67,7 @@ std::vector<BackwardLink> charge_backward(Timeline& timeline) {
 
 std::string script_module_path(std::string_view hierarchy) {
   std::string path;
-  // Each module is INSTANCE(TYPE)::METHOD; TOP is the script, SELF the module once more.
+  // Each module is INSTANCE(TYPE)::METHOD; TOP is the script, SELF the same module again.
   while (!hierarchy.empty()) {
     const std::size_t open = hierarchy.find('(');
     if (open == std::string_view::npos) break;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every thread did while a job was recorded, operator by operator, as plain data: no LibTorch here.
+// The recorded activity of every thread, operator by operator, as plain data: no LibTorch here.
 #pragma once
 
 #include <cstdint>
@@ -15,22 +15,22 @@ inline constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max()
 
 enum class TimelineKind : std::uint8_t {
   operation,
-  backward,  // a node of autograd's graph at work
+  backward,  // the run of a node of autograd's graph
   module,    // the forward of a module
 };
 
+// An operator, a backward node or the forward of a module.
 struct TimelineEvent {
   std::int64_t start_ns = 0;  // CLOCK_MONOTONIC
   std::int64_t end_ns = 0;
-  // Autograd's sequence number: of the node that this operator created last, or of the node that runs; -1:
-  // none.
+  // Autograd's sequence number: that of the last node that this operator created, or of the node that runs; -1: none.
   std::int64_t sequence = -1;
   // For a backward node: ThreadTimeline::logical_thread of the operator that created it.
   std::uint64_t forward_thread = 0;
   std::uint32_t name = kNone;  // index into ThreadTimeline::names; none for a module
-  // Index into Timeline::modules: the module that it ran in or is charged to.
+  // Index into Timeline::modules: the module in which the event ran or to which it is charged.
   std::uint32_t module = kNone;
-  std::uint32_t parent = kNone;  // the event that it ran in, of the same thread
+  std::uint32_t parent = kNone;  // the enclosing event of the same thread
   std::uint32_t inputs = kNone;  // index into ThreadTimeline::inputs
   TimelineKind kind = TimelineKind::operation;
 };
@@ -45,27 +45,29 @@ struct OperatorInputs {
   friend bool operator==(const OperatorInputs&, const OperatorInputs&) = default;
 };
 
+// An allocation or a release.
 struct MemoryEvent {
   std::int64_t time_ns = 0;  // CLOCK_MONOTONIC
   std::uint64_t address = 0;
   std::int64_t bytes = 0;            // negative for a release
-  std::int64_t allocated_bytes = 0;  // afterwards, of its device
+  std::int64_t allocated_bytes = 0;  // allocated on its device afterwards
   std::int64_t reserved_bytes = 0;
   int device_type = 0;  // 0 is the CPU, 1 CUDA
   int device = -1;
 };
 
+// The events of one thread.
 struct ThreadTimeline {
-  std::int64_t thread = 0;           // the system's number
+  std::int64_t thread = 0;           // the system's thread id
   std::uint64_t logical_thread = 0;  // LibTorch's
-  std::deque<TimelineEvent> events;  // in the order in which they began
+  std::deque<TimelineEvent> events;  // in the order of their beginnings
   std::deque<MemoryEvent> memory;
   std::vector<std::string> names;
   std::vector<OperatorInputs> inputs;
 };
 
-// What several ranks exchange, such as the mean of gradients: from its beginning on a thread of the process group until all
-// that this rank waits for has come.
+// An exchange between ranks, such as the mean of gradients: from its beginning on a thread of the process group until this rank has
+// received everything.
 struct ExchangeEvent {
   std::int64_t thread = 0;  // the system's number
   std::string name;         // "gloo:all_reduce"
@@ -74,6 +76,7 @@ struct ExchangeEvent {
   OperatorInputs inputs;  // empty texts: not recorded
 };
 
+// The recorded events of all threads.
 struct Timeline {
   std::vector<ThreadTimeline> threads;
   std::vector<ExchangeEvent> exchanges;
@@ -81,13 +84,14 @@ struct Timeline {
   std::int64_t lost_events = 0;      // events for which there was no room
 };
 
-// An event: a thread of Timeline::threads and an event of it.
+// The place of an event: a thread of Timeline::threads and an event of it.
 struct TimelinePlace {
   std::size_t thread = 0;
   std::size_t event = 0;
 
   friend bool operator==(const TimelinePlace&, const TimelinePlace&) = default;
 };
+// A backward node, and the operator that created it.
 struct BackwardLink {
   TimelinePlace forward;
   TimelinePlace backward;
@@ -95,8 +99,8 @@ struct BackwardLink {
   friend bool operator==(const BackwardLink&, const BackwardLink&) = default;
 };
 
-// Charges every backward node, and the operators in it, to the module of the operator that created the node,
-// and returns that operator. If several operators have a node's number, the one that began last created it:
+// Charges every backward node, and the operators in it, to the module of the operator that created the node. Returns the links between
+// these operators and nodes. If several operators have a node's number, the one that began last created it:
 // the outer ones only called it. Events that have a module keep it.
 std::vector<BackwardLink> charge_backward(Timeline& timeline);
 

@@ -11,7 +11,7 @@
 namespace autotuned::profiler {
 namespace {
 
-// The scopes of the spans `backward`, by their beginnings.
+// The scopes of the spans `backward`, by start.
 std::vector<ScopeId> backward_spans(const std::vector<SpanRecord>& spans) {
   std::vector<ScopeId> found;
   for (std::size_t i = 0; i < spans.size(); ++i) {
@@ -27,7 +27,7 @@ void place_backward_work(DeviceTimeline& timeline, const std::vector<SpanRecord>
                          std::int64_t training_thread) {
   const std::vector<ScopeId> backward = backward_spans(spans);
   if (backward.empty()) return;
-  // The spans do not overlap: the last one that began is the only one that may go on.
+  // The spans do not overlap, so only the last one that began can still be open.
   const auto span_at = [&](std::int64_t time_ns) -> ScopeId {
     const auto after = std::ranges::upper_bound(backward, time_ns, {},
                                                 [&](ScopeId id) { return spans[id - 1].start_ns; });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What devices did while a job was recorded, and the calls of the host that launched it, as plain data: no
-// CUPTI here. The codes of directions, memory kinds, waits and overheads are CUPTI's.
+// The recorded activity of devices, and the calls of the host that launched it, as plain data: no CUPTI here. The codes of directions,
+// memory kinds, waits and overheads are CUPTI's.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@
 
 namespace autotuned::profiler {
 
-// Common to device work and to calls of the host. Times are CLOCK_MONOTONIC.
+// The common part of device work and calls of the host. Times are CLOCK_MONOTONIC.
 struct DeviceEventBase {
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
@@ -78,11 +78,11 @@ struct DeviceOverhead {
   std::int64_t thread = 0;  // 0: not known
 };
 
-// Data that is missing in the recording, or cannot be right.
+// Counts of data that is missing in the recording or cannot be right.
 struct DeviceLosses {
   std::int64_t dropped = 0;        // records without a free buffer
   std::int64_t over_limit = 0;     // records beyond the limit of the recording
-  std::int64_t untimed = 0;        // records without times, for which the device had no room
+  std::int64_t untimed = 0;        // records without times, because the device had no room for them
   std::int64_t before_launch = 0;  // work that began before its launch: a broken clock
   std::int64_t without_call = 0;   // work for which no call has the same correlation
   std::int64_t damaged_buffers = 0;
@@ -91,7 +91,7 @@ struct DeviceLosses {
   friend bool operator==(const DeviceLosses&, const DeviceLosses&) = default;
 };
 
-// In no order. Deques, because there may be millions of elements, and a vector would need room for twice as
+// All lists are in no order. They are deques, because there may be millions of elements, and a vector would need room for twice as
 // many when it grows.
 struct DeviceTimeline {
   std::deque<DeviceKernel> kernels;
@@ -104,6 +104,7 @@ struct DeviceTimeline {
   DeviceLosses losses;
 };
 
+// The properties of a device. Sizes in bytes; 0: not known.
 struct RecordedDevice {
   int id = 0;  // CUDA's number, as in DeviceEventBase::device
   std::string name;
@@ -127,10 +128,10 @@ struct RecordedDevice {
 void place_backward_work(DeviceTimeline& timeline, const std::vector<SpanRecord>& spans,
                          std::int64_t training_thread);
 
-// Adds the counts; keeps the first few sentences of the damage.
+// Adds `more` to the counts of `to`, and keeps the first few sentences of the damage.
 void add(DeviceLosses& to, const DeviceLosses& more);
 
-// One sentence for each kind of loss.
+// Returns one sentence for each kind of loss.
 [[nodiscard]] std::vector<std::string> to_sentences(const DeviceLosses& losses);
 
 }  // namespace autotuned::profiler

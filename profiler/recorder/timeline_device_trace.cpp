@@ -19,7 +19,7 @@ namespace {
 
 using traces::TraceWriter;
 
-// Kineto's words for CUPTI's numbers.
+// Kineto's names for CUPTI's numbers.
 std::string_view direction_of(std::uint8_t direction) {
   constexpr std::array<std::string_view, 11> kNames = {
       "Unknown", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP"};
@@ -69,8 +69,8 @@ class DeviceTimelineWriter {
     for (const HostCall& call : timeline_.calls) {
       write_call(call);
       if (call.correlation == 0) continue;
-      // Of a call of the runtime and that of the driver within it, which have one correlation and come in any order, the
-      // outer one, as Kineto has it.
+      // The outer one of a call of the runtime and the call of the driver within it, as in Kineto. Both have the same correlation and come
+      // in any order.
       const auto [known, is_first] = call_of_.try_emplace(call.correlation, &call);
       if (!is_first && known->second->is_driver && !call.is_driver) known->second = &call;
     }
@@ -91,7 +91,7 @@ class DeviceTimelineWriter {
   }
 
  private:
-  // Of a span on a stream.
+  // The range of a span on a stream.
   struct Range {
     std::int64_t start_ns = std::numeric_limits<std::int64_t>::max();
     std::int64_t end_ns = std::numeric_limits<std::int64_t>::min();
@@ -122,7 +122,7 @@ class DeviceTimelineWriter {
   }
 
   void widen_ranges(const DeviceEventBase& event) {
-    // A span begins after the one around it, so this ends.
+    // A span begins after the span around it, so this loop ends.
     for (ScopeId span = event.span; span != 0 && span <= numbers_.spans.size();) {
       Range& range = ranges_[{span, event.device, event.stream}];
       range.start_ns = std::min(range.start_ns, event.start_ns);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes what devices did as events of a trace, with PyTorch's names. Part of timeline_trace.cpp.
+// Writes the activity of devices as events of a trace, with PyTorch's names. A part of timeline_trace.cpp.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace autotuned::profiler {
 
-// A span as it is in the trace.
+// A span in the trace.
 struct SpanInTrace {
   std::int64_t number = 0;  // its "External id"
   std::string name;
@@ -24,7 +24,7 @@ struct ScopeNumbers {
   std::vector<std::vector<std::int64_t>> operators;
   std::vector<SpanInTrace> spans;
 
-  // The number of the operator, or that of the span if the operator has none; 0: neither has one.
+  // Returns the number of the operator, or that of the span if the operator has none; 0 if neither has one.
   [[nodiscard]] std::int64_t number_of(ScopeId operation, ScopeId span) const;
 };
 

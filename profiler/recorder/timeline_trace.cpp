@@ -17,17 +17,17 @@ namespace {
 
 using traces::TraceWriter;
 
-// Operators know it by this word where modules were recorded; so do annotations of modules here.
+// The key of the module in the arguments of operators, if modules were recorded, and of annotations of modules.
 constexpr const char* kModule = "Module Hierarchy";
 
-// Instead of the name of a step, so that nobody takes it for one.
+// Replaces the name of a step that is not complete, so that it does not count as one.
 constexpr const char* kStepInPart = "step that was recorded in part";
 
 bool is_step(const SpanRecord& span) {
   return std::string_view(span.name) == span::kStep;
 }
 
-// Until when nothing is missing of the threads that train.
+// Returns the time until which the events of the training threads are complete.
 std::int64_t whole_until_ns(const RecordedSteps& stretch, std::int64_t training_thread) {
   std::int64_t until_ns = std::numeric_limits<std::int64_t>::max();
   if (stretch.timeline.lost_events == 0) return until_ns;
@@ -107,7 +107,7 @@ class RecordingWriter {
     writer_.argument("Ev Idx", events_ - 1);
   }
 
-  // Of others the operators are missing, and their time would seem to be spent on something else.
+  // Other steps lack operators, whose time would seem to be spent on something else.
   void count_whole_steps() {
     for (const RecordedSteps& stretch : recording_.stretches) {
       const std::int64_t until_ns = whole_until_ns(stretch, recording_.training_thread);
@@ -120,17 +120,17 @@ class RecordingWriter {
     }
   }
 
-  // Where none is whole, all are better than none.
+  // If no step is complete, all are kept.
   [[nodiscard]] bool is_in_part(const SpanRecord& span, std::int64_t until_ns) const {
     return whole_steps_ > 0 && is_step(span) && span.end_ns > until_ns;
   }
 
   [[nodiscard]] std::string whole_steps_text() const {
     if (whole_steps_ == 0) {
-      return "no step found room as a whole: what its operators take is told too low";
+      return "no step was recorded completely, so the times of operators are too low";
     }
     return std::to_string(whole_steps_) + " of " + std::to_string(steps_) +
-           " steps found room as a whole, and only these count";
+           " steps were recorded completely, and only these count";
   }
 
   void write_spans(const RecordedSteps& stretch, std::int64_t until_ns) {
@@ -208,8 +208,8 @@ class RecordingWriter {
   Recording& recording_;
   std::int64_t offset_ns_;
   TraceWriter writer_;
-  ScopeNumbers numbers_;                      // of the stretch that is written
-  std::vector<std::int64_t> whole_until_ns_;  // of each stretch
+  ScopeNumbers numbers_;                      // numbers of the current stretch
+  std::vector<std::int64_t> whole_until_ns_;  // time for each stretch
   std::int64_t steps_ = 0;
   std::int64_t whole_steps_ = 0;
   std::int64_t events_ = 0;

@@ -25,28 +25,29 @@ struct ThreadSpan {
 
 // Consecutive steps that were recorded.
 struct RecordedSteps {
-  std::int64_t first_step = 0;    // the number of the first one
-  std::vector<SpanRecord> spans;  // of the training thread
+  std::int64_t first_step = 0;    // number of the first step
+  std::vector<SpanRecord> spans;  // spans of the training thread
   Timeline timeline;
   DeviceTimeline device;  // its ScopeIds refer to `timeline` and `spans`
 };
 
+// Everything that is written as one trace.
 struct Recording {
   std::vector<RecordedSteps> stretches;
   std::vector<ThreadSpan> loading;
   std::int64_t training_thread = 0;  // the system's number
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
-  std::int64_t lost_events = 0;  // of all stretches
+  std::int64_t lost_events = 0;  // sum over all stretches
   std::string optimizer;         // "sgd"
   bool has_loader_workers = false;
   bool has_shapes = false;
   bool has_memory = false;
   int cpus = 0;  // CPUs that the process may use; 0: not known
   int rank = 0;
-  int ranks = 1;  // more: the trace says which of them it is of
+  int ranks = 1;  // if more than 1, the trace names the rank
   std::vector<RecordedDevice> devices;
-  std::vector<std::string> notes;  // what could not be recorded, one sentence each
+  std::vector<std::string> notes;  // one sentence for each thing that could not be recorded
 };
 
 // Also charges backward operators to modules (charge_backward()). `unix_offset_ns` is added to every time.
@@ -59,7 +60,7 @@ struct Recording {
 [[nodiscard]] std::string span_name_in_trace(const std::string& span, std::int64_t step,
                                              const Recording& recording);
 
-// CLOCK_REALTIME minus CLOCK_MONOTONIC, now.
+// Returns CLOCK_REALTIME minus CLOCK_MONOTONIC, now.
 [[nodiscard]] std::int64_t unix_offset_ns();
 
 }  // namespace autotuned::profiler

@@ -41,8 +41,8 @@ struct OpenOperator {
 };
 
 struct ThreadSums {
-  // By the span's name, of which there are few and each is one pointer. Names of operators are copied:
-  // those of autograd's nodes do not outlive the call.
+  // Sums by the name of the span. There are few names, and each is one pointer. Names of operators are copied, because those of autograd's
+  // nodes do not outlive the call.
   std::vector<std::pair<const char*, SumsByName>> by_span;
   std::vector<OpenOperator> open;  // innermost last
 
@@ -58,7 +58,7 @@ struct ThreadSums {
   }
 };
 
-// Of the recording in progress. Threads of a later one must not write to sums of an earlier one.
+// The number of the current recording. Threads of a later one must not write to sums of an earlier one.
 std::atomic<std::uint64_t> recording{0};
 std::mutex threads_mutex;
 std::vector<std::shared_ptr<ThreadSums>> threads;

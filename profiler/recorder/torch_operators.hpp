@@ -9,7 +9,7 @@
 
 namespace autotuned::profiler {
 
-// Records from construction to stop(); at most one at a time in a process. Costs 50 to 150 ns for each
+// Records operators from its construction to stop(). At most one at a time in a process. Costs 50 to 150 ns for each
 // operator while it records, and nothing otherwise. On a GPU the times are those of the host. REQUIRES: no
 // operator is running at either end.
 class OperatorRecorder {
@@ -19,7 +19,7 @@ class OperatorRecorder {
   OperatorRecorder(const OperatorRecorder&) = delete;
   OperatorRecorder& operator=(const OperatorRecorder&) = delete;
 
-  // Sums over all threads, in no order. May be called once.
+  // Returns sums over all threads, in no order. May be called once.
   [[nodiscard]] std::vector<OperatorTotal> stop();
 
  private:

@@ -10,7 +10,7 @@ namespace autotuned::profiler {
 bool running_script_module(std::string& path) {
   if (!torch::jit::in_torchscript_runtime()) return false;
   path.clear();
-  // One for each function that was called rather than inlined.
+  // The stack has an entry for each function that was called rather than inlined.
   for (const std::string& hierarchy : torch::jit::currentModuleHierarchy()) {
     const std::string part = script_module_path(hierarchy);
     if (part.empty()) continue;

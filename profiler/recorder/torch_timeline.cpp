@@ -31,7 +31,7 @@ class RecordedLogs {
   explicit RecordedLogs(const TimelineOptions& options)
       : options_(options), room_(options.most_events) {}
 
-  // `place` is that of Timeline::threads.
+  // `place`: index into Timeline::threads.
   std::shared_ptr<ThreadLog> make_log(std::size_t& place) {
     auto log =
         std::make_shared<ThreadLog>(room_, ::gettid(), at::RecordFunction::currentThreadId());
@@ -56,18 +56,18 @@ class RecordedLogs {
 // A log lives as long as its recording and the thread's pointer to it.
 std::mutex recording_mutex;
 std::shared_ptr<RecordedLogs> current_recording;  // guarded by it
-std::atomic<std::uint64_t> recording_number{0};   // of the current one; 0: none
+std::atomic<std::uint64_t> recording_number{0};   // number of the current one; 0: none
 
 struct ThreadState {
   std::uint64_t number = 0;
   std::shared_ptr<RecordedLogs> recording;  // the log refers to it
   std::shared_ptr<ThreadLog> log;
-  std::size_t place = 0;    // of the log
+  std::size_t place = 0;    // place of the log
   std::string script_path;  // kept for its memory
 };
 thread_local ThreadState thread_state;
 
-// Null while nobody records.
+// Null without a recording.
 ThreadLog* log_of_this_thread() {
   const std::uint64_t number = recording_number.load(std::memory_order_acquire);
   ThreadState& state = thread_state;
@@ -92,7 +92,7 @@ void append_sizes(std::string& text, at::IntArrayRef sizes) {
   text += ']';
 }
 
-// As torch.profiler writes it; empty for what it does not.
+// Returns the form that torch.profiler writes; empty for values that it leaves out.
 std::string value_text(const c10::IValue& value) {
   if (value.isInt()) return std::to_string(value.toInt());
   if (value.isDouble()) return std::to_string(value.toDouble());
@@ -147,7 +147,7 @@ OperatorInputs inputs_of(c10::ArrayRef<const c10::IValue> values) {
   return inputs;
 }
 
-// The parameter whose gradient the node at work adds up; null for another node.
+// Returns the parameter whose gradient the running node accumulates; null for another node.
 const void* accumulated_parameter() {
   const auto node = torch::autograd::get_current_node();
   const auto* const accumulate = dynamic_cast<torch::autograd::AccumulateGrad*>(node.get());
@@ -199,8 +199,8 @@ void RecordedLogs::add(ExchangeEvent exchange) {
   exchanges_.push_back(std::move(exchange));
 }
 
-// An exchange of ranks that has begun. A thread of the process group ends it, perhaps only after the recording: so it has no
-// part in the logs of threads, which nobody guards.
+// An exchange between ranks that has begun. A thread of the process group ends it, perhaps after the recording. So it is not in the logs of
+// threads, which have no lock.
 struct BegunExchange : public at::ObserverContext {
   std::shared_ptr<RecordedLogs> recording;
   ExchangeEvent event;
@@ -231,7 +231,7 @@ void on_exchange_end(const at::RecordFunction& /*function*/, at::ObserverContext
   begun->recording->add(std::move(begun->event));
 }
 
-// Hears of memory on the thread that has it in its slot, and on the engine's, which inherit the slot.
+// Receives memory events on the thread that has this object in its slot, and on the engine's threads, which inherit the slot.
 class MemoryListener final : public c10::MemoryReportingInfoBase {
  public:
   void reportMemoryUsage(void* pointer, std::int64_t bytes, std::size_t allocated,
@@ -249,7 +249,7 @@ class MemoryListener final : public c10::MemoryReportingInfoBase {
   bool memoryProfilingEnabled() const override { return true; }
 };
 
-// Empty for one that nobody knows.
+// Empty for an unknown module.
 std::string path_of(const ThreadLog::ModuleKey& key, const std::vector<ThreadLog::ModuleKey>& keys,
                     const ModulePaths& paths) {
   if (key.address != nullptr) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records every operator that LibTorch runs, on all threads, and what ranks exchange. The header itself knows no LibTorch.
+// Records every operator that LibTorch runs, on all threads, and what ranks exchange. This header does not need LibTorch.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,14 @@ struct TimelineOptions {
   bool records_shapes = false;           // sizes and types of operators' inputs
   bool records_memory = false;           // allocations and releases
   std::int64_t most_events = 2'000'000;  // about 60 bytes each; further events are lost and counted
-  // Is told of each operator by the scope_of_operator() of its place in the timeline; may be null.
+  // Gets the scope_of_operator() of each operator, by its place in the timeline; may be null.
   ScopeListener* listener = nullptr;
 };
 
-// Paths by the address of a module (of its torch::nn::Module) or of a parameter's TensorImpl.
+// The paths of modules, by the address of the torch::nn::Module or of the TensorImpl of one of its parameters.
 using ModulePaths = std::unordered_map<const void*, std::string>;
 
-// Records from construction to stop(), both on the thread that trains; at most one at a time in a process. An
+// Records from its construction to stop(), both on the thread that trains. At most one at a time in a process. An
 // operator has a module if a ModuleSpan is around its forward, or in TorchScript. REQUIRES: no operator is
 // running at either end.
 class TimelineRecorder {
@@ -33,7 +33,7 @@ class TimelineRecorder {
   TimelineRecorder(const TimelineRecorder&) = delete;
   TimelineRecorder& operator=(const TimelineRecorder&) = delete;
 
-  // The recording, with modules by their paths; modules that `paths` lacks are left out. May be called once.
+  // Returns the recording, with the paths of modules. Modules that `paths` lacks are left out. May be called once.
   [[nodiscard]] Timeline stop(const ModulePaths& paths);
 
  private:

@@ -24,7 +24,7 @@ constexpr std::array kCategories = {
     std::pair{"runtime", Category::runtime_call},
     std::pair{"driver", Category::runtime_call},
     std::pair{"overhead", Category::overhead},
-    // The device's copy of annotations, and marks of synchronisation: neither is work.
+    // Copies of annotations on the device, and marks of synchronisation, are not work.
     std::pair{"gpu_user_annotation", Category::passed_over},
     std::pair{"cuda_sync", Category::passed_over},
     std::pair{"cuda_event", Category::passed_over},
@@ -46,7 +46,7 @@ std::string in_lower_case(std::string_view text) {
   return lower;
 }
 
-// Huawei's kernels begin with hcom_, and its operators on the host with Hccl.
+// Huawei's kernels begin with hcom_, its operators on the host with Hccl.
 constexpr std::array<std::string_view, 8> kDeviceLibraries = {"nccl", "rccl",   "msccl", "hccl",
                                                               "hcom", "oneccl", "xccl",  "cncl"};
 constexpr std::array<std::string_view, 2> kHostLibraries = {"gloo", "mpi"};
@@ -56,7 +56,7 @@ bool begins_with_any(std::string_view name, const std::array<std::string_view, c
   return std::ranges::any_of(words, [&](std::string_view word) { return name.starts_with(word); });
 }
 
-// "nccl:all_reduce": what c10d calls an operation on the host.
+// "nccl:all_reduce": the form of c10d's names for operations on the host.
 bool is_collective_call(std::string_view name) {
   const std::size_t colon = name.find(':');
   if (colon == std::string_view::npos || name.substr(colon).starts_with("::")) return false;

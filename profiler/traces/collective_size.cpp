@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::int64_t kMostElements = std::int64_t{1} << 40U;
 
-// By PyTorch's names of types, in any letters: "Float" beside "float".
+// Bytes by PyTorch's names of types, in upper or lower case: "Float" and "float".
 constexpr std::array kTypeBytes = {
     std::pair{"float", 4},        std::pair{"half", 2},          std::pair{"bfloat16", 2},
     std::pair{"c10::half", 2},    std::pair{"c10::bfloat16", 2}, std::pair{"double", 8},
@@ -38,7 +38,7 @@ std::int64_t bytes_of_type(std::string_view type) {
   return 0;
 }
 
-// The next of `["float", "long int"]`; `list` loses it.
+// Removes the next element from `["float", "long int"]` and returns it.
 std::optional<std::string_view> take_type(std::string_view& list) {
   const std::size_t open = list.find('"');
   if (open == std::string_view::npos) return std::nullopt;
@@ -49,7 +49,7 @@ std::optional<std::string_view> take_type(std::string_view& list) {
   return type;
 }
 
-// Of the next tensor of `[8, 3], []`; `list` loses it. Nothing where it is a list of tensors, or none at all.
+// Removes the next tensor from `[8, 3], []` and returns its number of elements; nothing for a list of tensors, or at the end.
 std::optional<std::int64_t> take_elements(std::string_view& list) {
   const std::size_t open = list.find('[');
   const std::size_t close = list.find(']');

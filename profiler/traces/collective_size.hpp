@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much data a collective operation exchanges, from its event.
+// The amount of data that a collective operation exchanges, from its event.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 namespace autotuned::traces {
 
-// The bytes that this rank sends: from the number of elements that PyTorch writes for NCCL and similar
-// libraries, on the kernel or the call; else, for operations of the host, from the tensors that
-// record_shapes=True recorded. Nothing if the event is not of a collective operation, or has neither.
+// Returns the bytes that this rank sends: from the number of elements that PyTorch writes for NCCL and similar libraries, on the kernel or
+// the call; else, for operations of the host, from the tensors that record_shapes=True recorded. Returns nothing if the event does not
+// belong to a collective operation, or has neither.
 [[nodiscard]] std::optional<std::int64_t> collective_bytes(EventKind kind, const RawEvent& event);
 
 }  // namespace autotuned::traces

@@ -18,7 +18,7 @@ constexpr std::size_t kReadBytes = 1024;
 #else
 constexpr std::size_t kReadBytes = std::size_t{1} << 20U;
 #endif
-// Going back over a hostile file again and again ends here.
+// The most bytes that are read again, so that a hostile file cannot cause it again and again.
 constexpr std::int64_t kMaxRescannedBytes = std::int64_t{512} << 20U;
 constexpr std::size_t kLongestKey = 64;
 
@@ -26,12 +26,13 @@ bool is_blank(char byte) {
   return byte == ' ' || byte == '\n' || byte == '\r' || byte == '\t';
 }
 
-// The first quotation mark or backslash from `at` on, or with `outside` of a string also the first
-// bracket or brace. REQUIRES: there is one, and 16 readable bytes behind it.
+// Returns the position of the first quotation mark or backslash from `at` on; with `outside` of a string also of the first bracket or
+// brace. REQUIRES: there is one, with 16 readable bytes after it.
 std::size_t next_special(const char* text, std::size_t at, bool outside) {
   const __m128i quote = _mm_set1_epi8('"');
   const __m128i backslash = _mm_set1_epi8('\\');
-  const __m128i lower = _mm_set1_epi8(0x20);  // makes a brace of a bracket, and nothing else one
+  // Turns a bracket into a brace, and no other character into one.
+  const __m128i lower = _mm_set1_epi8(0x20);
   const __m128i open = _mm_set1_epi8('{');
   const __m128i close = _mm_set1_epi8('}');
   for (;; at += 16) {
@@ -48,7 +49,7 @@ std::size_t next_special(const char* text, std::size_t at, bool outside) {
   }
 }
 
-// Where in `text`, not at its beginning, an event seems to begin: an object whose first key is "ph".
+// Returns the position in `text`, after its beginning, at which an event seems to begin: an object whose first key is "ph".
 std::size_t find_event(std::string_view text) {
   constexpr std::string_view kKey = "\"ph\"";
   for (std::size_t at = text.find(kKey, 1); at != std::string_view::npos;
@@ -116,7 +117,7 @@ std::optional<char> EventSplitter::next_visible() {
   return byte;
 }
 
-// Only its beginning: a longer one is no name that anybody looks for.
+// Only the beginning of the string is kept, because no key that is needed is longer.
 std::string EventSplitter::take_string() {
   std::string text;
   const auto keep = [&text](char byte) {
@@ -131,7 +132,7 @@ std::string EventSplitter::take_string() {
   return text;
 }
 
-// Up to the ',' or '}' behind it.
+// Up to the ',' or '}' after it.
 void EventSplitter::take_value() {
   for (int depth = 0;;) {
     const auto byte = peek();
@@ -189,12 +190,12 @@ Result<void> EventSplitter::find_list() {
 }
 
 std::optional<std::size_t> EventSplitter::measure_element() {
-  std::size_t at = 0;  // from begin_, which fill() may move
+  std::size_t at = 0;  // relative to begin_, which fill() may move
   int depth = 0;
   bool in_string = false;
   for (;;) {
     if (at >= end_ - begin_) {
-      // An escape at the very end of what was read leaves `at` one further.
+      // After an escape at the very end of the buffer, `at` is one byte further.
       if (at > kMaxElementBytes || !fill()) return std::nullopt;
       continue;
     }
@@ -238,7 +239,7 @@ Result<std::optional<std::string_view>> EventSplitter::next() {
       ++begin_;
       return std::nullopt;
     }
-    if (*byte != '{') {  // blanks and commas, or what is no event
+    if (*byte != '{') {  // blanks, commas, or an element that is not an event
       ++begin_;
       continue;
     }

@@ -21,16 +21,16 @@ class EventSplitter {
   // ErrorKind::corrupt if there is none. Errors of this class name a byte offset, not the file.
   [[nodiscard]] Result<void> find_list();
 
-  // The next element from '{' to its '}'; nothing at the end of the list. Valid until the next call, followed
+  // Returns the next element, from '{' to its '}'; nothing at the end of the list. It is valid until the next call, followed
   // by at least kPadding readable bytes. ErrorKind::corrupt if the file ends before the list does, or if
   // nothing after this point can be read. REQUIRES: find_list() succeeded.
   [[nodiscard]] Result<std::optional<std::string_view>> next();
 
-  // Call if the last element is not JSON: goes back to the next place inside of it that looks like the
-  // beginning of an event, if any. This recovers events after a string without an end.
+  // Goes back to the next place inside the last element that looks like the beginning of an event, if any. Call it if that element is not
+  // JSON: this recovers events after a string without an end.
   void resume_inside();
 
-  // Everything except the list (replaced by "[]"), at most kMaxRestBytes. REQUIRES: the list has ended.
+  // Returns everything except the list (replaced by "[]"), at most kMaxRestBytes. REQUIRES: the list has ended.
   [[nodiscard]] std::string take_rest();
 
   // The offset of the last element, in bytes of the unpacked file.
@@ -43,14 +43,14 @@ class EventSplitter {
   static constexpr std::size_t kMaxRestBytes = std::size_t{64} << 20U;
 
  private:
-  // Reads more behind what is unread; false at the end of the file. Moves the unread to the front.
+  // Moves the unread bytes to the front of the buffer and reads more. Returns false at the end of the file.
   bool fill();
-  [[nodiscard]] std::optional<char> peek();  // the next byte, not taken
-  [[nodiscard]] std::optional<char> take();  // and kept in rest_
+  [[nodiscard]] std::optional<char> peek();  // returns the next byte and leaves it unread
+  [[nodiscard]] std::optional<char> take();  // the same, but reads it and keeps it in rest_
   [[nodiscard]] std::optional<char> next_visible();
   [[nodiscard]] std::string take_string();
   void take_value();
-  // The length of the element at begin_; nothing when the file or the limit ends it first.
+  // Returns the length of the element at begin_; nothing if the file ends or the limit is reached before its end.
   [[nodiscard]] std::optional<std::size_t> measure_element();
   [[nodiscard]] bool resume_in(std::size_t length);
   [[nodiscard]] tl::unexpected<Error> broken(const std::string& what) const;
@@ -61,7 +61,7 @@ class EventSplitter {
   std::size_t end_ = 0;
   std::int64_t consumed_ = 0;  // bytes of the file that left the front of buffer_
   std::int64_t element_offset_ = 0;
-  std::size_t element_length_ = 0;  // it lies before begin_
+  std::size_t element_length_ = 0;  // the element lies before begin_
   std::int64_t rescanned_bytes_ = 0;
   std::int64_t lost_ = 0;
   std::optional<Error> stream_error_;

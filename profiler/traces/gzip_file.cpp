@@ -15,7 +15,7 @@
 namespace autotuned::traces {
 namespace {
 
-// Traces repeat themselves: the lowest level gets most of it, several times faster than the others.
+// Traces are repetitive: the lowest level achieves most of the compression, several times faster than the others.
 constexpr const char* kMode = "wb1";
 constexpr unsigned kBufferBytes = 256U << 10U;
 
@@ -25,7 +25,7 @@ struct GzipFile::Handle {
   gzFile file = nullptr;
   std::filesystem::path name;
   std::filesystem::path part;
-  int error_number = 0;  // of the first write that failed
+  int error_number = 0;  // errno of the first write that failed
   bool has_failed = false;
 
   Handle(gzFile opened, std::filesystem::path final_name, std::filesystem::path part_name)

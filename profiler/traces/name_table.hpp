@@ -13,6 +13,7 @@ namespace autotuned::traces {
 
 using NameId = std::uint32_t;
 
+// A table of texts without duplicates.
 class NameTable {
  public:
   NameTable() = default;
@@ -22,10 +23,10 @@ class NameTable {
   NameTable(const NameTable&) = delete;
   NameTable& operator=(const NameTable&) = delete;
 
-  // The id of `text`, the same for equal texts; ids count up from 0.
+  // Returns the id of `text`, the same for equal texts. Ids count up from 0.
   NameId intern(std::string_view text);
 
-  // Valid for the lifetime of the table. REQUIRES: `id` is from this table.
+  // Returns the text of an id, valid for the lifetime of the table. REQUIRES: `id` is from this table.
   [[nodiscard]] const std::string& text(NameId id) const { return texts_[id]; }
   [[nodiscard]] std::size_t size() const { return texts_.size(); }
 

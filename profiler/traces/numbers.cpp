@@ -12,14 +12,14 @@ namespace autotuned::traces {
 namespace {
 
 constexpr std::int64_t kNsPerUs = 1000;
-// 73 years from 1970: sums and differences stay far from the ends of the type.
+// 73 years from 1970: sums and differences do not overflow.
 constexpr std::int64_t kMostUs = std::numeric_limits<std::int64_t>::max() / kNsPerUs / 4;
 
 bool is_digit(char byte) {
   return byte >= '0' && byte <= '9';
 }
 
-// The character of "\uABCD" as UTF-8; nothing when these are not four hexadecimal digits.
+// Returns the character of "\uABCD" as UTF-8; nothing if these are not four hexadecimal digits.
 std::optional<char32_t> code_unit(std::string_view digits) {
   unsigned value = 0;
   if (digits.size() < 4) return std::nullopt;
@@ -49,8 +49,8 @@ void append_utf8(std::string& text, char32_t character) {
   }
 }
 
-// Resolves the \u at the front of `rest`, pairs of surrogates included. Returns the bytes taken; 0 when it
-// is no such escape. A lone half of a pair becomes '?'.
+// Resolves the \u at the front of `rest`, also pairs of surrogates. Returns the number of bytes read; 0 if it is not such an escape. A lone
+// half of a pair becomes '?'.
 std::size_t append_unicode(std::string& text, std::string_view rest) {
   const auto first = code_unit(rest.substr(2));
   if (!first) return 0;
@@ -105,14 +105,14 @@ bool is_json_word(std::string_view word) {
   return !word.empty() && is_digit(word.front());
 }
 
-// Copies the string at the front of `rest`, which begins with its quotation mark. Returns the bytes taken.
+// Copies the string at the front of `rest`, which begins with its quotation mark. Returns the number of bytes read.
 std::size_t mend_string(std::string& to, std::string_view rest) {
   to += '"';
   std::size_t at = 1;
   while (at < rest.size() && rest[at] != '"') {
     const auto byte = static_cast<unsigned char>(rest[at]);
     if (byte == '\\' && at + 1 < rest.size()) {
-      // What JSON does not know becomes a plain backslash.
+      // The backslash of an escape that JSON does not know becomes a plain backslash.
       const bool is_escape = std::string_view("\"\\/bfnrtu").find(rest[at + 1]) != rest.npos;
       to += is_escape ? rest.substr(at, 2) : std::string_view("\\\\");
       at += is_escape ? 2 : 1;

@@ -6,7 +6,7 @@
 
 namespace autotuned::traces {
 
-// Strings come without their quotation marks and with their escapes; empty: not there.
+// Strings are without their quotation marks and with their escapes. Empty: the event does not have it.
 struct RawEvent {
   std::string_view phase;
   std::string_view category;
@@ -34,12 +34,12 @@ struct RawEvent {
   std::string_view reserved;
   std::string_view device_type;
   std::string_view device_id;
-  std::string_view label;  // of a thread
+  std::string_view label;  // name of a thread
   std::string_view call_stack;
   std::string_view python_id;
   std::string_view python_caller;
   std::string_view collective;           // "allreduce"
-  std::string_view collective_elements;  // that a rank sends
+  std::string_view collective_elements;  // number that a rank sends
   std::string_view collective_type;      // "Float"
 };
 

@@ -27,8 +27,7 @@ constexpr std::size_t kMaxEvents = 200'000'000;  // 9 GB of columns
 constexpr std::size_t kMostRecordingNotes = 32;
 constexpr std::size_t kSetUpBytes = std::size_t{64} << 10U;
 
-// What simdjson has one of it makes when it is first used, in functions that may not throw: without memory the process
-// would end there.
+// simdjson makes its global objects at their first use, in functions that may not throw. If memory ran out there, the process would end.
 void set_up_simdjson() {
   [[maybe_unused]] static const bool kIsSetUp = [] {
     const MemoryReserve reserve(kSetUpBytes);
@@ -88,7 +87,7 @@ constexpr std::array kMembers = {
 template <std::size_t count>
 const Field* find_field(const std::array<Field, count>& fields, std::string_view key) {
   for (const Field& field : fields) {
-    // Most differ in the first byte, which is cheaper to see than to call a comparison.
+    // Most keys differ in the first byte. Comparing it is cheaper than a call.
     if (field.key.size() == key.size() && field.key[0] == key[0] && field.key == key) return &field;
   }
   return nullptr;
@@ -114,7 +113,7 @@ error_code text_of(json::value value, std::string_view& text) {
   return simdjson::SUCCESS;
 }
 
-// Whether all is known that "args" can tell, so that the rest of them (shapes, strides) need not be read.
+// Whether everything that is needed from "args" is known, so that the rest (shapes, strides) need not be read.
 bool has_arguments(const RawEvent& event, const ReadOptions& options) {
   if (event.external_id.empty()) return false;
   if (event.category == "cpu_op") {
@@ -129,7 +128,7 @@ bool has_arguments(const RawEvent& event, const ReadOptions& options) {
       event.blocks_per_sm.empty() || event.occupancy.empty()) {
     return false;
   }
-  // Of collective operations all is read: what is exchanged stands last.
+  // For collective operations everything is read, because their sizes come last.
   return !event.name.empty() && !is_device_collective(event.name);
 }
 
@@ -151,7 +150,7 @@ error_code read_arguments(json::object object, RawEvent& event, const ReadOption
   return simdjson::SUCCESS;
 }
 
-// Stops when `is_enough(event)`.
+// Stops as soon as `is_enough(event)` is true.
 template <class Enough>
 error_code read_members(json::object object, RawEvent& event, const ReadOptions& options,
                         const Enough& is_enough) {
@@ -177,7 +176,7 @@ class Reader {
   Reader(EventSplitter& splitter, const ReadOptions& options)
       : splitter_(splitter), options_(options), builder_(options.with_stacks) {}
 
-  // Damage is kept for finish(); the error is that of a file without any event.
+  // Damage is kept for finish(). An error is returned only for a file without any event.
   Result<Trace> read() {
     if (auto found = splitter_.find_list(); !found) return tl::unexpected(found.error());
     std::optional<Error> end;
@@ -202,14 +201,14 @@ class Reader {
   void read_element(std::string_view element) {
     RawEvent event;
     error_code error = parse(element, event);
-    std::string copy;  // `event` points into it
+    std::string copy;  // `event` points into this copy
     if (error) {
       copy = mended(element);
       const std::size_t length = copy.size();
       copy.append(EventSplitter::kPadding, ' ');
       event = {};
       error = parse({copy.data(), length}, event);
-      builder_.note(error ? "is no JSON and was left out" : "was no JSON and had to be mended",
+      builder_.note(error ? "is not JSON and was left out" : "was not JSON and had to be repaired",
                     splitter_.offset());
       if (error) {
         splitter_.resume_inside();
@@ -219,7 +218,7 @@ class Reader {
     builder_.add(event, splitter_.offset());
   }
 
-  // That there is no memory is not the text's fault.
+  // A lack of memory is not an error in the text.
   error_code begin(std::string_view text, json::document& document) {
     const error_code error =
         parser_.iterate(text.data(), text.size(), text.size() + EventSplitter::kPadding)
@@ -228,7 +227,7 @@ class Reader {
     return error;
   }
 
-  // Stops early at what is passed over, which calls of Python functions are where nobody asked for stacks.
+  // Stops early at events that are skipped, such as calls of Python functions if stacks are not wanted.
   error_code parse(std::string_view element, RawEvent& event) {
     json::document document;
     if (const auto error = begin(element, document)) return error;
@@ -264,7 +263,7 @@ class Reader {
     }
   }
 
-  // The text around the event list: devices, and the rank.
+  // Reads the text around the event list: devices and rank.
   void read_rest() {
     std::string rest = splitter_.take_rest();
     const std::size_t length = rest.size();
@@ -301,7 +300,7 @@ class Reader {
     return simdjson::SUCCESS;
   }
 
-  // take(key, text) for each member.
+  // Calls take(key, text) for each member.
   template <class Take>
   static error_code for_each_text(json::object object, const Take& take) {
     for (auto member : object) {
@@ -345,7 +344,7 @@ class Reader {
     });
   }
 
-  // Of our own writer.
+  // Our own writer adds this.
   error_code read_cpus(json::value value) {
     std::string_view text;
     if (const auto error = text_of(value, text)) return error;
@@ -353,7 +352,7 @@ class Reader {
     return simdjson::SUCCESS;
   }
 
-  // Of our own writer: the recording was full.
+  // Our own writer adds this if the recording was full.
   error_code read_lost_events(json::value value) {
     std::string_view text;
     if (const auto error = text_of(value, text)) return error;
@@ -364,7 +363,7 @@ class Reader {
     return simdjson::SUCCESS;
   }
 
-  // Of our own writer: what the recording could not see.
+  // Our own writer adds this for events that the recording could not see.
   error_code read_recording_notes(json::value value) {
     json::array list;
     if (const auto error = value.get_array().get(list)) return error;
@@ -384,7 +383,7 @@ class Reader {
   json::parser parser_;
   TraceBuilder builder_;
   Trace& trace_ = builder_.trace();
-  std::int64_t invalid_escapes_ = 0;  // around the list: nobody asks
+  std::int64_t invalid_escapes_ = 0;  // in the text around the list; not reported
 };
 
 }  // namespace

@@ -15,10 +15,10 @@ struct ReadOptions {
   bool with_stacks = false;
 };
 
-// One pass over the file; a million events take about a second and 50 MB. Never throws.
+// Reads a trace in one pass over the file. A million events take about a second and 50 MB. Never throws.
 //
-// Broken events, a file that ends too early and impossible numbers are no error: everything valid is read,
-// and Trace::damage describes the rest. ErrorKind::corrupt only if the file is not a trace or contains no
+// Broken events, a file that ends too early and impossible numbers are not errors: everything valid is read, and Trace::damage describes
+// the rest. ErrorKind::corrupt only if the file is not a trace or contains no
 // event; other errors are those of ByteStream::open().
 [[nodiscard]] Result<Trace> read_trace(const std::filesystem::path& file, ReadOptions options = {});
 

@@ -22,8 +22,8 @@ enum class EventKind : std::uint8_t {
   runtime_call,  // cuda…, cu…, hip…: calls of the device's runtime or driver
   kernel,
   copy,
-  fill,      // a memset of the device
-  overhead,  // of the profiler itself
+  fill,      // memset of the device
+  overhead,  // overhead of the profiler itself
   module,    // nn.Module: X, a call of a part of the model
 };
 
@@ -35,7 +35,7 @@ inline constexpr std::uint32_t kNoDetail = std::numeric_limits<std::uint32_t>::m
 struct DeviceDetail {
   std::int32_t device = -1;
   std::int32_t stream = -1;
-  std::int64_t bytes = 0;  // of a copy or a fill
+  std::int64_t bytes = 0;  // bytes of a copy or a fill
   float blocks_per_sm = std::numeric_limits<float>::quiet_NaN();
   float occupancy_percent = std::numeric_limits<float>::quiet_NaN();  // 0 to 100
 };
@@ -47,7 +47,7 @@ struct Events {
   std::vector<std::uint32_t> thread;      // index into Trace::threads
   std::vector<std::int64_t> start_ns;     // on the trace's own clock
   std::vector<std::int64_t> length_ns;    // never negative
-  std::vector<std::int64_t> external_id;  // of the operator that launched this; kNoId: none
+  std::vector<std::int64_t> external_id;  // id of the operator that launched this; kNoId: none
   std::vector<std::int64_t> correlation;  // shared by a launch and what it launched; kNoId: none
   // For kernel, copy and fill: index into Trace::details. For operators: the NameId of the input types, if
   // shapes were recorded. kNoDetail: none.
@@ -61,7 +61,7 @@ struct Events {
   // Autograd's sequence number: a node of the backward pass has that of its forward operator.
   std::vector<std::int64_t> sequence;  // kNoId: none
   std::vector<bool> is_backward;       // has a sequence number and belongs to the backward pass
-  // For these: autograd's own number of the thread that counted; 0 for others.
+  // For backward events: autograd's own number of the thread that counted; 0 for others.
   std::vector<std::uint32_t> forward_thread;
 
   [[nodiscard]] std::size_t size() const { return kind.size(); }
@@ -70,6 +70,7 @@ struct Events {
   }
 };
 
+// A thread of the host, or a stream of a device.
 struct Thread {
   std::string process;  // as written: a number, or a word such as "Spans"
   std::string thread;
@@ -88,13 +89,13 @@ struct MemoryPoint {
   std::int64_t address = kNoId;  // the same for an allocation and its release
 };
 
-// A call of a Python function, of modules too (with_stack=True).
+// A call of a Python function or of a module (with_stack=True).
 struct PythonCall {
   std::uint32_t thread = 0;  // index into Trace::threads
   NameId name = 0;           // "train.py(30): main"
   std::int64_t start_ns = 0;
   std::int64_t length_ns = 0;  // never negative
-  std::int32_t id = -1;        // -1, as the caller's: not in the trace
+  std::int32_t id = -1;        // -1: not in the trace, as for `caller`
   std::int32_t caller = -1;
 };
 
@@ -104,7 +105,7 @@ struct CallStackText {
   NameId text = 0;        // "model.py(12): forward;train.py(30): main;", the innermost first
 };
 
-// What a collective operation exchanges, from the event of its kernel or of the host.
+// The size of a collective operation, from the event of its kernel or of the host.
 struct CollectiveSize {
   std::uint32_t row = 0;   // of Events
   NameId name = 0;         // "allreduce"; empty if the event does not say
@@ -119,6 +120,7 @@ struct DeviceProperties {
   int compute_minor = 0;
 };
 
+// A trace. Rows of `events` refer to the other tables by index.
 struct Trace {
   std::string file;
   NameTable names;
@@ -130,21 +132,21 @@ struct Trace {
   // Only if the reader was asked for stacks.
   std::vector<PythonCall> python_calls;
   std::vector<CallStackText> call_stacks;   // by row
-  std::vector<CollectiveSize> collectives;  // by row; without those whose size is not known
+  std::vector<CollectiveSize> collectives;  // by row; only those whose size is known
 
   std::optional<int> rank;  // nothing: the job was not distributed
   int world_size = 1;
   std::string backend;  // "nccl"
   int cpus = 0;         // CPUs that the program could use; 0: not in the trace
 
-  std::int64_t elements = 0;     // of the file's list of events, read or passed over
+  std::int64_t elements = 0;     // number of elements in the file's list of events, read or not
   bool has_input_types = false;  // record_shapes=True
   bool has_modules = false;      // with_stack=True, with_modules=True
   bool is_complete = true;       // false: the file ends, or is damaged, inside the list
 
-  // What could not be read, one sentence for each problem, with its place. Everything else was read.
+  // A sentence for each problem of reading, with its place. Everything else was read.
   std::vector<std::string> damage;
-  // What was read but is not understood, such as the categories of another accelerator.
+  // Sentences about parts that were read but are not understood, such as the categories of another accelerator.
   std::vector<std::string> notes;
 
   [[nodiscard]] const std::string& name_of(std::size_t row) const {

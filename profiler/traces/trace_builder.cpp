@@ -23,7 +23,7 @@ namespace {
 constexpr std::size_t kMaxUnknownCategories = 8;
 constexpr std::size_t kLongestCategory = 40;
 constexpr std::size_t kMostPythonCalls = 4'000'000;  // 128 MB
-// Of all events together, 115 days: no sum of them overflows.
+// 115 days, the most time of all events together: no sum of them overflows.
 constexpr std::int64_t kMostTimeNs = 10'000'000'000'000'000;
 
 float figure_from(std::string_view token) {
@@ -61,7 +61,7 @@ void TraceBuilder::add(const RawEvent& event, std::int64_t offset) {
   if (category == Category::python_function && keeps_stacks_) add_python_call(event, offset);
   if (category == Category::unknown) {
     ++unknown_categories_[std::string(event.category.substr(0, kLongestCategory))];
-    // A hostile file may have a million of them.
+    // A hostile file may have a million different ones.
     if (unknown_categories_.size() > kMaxUnknownCategories) {
       unknown_categories_.erase(std::prev(unknown_categories_.end()));
     }
@@ -70,7 +70,7 @@ void TraceBuilder::add(const RawEvent& event, std::int64_t offset) {
   if (may_be_module ? !event.name.starts_with(kModulePrefix) : !kind_of(category, {})) return;
   const NameId name = name_id(event.name, offset);
   EventKind kind = *kind_of(category, trace_.names.text(name));
-  // Our own traces name the forward of a module by its path.
+  // Our own traces name the forward of a module by the path of the module.
   if (kind == EventKind::annotation && !event.module.empty() && event.module == event.name) {
     kind = EventKind::module;
   }
@@ -101,7 +101,7 @@ void TraceBuilder::add_duration(EventKind kind, NameId name, const RawEvent& eve
   events.start_ns.push_back(*start);
   events.length_ns.push_back(*length);
   const std::int64_t correlation = integer_from(event.correlation).value_or(kNoId);
-  // Where Kineto knows no operator it writes the correlation, which may be the id of any operator.
+  // If Kineto knows no operator, it writes the correlation, which may equal the id of any operator.
   const std::int64_t id = integer_from(event.external_id).value_or(kNoId);
   events.external_id.push_back(id == correlation ? kNoId : id);
   events.correlation.push_back(correlation);
@@ -140,7 +140,7 @@ std::uint32_t TraceBuilder::detail_of(EventKind kind, const RawEvent& event) {
   if (!is_on_device(kind)) return kNoDetail;
   DeviceDetail detail;
   detail.device = small_integer_from(event.device);
-  // Traces of some back ends name the device by the process only.
+  // Traces of some back ends name the device only by the process.
   if (detail.device < 0) detail.device = small_integer_from(event.process);
   detail.stream = small_integer_from(event.stream.empty() ? event.thread : event.stream);
   detail.bytes = std::max<std::int64_t>(integer_from(event.bytes).value_or(0), 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds the columns of a trace from its events, one at a time, and collects what is wrong with them.
+// Builds the columns of a trace from its events, one at a time, and collects their problems.
 #pragma once
 
 #include <cstdint>
@@ -26,16 +26,16 @@ class TraceBuilder {
   // Counts a problem of an event, as the end of a sentence: "is …" or "has …".
   void note(const std::string& what, std::int64_t offset);
 
-  // category_of(), remembered.
+  // Returns category_of(), from a cache.
   [[nodiscard]] Category category_named(std::string_view text);
 
   [[nodiscard]] Trace& trace() { return trace_; }
 
-  // The trace, with damage and notes. The builder is empty afterwards.
+  // Returns the trace, with damage and notes. The builder is empty afterwards.
   [[nodiscard]] Trace take();
 
  private:
-  // How often a problem occurred, and where first.
+  // The number of occurrences of a problem, and the place of the first.
   struct Mishap {
     std::int64_t count = 0;
     std::int64_t first_offset = 0;
@@ -56,8 +56,8 @@ class TraceBuilder {
   std::unordered_map<std::uint64_t, std::uint32_t> thread_indices_;
   std::map<std::string, Mishap> mishaps_;
   std::map<std::string, std::int64_t> unknown_categories_;
-  std::int64_t time_ns_ = 0;         // of all events together
-  std::int64_t python_time_ns_ = 0;  // of all calls of Python functions
+  std::int64_t time_ns_ = 0;         // sum over all events
+  std::int64_t python_time_ns_ = 0;  // sum over all calls of Python functions
   std::int64_t python_calls_left_out_ = 0;
 };
 

@@ -13,11 +13,11 @@ namespace autotuned::traces {
 namespace {
 
 constexpr std::size_t kFlushBytes = 256U << 10U;
-// Kineto's: microseconds since 1970 with three decimals do not fit a double, those of three months do.
+// Kineto's base time. Microseconds since 1970 with three decimals do not fit into a double; those of three months do.
 constexpr std::int64_t kBaseStepNs = 7'889'238LL * 1'000'000'000;
-// Behind every process and thread.
+// Sorts after every process and thread.
 constexpr int kLastPlace = 536'870'912;
-// Behind every process: Linux has no larger number for one.
+// Larger than every process number: Linux has none as large.
 constexpr int kFirstDevicePlace = 4'194'305;
 
 bool is_plain(char byte) {

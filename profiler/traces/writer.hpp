@@ -14,6 +14,7 @@
 
 namespace autotuned::traces {
 
+// The members of a trace beside its list of events.
 struct TraceHeader {
   std::int64_t process = 0;   // process id
   std::string process_name;   // "autotuned-trainer"
@@ -21,7 +22,7 @@ struct TraceHeader {
   bool has_shapes = false;
   bool has_memory = false;
   int cpus = 0;  // CPUs that the process may use; 0: not known
-  // Of several ranks, which one this is; a `world_size` of 1 says nothing of it.
+  // The number of this rank. It is not written if `world_size` is 1.
   int rank = 0;
   int world_size = 1;
   std::string backend;              // "gloo"
@@ -33,7 +34,7 @@ struct MemoryChange {
   std::int64_t time_ns = 0;
   std::uint64_t address = 0;
   std::int64_t bytes = 0;
-  std::int64_t allocated_bytes = 0;  // afterwards, of its device
+  std::int64_t allocated_bytes = 0;  // allocated on its device afterwards
   std::int64_t reserved_bytes = 0;
   int device_type = 0;  // 0 is the CPU, 1 CUDA
   int device = -1;
@@ -41,11 +42,11 @@ struct MemoryChange {
 
 struct WrittenTrace {
   std::int64_t events = 0;
-  std::int64_t bytes = 0;  // of the file
+  std::int64_t bytes = 0;  // size of the file
 };
 
-// Writes events in any order, one at a time, directly to the file. Text may contain anything: what JSON
-// cannot hold is escaped, and bytes that are not UTF-8 become '?'. Times are ns since 1970. One thread.
+// Writes events in any order, one at a time, directly to the file. Text may contain anything: characters
+// that JSON cannot hold are escaped, and bytes that are not UTF-8 become '?'. Times are ns since 1970. One thread at a time.
 class TraceWriter {
  public:
   // Errors are those of GzipFile.
@@ -59,7 +60,7 @@ class TraceWriter {
   void name_device(std::int64_t device);
   void name_stream(std::int64_t device, std::int64_t stream);
 
-  // Begins an event with a duration; argument() then adds to it until the next event of any kind.
+  // Begins an event with a duration. argument() adds to it until the next event of any kind.
   void begin_event(std::string_view category, std::string_view name, std::int64_t thread,
                    std::int64_t start_ns, std::int64_t length_ns);
   // The same for an event of a device.
@@ -86,7 +87,7 @@ class TraceWriter {
  private:
   TraceWriter(GzipFile file, TraceHeader header);
 
-  void begin();  // the next element of the list
+  void begin();  // begins the next element of the list
   void end_event();
   void put_place(std::int64_t process, std::int64_t thread);
   void put_time(std::string_view key, std::int64_t ns);

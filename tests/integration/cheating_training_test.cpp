@@ -74,15 +74,15 @@ INSTANTIATE_TEST_SUITE_P(
     , CheatingTraining,
     testing::Values(
         Cheat{"honest", ""},
-        Cheat{"frozen_buffers", "of the buffers: the update of seen is 0\\.000 times as long"},
-        Cheat{"repeats_images", "the samples of step [0-9]+ are not the reference's"},
+        Cheat{"frozen_buffers", "buffers: the update of seen is 0\\.000 times as long"},
+        Cheat{"repeats_images", "the samples of step [0-9]+ differ from the reference's"},
         Cheat{"freezes_later", "the update of hidden\\.weight is 0\\.000 times as long"},
         Cheat{"skips_updates", "the update of hidden\\.weight is 0\\.[0-9]+ times as long"},
         // Of any parameter: now and then it moves them all at once.
         Cheat{"stale_weights", "the update of [a-z.]+ is [0-9.]+ times as long"},
         Cheat{"evaluates_wrongly",
-              "in evaluation mode the model's answers to one batch are "
-              "[0-9.]+ of what the steps changed away"},
+              "in evaluation mode the outputs for one batch differ from the reference's by "
+              "[0-9.]+ of the change that the steps made"},
         Cheat{"stands_still_at_low_loss",
               std::string(kStandsStill) + ".*from the weights at the end of the blocks"}),
     [](const auto& test) { return test.param.name; });

@@ -89,7 +89,7 @@ constexpr Mistake kMistakes[] = {
     {"name_with_a_control_character", "quick", "\"qu\\eick\"",
      "2:7: name: expected a name of at most 100 visible characters without /, found the quoted "
      "text "
-     "\"qu?ick\"; it holds a character that nobody sees, such as a control character"},
+     "\"qu?ick\"; it contains an invisible character, such as a control character"},
     {"bad_device", "name: quick", "name: quick\ndevice: gpu",
      "3:9: device: expected auto, cpu, cuda or cuda:N, found \"gpu\""},
     {"bad_choice", "name: quick", "name: quick\nschedule: {type: one_cycle, anneal: linea}",
@@ -115,8 +115,7 @@ constexpr Mistake kMistakes[] = {
      "name: quick\nevaluate: {split: 10%, every: end, patience: 3}",
      "3:11: evaluate: patience needs an evaluation after every epoch; write every: epoch"},
     {"plateau_without_evaluations", "name: quick", "name: quick\nschedule: {type: plateau}",
-     "3:11: schedule: plateau looks at the loss of an evaluation after every epoch; write "
-     "evaluate, "
+     "3:11: schedule: plateau needs the loss of an evaluation after every epoch; add evaluate "
      "with every: epoch"},
     {"weights_that_are_not_there", "classes: 4}\ndata", "classes: 4, weights: /nowhere.pt}\ndata",
      "3:53: model.weights: there is no file \"/nowhere.pt\""},
@@ -345,10 +344,10 @@ TEST(RecipeErrors, AnEvaluationHasOneSourceAndNothingRandom) {
                     std::string(share) + "\""));
   }
   EXPECT_THAT(with("{split: 10%, input: [random_crop: {size: 8}, random_flip]}"),
-              ElementsAre("recipe.yaml:9:32: evaluate.input[0]: random_crop is random, and every "
-                          "evaluation sees the same; use center_crop",
-                          "recipe.yaml:9:56: evaluate.input[1]: random_flip is random, and every "
-                          "evaluation sees the same; leave it out"));
+              ElementsAre("recipe.yaml:9:32: evaluate.input[0]: random_crop is random, but every "
+                          "evaluation must see the same samples; use center_crop",
+                          "recipe.yaml:9:56: evaluate.input[1]: random_flip is random, but every "
+                          "evaluation must see the same samples; leave it out"));
 }
 
 TEST(RecipeErrors, FilesOfDataMustBeReadableFiles) {

@@ -59,24 +59,27 @@ TEST(Targets, ThatDoNotFitAreToldAtOnce) {
       problems(regression("evaluate: {data: {type: synthetic, samples: 1, shape: [1, 8, 8], "
                           "classes: 4}, best_by: accuracy}\n")),
       ElementsAre(
-          "recipe.yaml:4:7: loss: the targets of data of type synthetic_targets are numbers, "
-          "and cross_entropy is not for these; use mse, l1, smooth_l1, huber, plugin",
-          "recipe.yaml:9:18: evaluate.data: the targets of data of type synthetic_targets are "
-          "numbers, and those of synthetic are classes",
-          "recipe.yaml:9:88: evaluate.best_by: the targets of data of type synthetic_targets "
-          "are numbers, which have no accuracy; use loss, mae, r2"));
+          "recipe.yaml:4:7: loss: cross_entropy does not fit data of type synthetic_targets, whose "
+          "targets are numbers; use mse, l1, smooth_l1, huber, plugin",
+          "recipe.yaml:9:18: evaluate.data: the targets of synthetic are classes, those of the "
+          "training data are numbers",
+          "recipe.yaml:9:88: evaluate.best_by: accuracy does not fit data of type "
+          "synthetic_targets, whose targets are numbers; use loss, mae, r2"));
   EXPECT_THAT(
       problems(std::string(kQuickRecipe) + "loss: l1\n"),
-      ElementsAre("recipe.yaml:9:7: loss: the targets of data of type synthetic are classes, and "
-                  "l1 is not for these; use cross_entropy, bce, mse, plugin"));
+      ElementsAre(
+          "recipe.yaml:9:7: loss: l1 does not fit data of type synthetic, whose targets are "
+          "classes; use cross_entropy, bce, mse, plugin"));
   EXPECT_THAT(
       problems(changed(kQuickRecipe, "hidden: 16, classes: 4", "hidden: 16, classes: 1")),
-      ElementsAre("recipe.yaml:3:41: model.classes: the targets of data of type synthetic are "
-                  "classes: expected at least 2, found 1"));
+      ElementsAre(
+          "recipe.yaml:3:41: model.classes: expected at least 2 for data of type synthetic, "
+          "whose targets are classes, found 1"));
   EXPECT_THAT(
       problems(std::string(kQuickRecipe) + "evaluate: {split: 10%, best_by: mae}\n"),
-      ElementsAre("recipe.yaml:9:33: evaluate.best_by: the targets of data of type synthetic are "
-                  "classes, which have no mae; use accuracy, loss"));
+      ElementsAre(
+          "recipe.yaml:9:33: evaluate.best_by: mae does not fit data of type synthetic, whose "
+          "targets are classes; use accuracy, loss"));
 }
 
 std::string tagged(std::string_view more) {
@@ -94,14 +97,14 @@ TEST(Targets, ThatAreTagsHaveTheirLossAndFigure) {
     EXPECT_EQ(right(to_yaml(weighted, "")).to_json(), weighted.to_json());
   }
   EXPECT_THAT(problems(tagged("loss: {type: bce, label_smoothing: 0.1}\n")),
-              ElementsAre("recipe.yaml:9:7: loss: the targets of data of type synthetic_tags are "
-                          "tags, and label_smoothing is not for these; leave it out"));
+              ElementsAre("recipe.yaml:9:7: loss: label_smoothing does not fit data of type "
+                          "synthetic_tags, whose targets are tags; leave it out"));
   EXPECT_THAT(problems(std::string(kQuickRecipe) + "loss: {type: bce, pos_weight: 2}\n"),
-              ElementsAre("recipe.yaml:9:7: loss: the targets of data of type synthetic are "
-                          "classes, and pos_weight is not for these; leave it out"));
+              ElementsAre("recipe.yaml:9:7: loss: pos_weight does not fit data of type synthetic, "
+                          "whose targets are classes; leave it out"));
   EXPECT_THAT(problems(tagged("loss: mse\n")),
-              ElementsAre("recipe.yaml:9:7: loss: the targets of data of type synthetic_tags are "
-                          "tags, and mse is not for these; use bce, plugin"));
+              ElementsAre("recipe.yaml:9:7: loss: mse does not fit data of type synthetic_tags, "
+                          "whose targets are tags; use bce, plugin"));
 }
 
 TEST(Targets, ThatAreTagsHaveAWeightEach) {
@@ -155,23 +158,25 @@ TEST(Targets, ThatAreMasksHaveTheirModelLossesAndFigures) {
     EXPECT_EQ(right(to_yaml(with_loss, "")).to_json(), with_loss.to_json());
   }
   EXPECT_THAT(problems(masked("loss: bce\n")),
-              ElementsAre("recipe.yaml:9:7: loss: the targets of data of type synthetic_masks are "
-                          "masks, and bce is not for these; use cross_entropy, dice, dice_ce, "
-                          "plugin"));
+              ElementsAre("recipe.yaml:9:7: loss: bce does not fit data of type synthetic_masks, "
+                          "whose targets are masks; use cross_entropy, dice, dice_ce, plugin"));
   EXPECT_THAT(problems(std::string(kQuickRecipe) + "loss: dice\n"),
-              ElementsAre(testing::HasSubstr("are classes, and dice is not for these")));
-  EXPECT_THAT(problems(masked("evaluate: {split: 10%, best_by: f1}\n")),
-              ElementsAre(testing::HasSubstr("which have no f1; use miou, accuracy, loss")));
+              ElementsAre(testing::HasSubstr("loss: dice does not fit data of type synthetic, ")));
+  EXPECT_THAT(
+      problems(masked("evaluate: {split: 10%, best_by: f1}\n")),
+      ElementsAre(testing::HasSubstr("f1 does not fit data of type synthetic_masks, whose targets "
+                                     "are masks; use miou, accuracy, loss")));
   EXPECT_THAT(problems(masked("loss: {type: dice_ce, class_weights: [1, 2]}\n")),
               ElementsAre(testing::HasSubstr("class_weights has 2 weights, the model 4 classes")));
 }
 
 TEST(Targets, ThatAreMasksNeedAModelForThem) {
-  EXPECT_THAT(problems(changed(masked(""), "unet, width: 4, depth: 2, classes: 4", kMlp)),
-              ElementsAre(testing::HasSubstr("model: the targets of data of type synthetic_masks "
-                                             "are masks, and mlp is not for these; use unet")));
+  EXPECT_THAT(
+      problems(changed(masked(""), "unet, width: 4, depth: 2, classes: 4", kMlp)),
+      ElementsAre(testing::HasSubstr("model: mlp does not fit data of type synthetic_masks, "
+                                     "whose targets are masks; use unet")));
   EXPECT_THAT(problems(changed(kQuickRecipe, kMlp, "unet")),
-              ElementsAre(testing::HasSubstr("are classes, and unet is not for these")));
+              ElementsAre(testing::HasSubstr("model: unet does not fit data of type synthetic, ")));
   EXPECT_TRUE(is_model_for(Target::masks, "torchscript"));
   EXPECT_TRUE(is_model_for(Target::tags, "plugin"));
   EXPECT_THAT(problems(changed(masked(""), "batch_size: 8", "batch_size: 8, mixup_alpha: 0.2")),
@@ -214,8 +219,8 @@ TEST(Targets, ThatAreTokensHaveTheirModelLossAndFigures) {
                 .evaluation->best_by,
             "accuracy");
   EXPECT_THAT(problems(std::string(kTokens) + "loss: mse\n"),
-              ElementsAre("recipe.yaml:7:7: loss: the targets of data of type synthetic_tokens are "
-                          "tokens, and mse is not for these; use cross_entropy, plugin"));
+              ElementsAre("recipe.yaml:7:7: loss: mse does not fit data of type synthetic_tokens, "
+                          "whose targets are tokens; use cross_entropy, plugin"));
   EXPECT_THAT(problems(changed(kTokens, "width: 8", "width: 9")),
               ElementsAre(testing::HasSubstr("width, 9, must be a multiple of heads, 2")));
 }

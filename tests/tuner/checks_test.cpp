@@ -425,9 +425,9 @@ TEST(Checks, TheModelMustBeGivenTheSameBatches) {
     return check.detail;
   };
   updates.candidate_inputs[2] = updates.candidate_inputs[1];
-  EXPECT_THAT(details(), HasSubstr("the labels of step 3 are not the reference's"));
+  EXPECT_THAT(details(), HasSubstr("the labels of step 3 differ from the reference's"));
   updates.candidate_inputs[2].labels = updates.reference_inputs[2].labels;
-  EXPECT_THAT(details(), HasSubstr("the samples of step 3 are not the reference's"));
+  EXPECT_THAT(details(), HasSubstr("the samples of step 3 differ from the reference's"));
   updates.candidate_inputs[2].projections.pop_back();
   EXPECT_THAT(details(), HasSubstr("in step 3 the model was given 3 samples instead of 4"));
   updates.candidate_inputs.pop_back();

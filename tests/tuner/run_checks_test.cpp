@@ -190,7 +190,7 @@ TEST_F(RunChecks, ADeviceThatDoesNotRepeatItselfIsComparedByItsOwnDifferences) {
   checks = run(change("loader.workers", std::int64_t{2}));
   ASSERT_EQ(checks.size(), 1U);
   EXPECT_FALSE(checks[0].passed);
-  EXPECT_THAT(checks[0].detail, HasSubstr("the update of weight is 0.1 of its length away"));
+  EXPECT_THAT(checks[0].detail, HasSubstr("the update of weight differs by 0.1 of its length"));
 }
 
 // A training that goes on cannot be put back to its first steps.
@@ -321,7 +321,7 @@ TEST_F(RunChecks, AnExactExtensionIsComparedThereWithTheDevicesOwnDifferences) {
   checks = run(change("mine.skip", true));
   ASSERT_EQ(checks.size(), 1U);
   EXPECT_FALSE(checks[0].passed);
-  EXPECT_THAT(checks[0].detail, HasSubstr("the update of weight is 0.1 of its length away"));
+  EXPECT_THAT(checks[0].detail, HasSubstr("the update of weight differs by 0.1 of its length"));
   EXPECT_THAT(checks[0].detail, HasSubstr("from the weights at the end of the blocks"));
   EXPECT_THAT(job_.looks, ElementsAre(CheckedSteps::reached, CheckedSteps::reached));
   const Configuration best = input_.starting.with(change("mine.skip", true));

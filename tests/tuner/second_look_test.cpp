@@ -91,7 +91,7 @@ TEST(NearMisses, AreThoseThatLostBesideWhatIsGone) {
   EXPECT_EQ(changes[0].plugin, "one");
   EXPECT_EQ(changes[0].reason,
             "trial 1 found 1.000 times the rate; since then the job became 1.30 times as fast, so "
-            "that what it saves weighs more");
+            "the change saves a larger share of it");
   // Once, whatever came of it.
   EXPECT_THAT(
       near_misses_to_retry(now, {start()},

@@ -17,14 +17,14 @@ using traces::EventKind;
 using traces::Events;
 using traces::Trace;
 
-// A last step with less device work than this, compared with the one before, was cut off.
+// A last step with less than this share of the device work of the step before was cut off.
 constexpr double kFinishedShare = 0.8;
 
 Interval interval_of(const Events& events, std::size_t row) {
   return {events.start_ns[row], events.end_ns(row)};
 }
 
-// The stretch of the host's events, or of all where there is none.
+// The stretch of the host's events, or of all events if the host has none.
 Interval whole(const Events& events) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
   Interval host{kMost, -kMost};
@@ -50,7 +50,7 @@ std::vector<Step> marked_steps(const Trace& trace) {
   return steps;
 }
 
-// Whether a profiler that counts every step counted some between the two.
+// Whether there were steps between the two that were not recorded: the profiler counts every step.
 bool is_apart(const std::string& before, const std::string& after) {
   std::int64_t first = 0;
   std::int64_t second = 0;
@@ -74,7 +74,7 @@ Stretches stretches_of(const std::vector<Step>& steps) {
   return Stretches(merged(std::move(set)));
 }
 
-// What the calls inside of a step launched.
+// The work that calls inside a step launched.
 struct StepWork {
   std::int64_t first_start_ns = std::numeric_limits<std::int64_t>::max();
   std::int64_t last_end_ns = std::numeric_limits<std::int64_t>::min();
@@ -133,7 +133,7 @@ void follow_the_device(Breakdown& breakdown, const Events& events, const Launche
   steps.resize(kept);
 }
 
-// Shares out what every step has of Part::cpu.
+// Divides the time of Part::cpu of every step among the phases.
 void split_cpu(Breakdown& breakdown, const Trace& trace, const Intervals& cpu) {
   const std::array<Intervals, kCpuPhases> phases = cpu_phases(trace);
   for (Step& step : breakdown.steps) {
@@ -213,7 +213,7 @@ Breakdown breakdown_of(const Trace& trace, const Launches& launches) {
   breakdown.steps = marked_steps(trace);
   breakdown.has_steps = !breakdown.steps.empty();
   if (!breakdown.has_steps) breakdown.steps.push_back({"0", whole(events), {}, {}});
-  // Steps of several threads, or of clocks that jumped, may overlap: no moment belongs to two.
+  // Steps of several threads, or with clocks that jumped, may overlap. No moment may belong to two steps.
   for (std::size_t i = 1; i < breakdown.steps.size(); ++i) {
     Interval& time = breakdown.steps[i].time;
     time.start_ns = std::max(time.start_ns, breakdown.steps[i - 1].time.end_ns);
@@ -232,7 +232,7 @@ Breakdown breakdown_of(const Trace& trace, const Launches& launches) {
   }
   for (Intervals& part : breakdown.all)
     part = merged(std::move(part));
-  // Without a device it is operators that hide communication.
+  // Without a device, operators overlap with communication.
   if (launches.device_events.empty()) {
     Intervals& communication = breakdown.all[static_cast<std::size_t>(Part::communication)];
     communication = difference(communication, breakdown.all[static_cast<std::size_t>(Part::cpu)]);

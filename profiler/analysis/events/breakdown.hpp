@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the time of a step goes. Every moment is charged to one part, so the parts add up to the step.
+// The parts of the time of a step. Every moment is charged to one part, so the parts add up to the step.
 #pragma once
 
 #include <array>
@@ -14,20 +14,22 @@
 
 namespace autotuned::analysis {
 
-// By priority: a moment that belongs to several parts is charged to the first of them.
+// The parts of a step, by priority: a moment that belongs to several parts is charged to the first of them.
 enum class Part { kernel, copy, fill, communication, runtime, data_loading, cpu, other };
 inline constexpr std::size_t kParts = 8;
 // "Kernel", "Memcpy", …, as PyTorch's profiler plugin called them.
 [[nodiscard]] const char* to_string(Part part);
 
+// A step and the parts of its time.
 struct Step {
   std::string name;  // "12" for ProfilerStep#12; "0" if the trace marks no steps and counts as one
   Interval time;
   std::array<std::int64_t, kParts> part_ns{};  // adds up to the length of `time`
-  // Part::cpu by phase; adds up to it.
+  // The time of Part::cpu by phase; adds up to it.
   std::array<std::int64_t, kCpuPhases> cpu_phase_ns{};
 };
 
+// The steps of a trace and the parts of their time.
 struct Breakdown {
   std::vector<Step> steps;  // by time, disjoint; never empty
   // Whether the trace marks steps (ProfilerStep#N).
@@ -56,8 +58,7 @@ struct Breakdown {
 // than the end of the step before. REQUIRES: the trace has at least one event.
 [[nodiscard]] Breakdown breakdown_of(const traces::Trace& trace, const Launches& launches);
 
-// By row: whether it is a kernel of a collective operation, by its own name or by the operator that launched
-// it.
+// Returns for each row whether it is a kernel of a collective operation, by its own name or by that of the operator that launched it.
 [[nodiscard]] std::vector<bool> communication_rows(const traces::Trace& trace);
 
 }  // namespace autotuned::analysis

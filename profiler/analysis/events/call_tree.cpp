@@ -80,7 +80,7 @@ void find_parents(std::vector<CallNode>& nodes, const Events& events) {
   }
 }
 
-// The innermost node that holds the call; kNoNode: none.
+// Returns the innermost node that contains the call; kNoNode if there is none.
 std::uint32_t holder_of(const std::vector<CallNode>& nodes, const Events& events, Row call) {
   const auto place = [&](Row row) { return std::pair(events.thread[row], events.start_ns[row]); };
   const auto after = std::ranges::upper_bound(
@@ -93,8 +93,8 @@ std::uint32_t holder_of(const std::vector<CallNode>& nodes, const Events& events
   return holder == kNoNode ? kNoNode : nodes[holder].stands_for_it;
 }
 
-// Calls of the runtime and work of devices, to the operator that has the same external id. In traces of some
-// versions no operator has that of a launch: then to what holds the launch.
+// Charges calls of the runtime and work of devices to the operator with the same external id. In traces of some versions no operator has
+// the id of a launch; then the operator that contains the launch is charged.
 template <class LengthOf>
 void add_launches(std::vector<CallNode>& nodes, const Events& events, const Launches& launches,
                   const LengthOf& length_of) {
@@ -129,7 +129,7 @@ template <class LengthOf>
 void charge(std::vector<CallNode>& nodes, const Events& events, const Launches& launches,
             const LengthOf& length_of) {
   add_launches(nodes, events, launches, length_of);
-  // Backwards, so that all below a node is summed before the node itself.
+  // Backwards, so that all nodes below a node are summed before the node itself.
   for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
     if (node->stands_for_it != static_cast<std::uint32_t>(nodes.rend() - node - 1)) continue;
     node->device_total_ns += node->device_self_ns;
@@ -148,8 +148,8 @@ bool holds(std::int64_t outer_end_ns, Interval inner) {
   const std::int64_t inside_ns = outer_end_ns - inner.start_ns;
   if (outside_ns > kRoundingNs || outside_ns > inside_ns) return false;
   if (outside_ns < inside_ns) return true;
-  // Half inside, half outside. Where moments and lengths were cut off to whole microseconds neighbours never overlap, but
-  // what was called may end one later than its caller.
+  // Half inside, half outside. If times and lengths were cut off to whole microseconds, neighbours never overlap, but a callee may end one
+  // microsecond after its caller.
   const auto is_whole = [](std::int64_t ns) { return ns % kRoundingNs == 0; };
   return is_whole(outside_ns) && is_whole(outer_end_ns) && is_whole(inner.start_ns);
 }

@@ -14,19 +14,19 @@ namespace autotuned::analysis {
 
 inline constexpr std::uint32_t kNoNode = traces::kNoDetail;
 
+// An event of the host in its call tree. Times in ns.
 struct CallNode {
   Row row = 0;
   std::uint32_t parent = kNoNode;  // its index is smaller
-  // The topmost node of a chain of only children with the same name. It represents the chain: all figures are
-  // in it.
+  // The topmost node of a chain of only children with the same name. It has all figures of the chain.
   std::uint32_t stands_for_it = 0;
   std::uint32_t children = 0;
-  std::int64_t inner_ns = 0;  // time of the nodes directly below, and of calls of the runtime
+  std::int64_t inner_ns = 0;  // time of the child nodes and of calls of the runtime
   std::int64_t device_self_ns = 0;
   std::int64_t device_total_ns = 0;
 };
 
-// `operators`: operators, steps, loading and communication. `everything`: also annotations and calls of
+// The events of a call tree. `operators`: operators, steps, loading and communication. `everything`: also annotations and calls of
 // modules, whose time is then not part of self times.
 enum class CallTreeOf { operators, everything };
 
@@ -40,7 +40,7 @@ inline constexpr std::int64_t kRoundingNs = 1'000;
 // inside. If both are equal, times are whole microseconds and the two are a caller and its callee.
 [[nodiscard]] bool holds(std::int64_t outer_end_ns, Interval inner);
 
-// By thread and time; a caller comes before its callees. Two events of one thread that overlap without one
+// Returns the nodes by thread and time; a caller comes before its callees. Two events of one thread that overlap without one
 // containing the other are damage; they become siblings.
 [[nodiscard]] std::vector<CallNode> call_tree(const traces::Trace& trace, const Launches& launches,
                                               CallTreeOf what);
@@ -49,11 +49,11 @@ inline constexpr std::int64_t kRoundingNs = 1'000;
 void charge_within(std::vector<CallNode>& nodes, const traces::Trace& trace,
                    const Launches& launches, const Stretches& stretches);
 
-// The sum, or the largest number if it would overflow: work below nested events counts for each of them, and
+// Returns the sum, or the largest number if it would overflow: work below nested events counts for each of them, and
 // an invalid trace may nest many.
 [[nodiscard]] std::int64_t bounded_sum(std::int64_t a, std::int64_t b);
 
-// Whether the row is an operator of the program itself, and not one of the framework around the model.
+// Whether the row is an operator of the program itself, and not of the framework around the model.
 [[nodiscard]] bool is_counted_operator(const traces::Trace& trace, Row row);
 
 }  // namespace autotuned::analysis

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// In which phase of the training the host is, as far as a trace shows it.
+// The phase of the training that the host is in, as far as a trace shows it.
 #pragma once
 
 #include <array>
@@ -10,12 +10,12 @@
 
 namespace autotuned::analysis {
 
-// `forward` includes the loss; `elsewhere` is time that is known to be in none of the others.
+// `forward` includes the loss. `elsewhere` is time that is known to be in no other phase.
 enum class CpuPhase { forward, backward, optimizer, elsewhere };
 inline constexpr std::size_t kCpuPhases = 4;
 [[nodiscard]] const char* to_string(CpuPhase phase);
 
-// The moments of each phase on any thread of the host. No moment is in two phases; `elsewhere` is empty.
+// Returns the moments of each phase on any thread of the host. No moment is in two phases; `elsewhere` is empty.
 //
 // - optimizer: events that torch.optim names "Optimizer.…"
 // - backward: nodes of autograd's graph, and annotations of that name

@@ -21,7 +21,7 @@ double as_double(std::int64_t ns) {
   return static_cast<double>(ns);
 }
 
-// The integral of min(1, blocks per multiprocessor of everything that runs) over the stretches, in ns.
+// Returns the integral over the stretches, in ns, of min(1, blocks per multiprocessor of all running kernels).
 double covered_ns(const std::vector<Busy>& kernels, const Stretches& stretches) {
   struct Change {
     std::int64_t time_ns;
@@ -44,7 +44,7 @@ double covered_ns(const std::vector<Busy>& kernels, const Stretches& stretches) 
                 as_double(stretches.length_within_ns({changes[i - 1].time_ns, changes[i].time_ns}));
     }
     running += changes[i].running;
-    // Sums of fractions leave crumbs: nothing runs, so nothing is covered.
+    // Nothing runs, so the sum is 0. It is set, because sums of fractions leave rounding errors.
     blocks = running == 0 ? 0.0 : std::max(0.0, blocks + changes[i].blocks_per_sm);
   }
   return sum_ns;
@@ -53,7 +53,7 @@ double covered_ns(const std::vector<Busy>& kernels, const Stretches& stretches) 
 struct Kernels {
   Intervals times;
   std::vector<Busy> with_blocks;
-  // Of what lies within the stretches.
+  // Sums over the parts of kernels within the stretches.
   double occupancy_sum = 0;  // weighted with the ns
   double occupancy_ns = 0;
   double all_ns = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How well each device was used while steps ran. The definitions are those of PyTorch's profiler plugin.
+// The use of each device while steps ran. The definitions are those of PyTorch's profiler plugin.
 #pragma once
 
 #include <optional>
@@ -14,14 +14,14 @@ namespace autotuned::analysis {
 // for it.
 struct DeviceUse {
   int device = 0;
-  double utilization = 0;  // share of the stretches in which at least one kernel runs
+  double utilization = 0;  // share of the time in which at least one kernel runs
   // Share of the multiprocessors with a block, from blocks per multiprocessor, 0 to 1. Kernels that run at
   // the same time add up, to 1 at most; idle time counts as 0.
   std::optional<double> sm_efficiency;
-  // Mean over the kernels, weighted by duration: busy time only. 0 to 100.
+  // Mean over the kernels, weighted by duration, so idle time does not count; 0 to 100.
   std::optional<double> achieved_occupancy_percent;
   double tensor_core_ratio = 0;  // share of the kernel time within the stretches
-  // Share of generated kernels, which may use tensor cores or not.
+  // The share of generated kernels, which may or may not use tensor cores.
   double unknown_tensor_core_ratio = 0;
 };
 

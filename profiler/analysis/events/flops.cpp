@@ -14,10 +14,10 @@ namespace {
 
 constexpr std::size_t kMostInputs = 16;
 
-using Size = std::vector<double>;  // of a tensor; empty: no tensor, or one without dimensions
+using Size = std::vector<double>;  // sizes of a tensor; empty: not a tensor, or without dimensions
 using Flops = std::optional<double>;
 
-// "[2, 2]", also without the brackets. Nothing where something else stands between the commas.
+// Reads "[2, 2]", also without the brackets. Returns nothing if there is anything but numbers between the commas.
 std::optional<Size> numbers_in(std::string_view text) {
   Size numbers;
   const auto is_blank = [](char c) { return c <= ' ' || c == '[' || c == ']'; };
@@ -38,7 +38,7 @@ std::optional<Size> numbers_in(std::string_view text) {
   return numbers;
 }
 
-// The sizes of the first inputs. A list of tensors counts as one input without a size.
+// Reads the sizes of the first inputs. A list of tensors counts as one input without a size.
 std::vector<Size> sizes_in(std::string_view text) {
   std::vector<Size> sizes;
   int depth = 0;
@@ -63,7 +63,7 @@ std::vector<Size> sizes_in(std::string_view text) {
   return sizes;
 }
 
-// The contents of the strings of a list.
+// Returns the contents of the strings of a list.
 std::vector<std::string_view> strings_in(std::string_view text) {
   std::vector<std::string_view> strings;
   while (strings.size() < kMostInputs) {
@@ -83,7 +83,7 @@ double product(const Size& size, std::size_t from = 0) {
   return all;
 }
 
-// (..., m, k) times (..., k, n), with as many dimensions each.
+// (..., m, k) times (..., k, n), with the same number of dimensions.
 Flops matrix_product(const Size& left, const Size& right, std::size_t dimensions) {
   if (left.size() != dimensions || right.size() != dimensions) return std::nullopt;
   return 2 * product(left) * right.back();
@@ -99,11 +99,11 @@ enum class Kind {
   attention
 };
 
-// Where the inputs stand in an operator's signature.
+// The positions of the inputs in the signature of an operator.
 struct Formula {
   std::string_view name;
   Kind kind;
-  std::size_t first = 0;  // of two tensors in a row
+  std::size_t first = 0;  // position of the first of two tensors
   std::size_t stride = 0;
   std::size_t padding = 0;
   std::size_t dilation = 0;
@@ -138,7 +138,7 @@ const Formula* formula_of(std::string_view name) {
   return found == kFormulas.end() ? nullptr : found;
 }
 
-// "True", as an element of a list too.
+// Whether the value is "True", also as an element of a list.
 bool is_true(std::string_view word) {
   const auto is_around = [](char c) { return c <= ' ' || c == '[' || c == ']'; };
   while (!word.empty() && is_around(word.front()))
@@ -148,7 +148,7 @@ bool is_true(std::string_view word) {
   return word == "True" || word == "true" || word == "1";
 }
 
-// Places of the output of a convolution, without those of batch and channels.
+// The number of places of the output of a convolution, without batch and channels.
 Flops output_places(const Formula& formula, const Size& input, const Size& weight,
                     const std::vector<std::string_view>& values) {
   const std::size_t dimensions = weight.size() - 2;
@@ -179,7 +179,7 @@ Flops convolution(const Formula& formula, const std::vector<Size>& sizes,
                   const std::vector<std::string_view>& values) {
   const Size& input = sizes[formula.first];
   const Size& weight = sizes[formula.first + 1];
-  // A sample without a batch around it has one dimension less.
+  // A sample without a batch has one dimension less.
   if (weight.size() < 3 || input.size() != weight.size()) return std::nullopt;
   const bool is_transposed = formula.transposed > 0 && formula.transposed < values.size() &&
                              is_true(values[formula.transposed]);
@@ -214,7 +214,7 @@ Flops convolution_backward(const Formula& formula, const std::vector<Size>& size
   return gradients * 2 * output.front() * product(places, 2) * product(weight);
 }
 
-// (batch, heads, length, width) each of queries, keys and values.
+// Queries, keys and values each have the shape (batch, heads, length, width).
 Flops attention(const std::vector<Size>& sizes) {
   if (sizes.size() < 3) return std::nullopt;
   for (std::size_t i = 0; i < 3; ++i) {
@@ -260,7 +260,7 @@ std::optional<double> floating_point_operations(std::string_view name, std::stri
   const Formula* const formula = formula_of(name);
   if (formula == nullptr) return std::nullopt;
   const Flops flops = flops_of(*formula, sizes_in(sizes), strings_in(values));
-  // Sizes of a hostile file may be negative or without end.
+  // Sizes in a hostile file may be negative or huge.
   if (!flops || !(*flops >= 0) || *flops > 1e300) return std::nullopt;
   return flops;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much arithmetic an ATen operator does, from the sizes of its inputs.
+// The floating-point operations of an ATen operator, from the sizes of its inputs.
 #pragma once
 
 #include <optional>
@@ -12,9 +12,9 @@ namespace autotuned::analysis {
 // FlopCounterMode: they move data rather than compute.
 [[nodiscard]] bool has_flop_formula(std::string_view name);
 
-// Floating-point operations of one call; a multiplication and an addition count as two. `sizes` and `values`
+// Returns the floating-point operations of one call. A multiplication and an addition count as two. `sizes` and `values`
 // are "Input Dims" and "Concrete Inputs" of a trace: "[[16, 3, 224, 224], [64, 3, 7, 7], []]" and ["", "",
-// "[2, 2]"]. Nothing for an operator without a formula, for sizes that were not recorded or do not fit the
+// "[2, 2]"]. Returns nothing for an operator without a formula, for sizes that were not recorded or do not fit the
 // operator, and for a convolution with unknown stride, padding and dilation.
 //
 // Formulas: 2 m k n for (m, k) times (k, n); 2 N P W for a convolution with P places of the output (of the

@@ -10,8 +10,7 @@
 namespace autotuned::analysis {
 namespace {
 
-// So many sequence numbers of each of autograd's numbers are looked up, in so many threads: a hostile trace
-// may have many of both.
+// The most sequence numbers that are looked up for each of autograd's numbers, and the most threads: a hostile trace may have many of both.
 constexpr std::size_t kSamples = 16;
 constexpr std::size_t kMostThreads = 256;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which thread of the host ran the forward operator of a node of the backward pass. A node names that thread
-// by autograd's own number, which no trace maps to a thread.
+// The thread of the host that ran the forward operator of a node of the backward pass. A node names that thread by autograd's own
+// number, which no trace maps to a thread.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace autotuned::analysis {
 
-// An operator by its sequence number, which is unique within the thread that counts it.
+// Identifies an operator by its sequence number, which is unique within the thread that counts it.
 struct CountedOperator {
   std::uint32_t thread = 0;  // of the host: index into Trace::threads
   std::int64_t sequence = 0;
@@ -27,10 +27,9 @@ struct CountedOperatorHash {
   }
 };
 
-// By autograd's number (Events::forward_thread): the thread that counted most of the sequence numbers that
-// its nodes name. If several threads did (replicas of one model), the lower number belongs to the thread that
-// began first, because a thread gets its number with its first operator. Numbers that fit no thread are left
-// out.
+// Returns for each of autograd's numbers (Events::forward_thread) the thread that counted most of the sequence numbers that its nodes
+// name. If several threads counted the same ones (replicas of one model), the lower number belongs to the thread that began first,
+// because a thread gets its number with its first operator. Numbers that fit no thread are left out.
 [[nodiscard]] std::unordered_map<std::uint32_t, std::uint32_t> forward_threads(
     const traces::Events& events);
 

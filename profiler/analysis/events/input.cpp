@@ -14,11 +14,11 @@ using traces::Events;
 using traces::NameId;
 using traces::Trace;
 
-// A long wait is so many times the median, and lasts at least so long.
+// A long wait is at least so many times the median, and lasts at least so long.
 constexpr std::int64_t kLongFactor = 4;
 constexpr std::int64_t kLongAtLeastNs = 1'000'000;
 constexpr std::size_t kFewestLongWaits = 3;
-// So many of the distances between long waits must be the same.
+// This share of the distances between long waits must be equal.
 constexpr double kRhythmShare = 0.8;
 
 class Occurrences {
@@ -85,7 +85,7 @@ Rhythm rhythm_of(const Intervals& waits) {
   for (const Interval& wait : waits)
     sorted.push_back(wait.length_ns());
   std::ranges::sort(sorted);
-  // The lower one: with two workers every other wait is long.
+  // The lower median, because with two workers every other wait is long.
   const std::int64_t median = sorted[(sorted.size() - 1) / 2];
   const std::int64_t least = std::max(median, kLongAtLeastNs / kLongFactor);
   Rhythm rhythm;
@@ -130,7 +130,7 @@ InputUse input_use(const Trace& trace, const std::vector<CallNode>& nodes,
     const bool is_below = nodes[i].parent != kNoNode && is_loading[nodes[i].parent];
     is_loading[i] = is_below || events.kind[nodes[i].row] == EventKind::data_loading;
     if (!is_below || nodes[i].stands_for_it != i) continue;
-    // The topmost operators only, so that no time counts twice.
+    // Only the topmost operators, so that no time counts twice.
     const bool is_operator = events.kind[nodes[i].row] == EventKind::cpu_operator;
     const bool is_topmost = events.kind[nodes[nodes[i].parent].row] != EventKind::cpu_operator;
     if (is_operator && is_topmost) inside.add(nodes[i].row);

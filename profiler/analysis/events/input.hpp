@@ -13,6 +13,7 @@
 
 namespace autotuned::analysis {
 
+// A wait of the training thread for a batch.
 struct LoaderWait {
   Interval time;
   std::string step;  // "12"; empty: outside of all steps
@@ -24,11 +25,12 @@ struct Occurrence {
   std::int64_t calls = 0;
   std::int64_t total_ns = 0;
   std::int64_t max_ns = 0;
-  std::int64_t bytes = 0;  // of copies
+  std::int64_t bytes = 0;  // bytes of copies
 
   friend bool operator==(const Occurrence&, const Occurrence&) = default;
 };
 
+// The loading of batches, as the training thread sees it.
 struct InputUse {
   // "_SingleProcessDataLoaderIter", "_MultiProcessingDataLoaderIter"; empty: no loader was recorded.
   std::string loader;
@@ -36,13 +38,13 @@ struct InputUse {
   double mean_wait_ns = 0;
   std::int64_t median_wait_ns = 0;
   std::int64_t longest_wait_ns = 0;
-  double waiting_ratio = 0;  // share of the steps' time, 0 to 1, overlapping work included
+  double waiting_ratio = 0;  // share of the steps' time, 0 to 1; includes overlapping work
   // Every `period` batches one wait is much longer than the others; as a rule, this is the number of workers.
   // 0: no such pattern.
   std::int64_t period = 0;
-  // All three lists: the largest total first.
+  // All three lists begin with the largest total.
   std::vector<Occurrence> inside;       // operators called by the training thread while it loads
-  std::vector<Occurrence> annotations;  // record_function of the program, on all threads
+  std::vector<Occurrence> annotations;  // record_function of the program, all threads
   std::vector<Occurrence> copies;       // between host and devices, by kind
 };
 
@@ -50,7 +52,7 @@ struct InputUse {
 [[nodiscard]] InputUse input_use(const traces::Trace& trace, const std::vector<CallNode>& nodes,
                                  const Breakdown& breakdown);
 
-// All recorded waits for a loader, by time. They may overlap.
+// Returns all recorded waits for a loader, by time. They may overlap.
 [[nodiscard]] Intervals loader_waits(const traces::Trace& trace);
 
 // Waits that are much longer than the others and recur every `period` batches; 0: none.

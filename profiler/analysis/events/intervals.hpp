@@ -8,7 +8,7 @@
 
 namespace autotuned::analysis {
 
-// [start_ns, end_ns).
+// The stretch of time [start_ns, end_ns).
 struct Interval {
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
@@ -31,11 +31,11 @@ using Intervals = std::vector<Interval>;
 [[nodiscard]] Intervals intersection(const Intervals& a, const Intervals& b);
 [[nodiscard]] Intervals difference(const Intervals& a, const Intervals& b);
 [[nodiscard]] std::int64_t length_ns(const Intervals& set);
-// The length of the part within `window`. Takes time logarithmic in the size of the set, plus the number of
+// Returns the length of the part of `set` within `window`. Takes time logarithmic in the size of the set, plus the number of
 // intervals within `window`.
 [[nodiscard]] std::int64_t length_within_ns(const Intervals& set, Interval window);
 
-// A set for many questions about the length within a window, each of which takes logarithmic time.
+// A set that answers questions about the length within a window, each in logarithmic time.
 class Stretches {
  public:
   Stretches() = default;
@@ -56,7 +56,7 @@ class Stretches {
   [[nodiscard]] std::int64_t length_until_ns(std::int64_t moment_ns) const;
 
   Intervals set_;
-  // Total length of the stretches before each, then of all.
+  // The total length of the stretches before each one, then of all.
   std::vector<std::int64_t> length_before_ = {0};
 };
 

@@ -12,8 +12,8 @@ using traces::Events;
 
 namespace {
 
-// The call of each correlation, the last one where several have it. Recordings count them up, so that a plain
-// list does for millions; others are hashed.
+// The call of each correlation; the last one if several have it. Recordings count correlations up, so a plain list suffices for millions.
+// Others are hashed.
 class CallIndex {
  public:
   explicit CallIndex(const Events& events) {
@@ -35,7 +35,7 @@ class CallIndex {
     }
   }
 
-  // kNoRow: there is none.
+  // Returns the row of the call; kNoRow if there is none.
   [[nodiscard]] Row find(std::int64_t correlation) const {
     if (list_.empty()) {
       const auto call = map_.find(correlation);
@@ -59,7 +59,7 @@ class CallIndex {
   }
 
   std::int64_t least_ = 0;
-  std::vector<Row> list_;  // from least_ on
+  std::vector<Row> list_;  // begins with the correlation least_
   std::unordered_map<std::int64_t, Row> map_;
 };
 

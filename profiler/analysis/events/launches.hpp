@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which call of the runtime started which work on a device.
+// The calls of the runtime that launched the work of devices.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace autotuned::analysis {
 
-using Row = std::uint32_t;  // of traces::Events
+using Row = std::uint32_t;  // a row of traces::Events
 inline constexpr Row kNoRow = traces::kNoDetail;
 
-// For each device event (index into Trace::details order of rows): its row and its launch.
+// Work of a device: its row, and that of the call that launched it.
 struct DeviceEvent {
   Row row = kNoRow;
   Row launch = kNoRow;  // the call with the same correlation id; kNoRow: not in the trace
@@ -20,10 +20,10 @@ struct DeviceEvent {
 
 struct Launches {
   std::vector<DeviceEvent> device_events;  // by start
-  std::vector<Row> calls;                  // of the runtime, by start
+  std::vector<Row> calls;                  // calls of the runtime, by start
 };
 
-// Needs all events: in a trace, a launch may come after the work that it launched.
+// Finds the launches. Needs all events, because in a trace a launch may come after the work that it launched.
 [[nodiscard]] Launches launches_of(const traces::Trace& trace);
 
 // Whether the devices are from AMD: work was launched through HIP.

@@ -24,7 +24,7 @@ class StackFinder {
  public:
   explicit StackFinder(const Trace& trace)
       : trace_(trace), events_(trace.events), frame_of_call_(trace.python_calls.size(), kNoStack) {
-    // Ids count up from 1; others are of no use.
+    // Ids count up from 1; others cannot be used.
     frame_of_id_.resize(2 * trace.python_calls.size() + 1024, kNoStack);
     stacks_.of_row.resize(events_.size(), kNoStack);
     for (Row row = 0; row < events_.size(); ++row) {
@@ -49,7 +49,7 @@ class StackFinder {
   }
 
  private:
-  // Calls and operators of a thread together, by time.
+  // The calls and operators of a thread together, by time.
   void follow_python() {
     const std::vector<std::uint32_t> order = python_calls_in_order(trace_);
     std::size_t next = 0;
@@ -69,7 +69,7 @@ class StackFinder {
     const PythonCall& call = trace_.python_calls[index];
     close_until(call.thread, call.start_ns);
     std::uint32_t caller = open_.empty() ? kNoStack : frame_of_call_[open_.back()];
-    // Clocks that were rounded let neighbours overlap: who called is told by the id, where there is one.
+    // With rounded clocks neighbours may overlap, so the id of the caller decides, if there is one.
     if (const std::uint32_t* known = place_of(call.caller); known && *known != kNoStack) {
       caller = *known;
     }
@@ -115,7 +115,7 @@ class StackFinder {
       std::int64_t start_ns;
       std::uint32_t frame;
     };
-    // Several carry a number; the last one made the node of the backward pass.
+    // If several operators have a number, the last one created the node of the backward pass.
     std::unordered_map<CountedOperator, Forward, CountedOperatorHash> forward_of;
     for (const Row row : operators_) {
       const std::int64_t sequence = events_.sequence[row];
@@ -128,7 +128,7 @@ class StackFinder {
     if (forward_of.empty()) return;
     const auto threads = forward_threads(events_);
     std::uint32_t stack = kNoStack;
-    Row root = kNoRow;  // that is open
+    Row root = kNoRow;  // the open root
     for (const Row row : operators_) {
       const bool is_inside = root != kNoRow && events_.thread[row] == events_.thread[root] &&
                              events_.start_ns[row] < events_.end_ns(root);

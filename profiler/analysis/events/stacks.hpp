@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where in the program operators were called from: the stack of Python functions around each call
-// (with_stack=True), or the one that TorchScript's interpreter wrote with it.
+// The places in the program from which operators were called: the stack of Python functions around each call (with_stack=True), or the
+// stack that TorchScript's interpreter wrote with it.
 #pragma once
 
 #include <cstdint>
@@ -20,19 +20,20 @@ inline constexpr int kDeepestCall = 200;
 
 // One function of a stack. Stacks that begin alike share their outer frames.
 struct StackFrame {
-  traces::NameId name = 0;          // of Stacks::names
+  traces::NameId name = 0;          // id in Stacks::names
   std::uint32_t caller = kNoStack;  // its index is smaller
   int depth = 0;
 };
 
+// The stacks of all operators of a trace, as a tree.
 struct Stacks {
   traces::NameTable names;
   std::vector<StackFrame> frames;
-  std::vector<std::uint32_t> of_row;  // by row of Events: the innermost frame, or kNoStack
+  std::vector<std::uint32_t> of_row;  // for each row of Events: innermost frame, or kNoStack
   bool has_any = false;
 };
 
-// The stack of each operator. A node of the backward pass, and everything that it calls, has the stack of the
+// Returns the stack of each operator. A node of the backward pass, and everything that it calls, has the stack of the
 // operator that created it (forward_threads.hpp), followed by the frame "(backward)", because its own thread
 // only knows what started the pass. Built-in functions of Python are not frames: each repeats the operator
 // below it. Empty if the trace was read without stacks.

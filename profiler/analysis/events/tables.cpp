@@ -20,12 +20,12 @@ using traces::Trace;
 
 namespace {
 
-// Of calls of operators, each combination of name and inputs counted once.
+// The floating-point operations of calls. Each combination of name and inputs is computed once.
 class FlopCounter {
  public:
   explicit FlopCounter(const Trace& trace) : trace_(&trace), kinds_(trace.names.size()) {}
 
-  // 0 where it is not known.
+  // Returns 0 if they are not known.
   double of(Row row) {
     const Events& events = trace_->events;
     const std::uint32_t shapes = events.shapes[row];
@@ -55,13 +55,13 @@ class FlopCounter {
   std::map<std::array<std::uint32_t, 3>, double> flop_;
 };
 
-// How rows are told apart.
+// The key by which calls are put into rows.
 struct RowsBy {
   OperatorsBy what = OperatorsBy::name;
   const Stacks* stacks = nullptr;  // OperatorsBy::stacks
 };
 
-// Of nodes that are charged with what `length_of(row)` says. A call counts where `is_call(row)`.
+// The table of nodes. `length_of(row)`: the time that is charged; a call counts if `is_call(row)`.
 template <class LengthOf, class IsCall>
 std::vector<OperatorRow> table_of(const Trace& trace, const std::vector<CallNode>& nodes, RowsBy by,
                                   const LengthOf& length_of, const IsCall& is_call) {
@@ -131,7 +131,7 @@ OperatorTables operator_tables(const Trace& trace, std::vector<CallNode> nodes,
 
 namespace {
 
-// Over the calls that a figure is known of, weighted by their time.
+// The mean of a figure over the calls that have it, weighted by their time.
 struct TimeMean {
   double sum = 0;
   double ns = 0;

@@ -16,33 +16,33 @@
 
 namespace autotuned::analysis {
 
+// The totals of an operator.
 struct OperatorRow {
   std::string name;
   std::int64_t calls = 0;
   std::int64_t host_total_ns = 0;
-  std::int64_t host_self_ns = 0;  // without the operators and runtime calls inside
-  // Kernels, copies and fills that were launched by it or by operators that it called.
+  std::int64_t host_self_ns = 0;  // without operators and runtime calls inside
+  // The time of kernels, copies and fills that the operator, or operators that it called, launched.
   std::int64_t device_total_ns = 0;
   std::int64_t device_self_ns = 0;
-  std::string shapes;  // of the inputs, as the trace has them; empty where rows are by name only
-  // Floating-point operations of all calls together (flops.hpp); 0 where they are not known.
+  std::string shapes;  // of the inputs, as in the trace; empty if rows are by name only
+  // Floating-point operations of all calls together (flops.hpp); 0: not known.
   double flop = 0;
   std::string stack;  // stack_text(); empty if rows are not by stack, or the stack is not known
 
   friend bool operator==(const OperatorRow&, const OperatorRow&) = default;
 };
 
-// Covers the whole recording, inside and outside of steps. Largest self time (host and device together)
-// first. An operator whose only child has the same name counts once with it. OperatorsBy::stacks uses
-// `stacks`, which must be of the same trace.
+// Totals of the whole recording, inside and outside of steps. The largest self time (host and device together) comes first. An operator
+// and its only child count once if they have the same name. OperatorsBy::stacks uses `stacks`, which must belong to the trace.
 enum class OperatorsBy { name, shapes, stacks };
 [[nodiscard]] std::vector<OperatorRow> operator_table(const traces::Trace& trace,
                                                       const Launches& launches,
                                                       OperatorsBy by = OperatorsBy::name,
                                                       const Stacks& stacks = {});
 
-// The table by name of the whole recording, and that of `stretches`: calls that begin within them, and the
-// part of each time within them. REQUIRES: `nodes` is call_tree(trace, launches, operators).
+// The table by name for the whole recording and for `stretches`: the calls that begin within them, and the part of each time within
+// them. REQUIRES: `nodes` is call_tree(trace, launches, operators).
 struct OperatorTables {
   std::vector<OperatorRow> recorded;
   std::vector<OperatorRow> within;
@@ -51,6 +51,7 @@ struct OperatorTables {
                                              std::vector<CallNode> nodes, const Launches& launches,
                                              const Stretches& stretches);
 
+// The totals of a kernel.
 struct KernelRow {
   std::string name;
   std::int64_t calls = 0;

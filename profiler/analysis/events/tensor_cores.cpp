@@ -8,10 +8,10 @@
 namespace autotuned::analysis {
 namespace {
 
-// Lower case. These win over the others: matrix products in 32 bit on ordinary cores.
+// In lower case. These have priority over the others: matrix products in 32 bits on ordinary cores.
 constexpr std::array<std::string_view, 3> kOrdinary = {"simt", "_ffma", "sgemm_"};
 
-// Those of PyTorch's profiler plugin (Volta, Turing, Ampere), then Hopper and Blackwell.
+// The names of PyTorch's profiler plugin (Volta, Turing, Ampere), then those of Hopper and Blackwell.
 constexpr std::array<std::string_view, 32> kTensor = {"h884",
                                                       "s884",
                                                       "h1688",
@@ -45,12 +45,12 @@ constexpr std::array<std::string_view, 32> kTensor = {"h884",
                                                       "cutlass_80_tensorop",
                                                       "tcgen05"};
 
-// CUTLASS from version 3 on has no other main loops for these.
+// CUTLASS 3 and later has no other main loops for these.
 constexpr std::array<std::string_view, 5> kTensorOnly = {"sm90", "sm100", "sm103", "sm120",
                                                          "sm121"};
 
-// Programs compile kernels of their own with Triton, whose names they choose: plain words. Words of NVIDIA's
-// and AMD's libraries are plain too, but begin like these.
+// Programs compile their own kernels with Triton, and name them with plain words. The libraries of NVIDIA and AMD use plain words, too, but
+// these begin as listed here.
 constexpr std::array<std::string_view, 17> kLibraries = {
     "volta_", "turing_", "ampere_", "hopper_", "maxwell_", "pascal_", "kepler_", "sm50_", "sm52_",
     "sm60_",  "sm70_",   "sm75_",   "cudnn",   "cublas",   "cufft",   "nccl",    "rccl"};
@@ -61,13 +61,13 @@ bool has_any(const std::string& name, const std::array<std::string_view, count>&
       parts, [&](std::string_view part) { return name.find(part) != std::string::npos; });
 }
 
-// Attention of PyTorch, from CUTLASS 2: on ordinary cores where these have no tensor cores for the type.
+// PyTorch's attention, from CUTLASS 2: on ordinary cores if the GPU has no tensor cores for the type.
 bool is_ordinary_attention(const std::string& name) {
   const auto has = [&](std::string_view part) { return name.find(part) != std::string::npos; };
   return has("fmha_cutlass") && (has("_sm50") || (has("_f32_") && (has("_sm70") || has("_sm75"))));
 }
 
-// Neither a template nor in a namespace, and without parameters.
+// A name that is neither a template nor in a namespace, and has no parameters.
 bool is_plain_word(const std::string& name) {
   return !name.empty() && std::ranges::all_of(name, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '.';

@@ -38,7 +38,7 @@ constexpr std::array kSignalOperators = {
 };
 constexpr std::size_t kNoSignal = kSignalOperators.size();
 
-// By the id of a name, the index into kSignalOperators.
+// The index into kSignalOperators, by the id of a name.
 std::vector<std::size_t> signals_by_name(const traces::Trace& trace) {
   std::vector<std::size_t> signals(trace.names.size(), kNoSignal);
   for (NameId id = 0; id < trace.names.size(); ++id) {
@@ -54,7 +54,7 @@ void add_place(Finding& finding, const std::string& place) {
   finding.evidence += "; " + place;
 }
 
-// By thread, the moments in which a node of gather's backward runs.
+// The moments in which a node of gather's backward runs, by thread.
 std::map<std::uint32_t, Stretches> gather_backward_times(const traces::Trace& trace) {
   const Events& events = trace.events;
   std::map<std::uint32_t, Intervals> times;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where in the program a finding is: the module, if the trace has the modules of operators, and the
-// operations that wait.
+// The place of a finding in the program: the module, if the trace has the modules of operators, and the operations that wait.
 #pragma once
 
 #include <map>
@@ -17,11 +16,11 @@ namespace autotuned::analysis {
 // The module that spends most of the host time of certain operators, backward included.
 struct Place {
   std::string module;  // its path in the model
-  double share = 0;    // of these operators' time, 0 to 1
+  double share = 0;    // share of these operators' time, 0 to 1
 };
 
-// Key: the signal of a rule that concerns certain operators, whether or not the rule fires. Operators without a known
-// module are left out.
+// The place for each signal of a rule about certain operators, whether or not the rule fires. Operators without a known module are left
+// out.
 using Places = std::map<std::string, Place>;
 
 [[nodiscard]] Places places_of(const traces::Trace& trace, const Stretches& stretches);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What slows a training job down, and what to do about it: a table of rules over signals.
+// Findings: what slows a training job down, and what to do about it, from a table of rules over signals.
 #pragma once
 
 #include <optional>
@@ -28,27 +28,26 @@ struct Rule {
 // All rules; those that usually cost most come first.
 [[nodiscard]] std::span<const Rule> rules();
 
-// Code for PyTorch, to paste; "" if there is none.
+// Returns PyTorch code to paste; "" if there is none.
 [[nodiscard]] const char* code_of(const Rule& rule);
 
-// How much a finding matters: by the largest share of the step that acting on it can save (high: a fifth or
-// more, medium: a twentieth or more, low: less), or by another effect such as running out of memory. A note
-// only says something about the recording, or where to look.
+// How much a finding matters, by the largest share of the step that acting on it can save (high: a fifth or more, medium: a twentieth or
+// more, low: less) or by another effect such as running out of memory. A note only describes the recording, or where to look.
 enum class Severity { note, low, medium, high };
 [[nodiscard]] const char* to_string(Severity severity);
 [[nodiscard]] Severity severity_of(double most_saved_ratio);
 
-// What acting on a finding can save: an upper bound. Only a measurement shows how much of it a change really
-// saves.
+// An upper bound of what acting on a finding can save. Only a measurement shows how much a change really saves.
 struct Gain {
   // Share of the step's time, 0 to 1; nothing if the trace gives no bound.
   std::optional<double> most_saved_ratio;
   std::string reasoning;  // how the bound is computed, or why there is none; may be empty
 };
 
+// A rule that fires, with its figures.
 struct Finding {
   const Rule* rule = nullptr;
-  double value = 0;  // of the rule's signal
+  double value = 0;  // value of the rule's signal
   std::string evidence;
   // The end of `evidence` that names a place in the program; empty if none is known.
   std::string where;
@@ -60,7 +59,7 @@ struct Finding {
 // The findings of a trace, in the order of rules().
 [[nodiscard]] std::vector<Finding> findings_of(const Signals& signals);
 
-// "12.3 %", "4.2 ms", "1.5 GiB", "12": the end of the signal's name gives the unit.
+// "12.3 %", "4.2 ms", "1.5 GiB", "12": the unit follows from the end of the signal's name.
 [[nodiscard]] std::string signal_text(const std::string& name, double value);
 
 // "at most 27.5 % of the step (1.38 x the rate), if …"; only the reasoning if there is no bound; may be

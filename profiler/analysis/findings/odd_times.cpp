@@ -14,7 +14,7 @@ namespace {
 
 using traces::Events;
 
-// The clock of a device is brought to that of the host no better than this.
+// The precision with which the clock of a device is converted to that of the host.
 constexpr std::int64_t kClockErrorNs = 20'000;
 
 struct Odd {
@@ -27,7 +27,7 @@ struct Odd {
   }
 };
 
-// Events of one thread of which neither holds the other.
+// Counts events of one thread that overlap without one containing the other.
 Odd overlaps(const Events& events, const std::vector<CallNode>& nodes) {
   Odd odd;
   std::vector<Row> open;
@@ -49,7 +49,7 @@ Odd overlaps(const Events& events, const std::vector<CallNode>& nodes) {
   return odd;
 }
 
-// Work that begins before the call that asked for it.
+// Counts work that begins before the call that launched it.
 Odd before_launch(const Events& events, const Launches& launches) {
   Odd odd;
   for (const DeviceEvent& event : launches.device_events) {

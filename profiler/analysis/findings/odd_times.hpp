@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times of a trace that cannot be right: clocks that jumped, or that do not agree.
+// Times of a trace that cannot be right, because clocks jumped or do not agree.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace autotuned::analysis {
 
-// One sentence for each kind of error; empty if there are none. REQUIRES: `nodes` is call_tree(trace, …).
+// Returns a sentence for each kind of error. REQUIRES: `nodes` is call_tree(trace, …).
 [[nodiscard]] std::vector<std::string> odd_times(const traces::Trace& trace,
                                                  const Launches& launches,
                                                  const std::vector<CallNode>& nodes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The remedies, with those of remedies_input.cpp.
+// The table of remedies, except those of remedies_input.cpp.
 #include "profiler/analysis/findings/remedies.hpp"
 
 #include <algorithm>
@@ -45,7 +45,7 @@ constexpr const char* kChannelsLast =
     "images = images.to(memory_format=torch.channels_last)  # of every batch";
 
 constexpr std::array kRemedies = {
-    // The device has nothing to do.
+    // The device is idle.
     Remedy{.rule = "low_utilization",
            .share = "device.utilization_ratio",
            .is_rest = true,
@@ -121,9 +121,8 @@ constexpr std::array kRemedies = {
            .code = "buffer.zero_()  # fills on the current stream, instead of cudaMemset"},
     // Arithmetic.
     Remedy{.rule = "compute_bound",
-           .reasoning =
-               "not bounded by this trace: kernels have to do their work, and how much faster "
-               "other arithmetic is only a measurement tells",
+           .reasoning = "not bounded by this trace: only a measurement shows how much faster other "
+                        "arithmetic is",
            .code = kAutocast},
     Remedy{.rule = "kernel_drift", .otherwise = Severity::medium},
     Remedy{.rule = "tensor_cores_unused",
@@ -177,14 +176,14 @@ constexpr std::array kRemedies = {
     // Memory.
     Remedy{.rule = "memory_full",
            .otherwise = Severity::medium,
-           .reasoning = "saves memory and no time of itself: a little more ends the job",
+           .reasoning = "saves memory, not time: with a little more memory the job would end",
            .code =
                "from torch.utils.checkpoint import checkpoint\n"
                "x = checkpoint(block, x, use_reentrant=False)  # recomputes instead of keeping"},
     Remedy{.rule = "memory_unused", .code = kLargerBatch},
     Remedy{.rule = "memory_growth",
            .otherwise = Severity::high,
-           .reasoning = "saves memory and no time of itself: a job that grows in every step ends",
+           .reasoning = "saves memory, not time: a job that grows in every step runs out of memory",
            .code = "losses.append(loss.detach())  # without detach() the list keeps the graph"},
     Remedy{.rule = "memory_fragmented", .otherwise = Severity::low, .code = kGrowingSegments},
     Remedy{.rule = "large_host_blocks",
@@ -236,7 +235,7 @@ std::optional<double> signal_of(const char* name, const Signals& signals) {
   return found == signals.end() ? std::nullopt : std::optional(found->second);
 }
 
-// Of the operators' share it is the time of the device's work where there is one, else of the host's.
+// The operators' share is that of the device's time if there is a device, else of the host's time.
 std::optional<double> whole_of(std::string_view name, const Signals& signals) {
   if (name.empty()) return 1.0;
   if (name != kOfOperators) return signal_of(std::string(name).c_str(), signals);

@@ -11,10 +11,10 @@ constexpr const char* kMoreWorkers =
     "loader = DataLoader(dataset, ...,  # ...: your arguments stay as they are\n"
     "                    num_workers=len(os.sched_getaffinity(0)), prefetch_factor=4,\n"
     "                    persistent_workers=True)";
-// What hides behind the step costs nothing: only the waiting can go.
+// Loading that overlaps with the step costs nothing, so only the waiting can be saved.
 constexpr const char* kWaiting = "parts.data_loading_ratio";
 
-// Of a rule whose remedy can save all of that waiting, and no more.
+// The remedy of a rule that can save all of that waiting, and no more.
 constexpr Remedy waited_for(const char* rule, const char* code) {
   return {.rule = rule,
           .share = kWaiting,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of the table that rules() is made of.
+// The rules about input, a part of rules().
 #pragma once
 
 #include <span>

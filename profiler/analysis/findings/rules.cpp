@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of rules, with those of rules_input.cpp. docs/metrics.md says what the signals are.
+// The table of rules, except those of rules_input.cpp. docs/metrics.md defines the signals.
 #include <array>
 #include <vector>
 
@@ -9,7 +9,7 @@ namespace autotuned::analysis {
 namespace {
 
 constexpr std::array kRules = {
-    // The device has nothing to do.
+    // The device is idle.
     Rule{.id = "low_utilization",
          .signal = "device.utilization_ratio",
          .threshold = 0.5,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules about loading. docs/metrics.md says what the signals are.
+// The rules about loading. docs/metrics.md defines the signals.
 #include <array>
 
 #include "profiler/analysis/findings/rule_lists.hpp"

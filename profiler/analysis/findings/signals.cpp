@@ -32,7 +32,7 @@ void add_step_signals(const Breakdown& breakdown, Signals& signals) {
   signals["step.slowest_over_median"] = *std::ranges::max_element(later) / middle;
 }
 
-// A long wait every N batches: N workers that take turns, and are slow together.
+// A long wait every N batches shows N workers that take turns and are each too slow.
 void add_wait_pattern(const AnalysisInput& input, Signals& signals) {
   if (!input.breakdown.has_steps) return;
   const Intervals waits = loader_waits(input.trace);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the rules of findings.hpp look at: named figures of one trace.
+// Signals: named figures of one trace, which the rules of findings.hpp test.
 #pragma once
 
 #include <map>
@@ -15,8 +15,8 @@
 
 namespace autotuned::analysis {
 
-// Values by name, of the recorded steps (Breakdown::stretches); those about memory cover the whole recording.
-// The end of a name is the unit: `_ratio` (of the time of all steps, unless the name says otherwise), `_ns`,
+// Values by name. They cover the recorded steps (Breakdown::stretches), or the whole recording if they are about memory. The end of a
+// name is the unit: `_ratio` (of the time of all steps, unless the name says otherwise), `_ns`,
 // `_bytes`, `_count`. A signal that the trace cannot give is absent.
 using Signals = std::map<std::string, double>;
 
@@ -35,7 +35,7 @@ struct AnalysisInput {
 void add_host_signals(const AnalysisInput& input, Signals& signals);
 void add_loading_signals(const AnalysisInput& input, Signals& signals);
 void add_device_signals(const AnalysisInput& input, Signals& signals);
-// Signals of the devices' events that show changes during the recording: of kernels, and of the use of a device.
+// Signals of changes during the recording: in the time of kernels, and in the use of a device.
 void add_steadiness_signals(const AnalysisInput& input, Signals& signals);
 
 // Whether `part` is in `text`.
@@ -43,14 +43,14 @@ void add_steadiness_signals(const AnalysisInput& input, Signals& signals);
   return text.find(part) != std::string_view::npos;
 }
 
-// How long an event lasts within `stretches`, in ns.
+// Returns the time of an event within `stretches`, in ns.
 [[nodiscard]] inline double inside_ns(const traces::Events& events, std::size_t row,
                                       const Stretches& stretches) {
   return static_cast<double>(
       stretches.length_within_ns({events.start_ns[row], events.end_ns(row)}));
 }
 
-// The time of all steps together, in ns; at least 1.
+// Returns the time of all steps together, in ns; at least 1.
 [[nodiscard]] double steps_ns(const Breakdown& breakdown);
 
 }  // namespace autotuned::analysis

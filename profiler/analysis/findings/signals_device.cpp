@@ -45,8 +45,8 @@ void add_copy_signals(const AnalysisInput& input, Signals& signals) {
   signals["copies.per_step_bytes"] = bytes / static_cast<double>(input.breakdown.steps.size());
 }
 
-// cudaMemcpy, cudaMemcpy2D, cuMemcpyHtoD_v2, hipMemcpyWithStream, …, which come back when it is done.
-// Copies from device to device do not wait.
+// cudaMemcpy, cudaMemcpy2D, cuMemcpyHtoD_v2, hipMemcpyWithStream, …, which return when the copy is done. Copies from device to device do
+// not wait.
 bool is_synchronous(std::string_view call, std::string_view what) {
   const std::size_t prefix = call.starts_with("cuda")  ? 4
                              : call.starts_with("hip") ? 3
@@ -56,15 +56,14 @@ bool is_synchronous(std::string_view call, std::string_view what) {
          !has(call, "Peer") && !has(call, "DtoD");
 }
 
-// cudaMalloc, cudaFree, cudaHostAlloc, hipFree, cuMemAlloc_v2, …: the caching allocator has no room left, or is
-// not used.
+// cudaMalloc, cudaFree, cudaHostAlloc, hipFree, cuMemAlloc_v2, …: the caching allocator has no free memory, or is not used.
 bool is_allocation(std::string_view call) {
   const bool is_runtime = call.starts_with("cu") || call.starts_with("hip");
   return is_runtime && !has(call, "Async") &&
          (has(call, "Malloc") || has(call, "Free") || has(call, "Alloc"));
 }
 
-// Waits of the host for the device, and calls that wait without need.
+// Waits of the host for the device, and calls that wait although they need not.
 void add_waiting_signals(const AnalysisInput& input, Signals& signals) {
   const Trace& trace = input.trace;
   const Events& events = trace.events;
@@ -95,7 +94,7 @@ void add_waiting_signals(const AnalysisInput& input, Signals& signals) {
   }
   const double all = steps_ns(input.breakdown);
   signals["waiting.synchronize_ratio"] = waiting_ns / all;
-  // A call of the runtime holds the driver's: a moment counts once.
+  // A call of the runtime contains that of the driver. Each moment counts once.
   const auto length_of = [&](Intervals calls) {
     return static_cast<double>(
         length_ns(intersection(merged(std::move(calls)), stretches.intervals())));
@@ -112,7 +111,7 @@ void add_waiting_signals(const AnalysisInput& input, Signals& signals) {
   signals["waiting.launch_queue_full_ratio"] = length_of(std::move(full)) / all;
 }
 
-// Stretches in which the device that works most has nothing to do, and why.
+// Stretches in which the busiest device is idle, and why.
 void add_gap_signals(const AnalysisInput& input, Signals& signals) {
   const Events& events = input.trace.events;
   const Stretches& stretches = input.breakdown.stretches;
@@ -141,7 +140,7 @@ void add_gap_signals(const AnalysisInput& input, Signals& signals) {
         ++shorter;
       }
     }
-    // What lies between two stretches is no gap, nor is what reaches from one into another.
+    // The time between two stretches is not a gap, and neither is a pause that reaches from one into the next.
     const Interval gap{free_from_ns, start_ns};
     if (!is_first && gap.length_ns() > 0 && stretches.hold(gap)) {
       longest_gap_ns = std::max(longest_gap_ns, gap.length_ns());
@@ -201,7 +200,7 @@ void add_kernel_signals(const AnalysisInput& input, Signals& signals) {
       eligible_ns += static_cast<double>(row.device_self_ns);
     }
   }
-  // Devices under ROCm have a compute capability, too, of other meaning, and kernels of other names.
+  // Devices under ROCm have a compute capability, too, but with another meaning, and kernels with other names.
   const bool has_tensor_cores =
       !is_rocm(trace) && std::ranges::any_of(trace.devices, [](const auto& device) {
         return device.compute_major >= kFirstWithTensorCores;
@@ -213,7 +212,7 @@ void add_kernel_signals(const AnalysisInput& input, Signals& signals) {
   }
 }
 
-// Other accelerators have libraries of their own, so what is known of NCCL says nothing about them.
+// Other accelerators have their own libraries, to which the facts about NCCL do not apply.
 bool calls_cuda_or_hip(const AnalysisInput& input) {
   return std::ranges::any_of(input.launches.calls, [&](Row call) {
     const std::string& name = input.trace.name_of(call);

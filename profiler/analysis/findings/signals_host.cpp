@@ -23,10 +23,10 @@ using traces::Trace;
 
 constexpr double kSmallOperatorNs = 10'000;
 constexpr std::size_t kFewestStepsForGrowth = 6;
-// glibc takes blocks of this size from the system and gives them back, unless told otherwise.
+// By default glibc takes blocks of this size from the system and returns them.
 constexpr std::int64_t kLargeBlockBytes = 128 << 10;
 
-// Time of each name within the stretches.
+// The time of each name within the stretches.
 class NameTimes {
  public:
   NameTimes(const Trace& trace, const Stretches& stretches)
@@ -56,7 +56,7 @@ bool is_fill(const std::string& name) {
   return name == "aten::zero_" || name == "aten::fill_" || name == "aten::_foreach_zero_";
 }
 
-// The annotations "Optimizer.zero_grad" in which something is filled; releasing gradients fills nothing.
+// The annotations "Optimizer.zero_grad" that fill memory. Releasing gradients fills nothing.
 double gradient_fill_ns(const Trace& trace, const Stretches& stretches) {
   const Events& events = trace.events;
   std::unordered_map<std::uint32_t, Intervals> of_thread;
@@ -84,7 +84,7 @@ double gradient_fill_ns(const Trace& trace, const Stretches& stretches) {
   return ns;
 }
 
-// Conversions of 8-bit data to numbers with a point on the host, where shapes were recorded.
+// Conversions of 8-bit data to floating point on the host, if shapes were recorded.
 double uint8_conversion_ns(const AnalysisInput& input) {
   const Trace& trace = input.trace;
   const Events& events = trace.events;
@@ -124,7 +124,7 @@ double uint8_conversion_ns(const AnalysisInput& input) {
   return ns;
 }
 
-// How much more memory tensors take at the end of the last steps than at that of the first: a third of each.
+// Returns how much more memory tensors take at the ends of the last third of the steps than at those of the first third.
 void add_memory_growth(const AnalysisInput& input, Signals& signals) {
   const std::vector<Step>& steps = input.breakdown.steps;
   if (!input.breakdown.has_steps || steps.size() < kFewestStepsForGrowth) return;
@@ -210,7 +210,7 @@ void add_host_signals(const AnalysisInput& input, Signals& signals) {
   signals["loading.in_training_process_ratio"] = in_process / window_ns;
   const bool has_loading =
       !input.breakdown.all[static_cast<std::size_t>(Part::data_loading)].empty();
-  // Nobody knows where the input comes from: what is neither an operator nor a call may be its loading.
+  // The source of the input is not known, so time outside of operators and calls may be loading.
   if (input.breakdown.has_steps && !has_loading) {
     signals["loading.unnamed_ratio"] = input.breakdown.ratio_of(Part::other);
   }

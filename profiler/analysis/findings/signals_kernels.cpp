@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a device does the same all the time.
+// Signals of how steadily a device works.
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -16,13 +16,13 @@ using traces::EventKind;
 using traces::Events;
 using traces::NameId;
 
-// As Nsight Systems cuts a recording.
+// The number of chunks into which Nsight Systems cuts a recording.
 constexpr std::int64_t kChunks = 30;
 constexpr double kLowUse = 0.5;
 constexpr std::size_t kFewestCalls = 20;
-constexpr double kLeastShare = 0.01;  // of the kernel time, for a kernel to matter
+constexpr double kLeastShare = 0.01;  // kernels below this share of the kernel time do not count
 
-// The share of equal chunks in which a device that is busy on the whole has little to do.
+// Returns the share of equal chunks in which a device is mostly idle although it is busy on the whole.
 void add_chunks(const AnalysisInput& input, Signals& signals) {
   const Intervals& kernels = input.breakdown.all[static_cast<std::size_t>(Part::kernel)];
   double low = 0;
@@ -39,13 +39,13 @@ void add_chunks(const AnalysisInput& input, Signals& signals) {
     }
   }
   const auto all_ns = static_cast<double>(input.breakdown.stretches.length_ns());
-  // Where it has little to do all the time, that is another finding.
+  // A device that is idle most of the time is another finding.
   if (count > 0 && used_ns >= kLowUse * all_ns) {
     signals["device.idle_chunks_share_ratio"] = low / count;
   }
 }
 
-// How much longer the calls of one kernel take in the second half of them than in the first: the most.
+// Returns how much longer the calls of a kernel take in their second half than in their first: the largest value of any kernel.
 void add_drift(const AnalysisInput& input, Signals& signals) {
   const Events& events = input.trace.events;
   std::unordered_map<NameId, std::vector<Row>> calls;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How samples are made: from the spans of the threads that load, where a trace has them, and from what the
-// training thread does itself.
+// Signals of how samples are made: from the spans of the loading threads, if a trace has them, and from the activity of the training
+// thread.
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -22,13 +22,13 @@ using traces::NameId;
 using traces::Trace;
 
 constexpr std::int64_t kStarvedNs = 30'000'000;
-// Several times what Python takes from one operator to the next while it is recorded.
+// Several times the time that Python takes from one operator to the next during a recording.
 constexpr std::int64_t kShortestResidualNs = 100'000;
 constexpr std::size_t kFewestReads = 30;
-// The breakdown charges less than this to operators: not worth a look at who calls them.
+// If the breakdown charges less than this to operators, their callers are not examined.
 constexpr double kFewOperators = 0.05;
 
-// One sample after the other, as a thread makes them: reading, decoding, transforms.
+// The samples that a thread makes, one after the other: reading, decoding, transforms.
 struct Making {
   double all_ns = 0;
   double read_ns = 0;
@@ -37,7 +37,7 @@ struct Making {
   Intervals reads;
 };
 
-// The annotations of threads in which samples are made, without those that hold another, by thread and time.
+// The innermost annotations of threads that make samples, by thread and time.
 std::map<std::uint32_t, std::vector<Row>> parts_of_threads(const Trace& trace) {
   const Events& events = trace.events;
   std::map<std::uint32_t, std::vector<Row>> threads;
@@ -67,13 +67,13 @@ std::map<std::uint32_t, std::vector<Row>> parts_of_threads(const Trace& trace) {
   return threads;
 }
 
-// A sample out of a cache has only the last parts, or none at all. What follows may be a sample that is read: its crop comes
-// after the other's last parts, and is none of theirs.
+// A sample from a cache has only the last parts, or none. The next sample may be read from storage: its crop follows the last parts of the
+// other, and does not belong to them.
 bool begins_sample(std::string_view name) {
   return name == "read_sample" || name.starts_with("decode");
 }
 
-// A sample ends where another begins, or where a part comes that it has had already.
+// A sample ends where another one begins, or at a part that it already has.
 Making making_of(const AnalysisInput& input, const std::vector<Row>& parts) {
   const Events& events = input.trace.events;
   const Stretches& stretches = input.breakdown.stretches;
@@ -85,7 +85,7 @@ Making making_of(const AnalysisInput& input, const std::vector<Row>& parts) {
     if (ns <= 0) continue;
     const std::string& name = input.trace.name_of(row);
     making.all_ns += ns;
-    if (name == "make_samples") continue;  // of which every part was cached, or not told
+    if (name == "make_samples") continue;  // all parts were cached or not recorded
     if (begins_sample(name) || !of_sample.insert(events.name[row]).second) {
       of_sample = {events.name[row]};
       transforms_ns = 0;
@@ -104,7 +104,7 @@ Making making_of(const AnalysisInput& input, const std::vector<Row>& parts) {
   return making;
 }
 
-// How much longer the first third of all reads took than the last third: what was read comes from memory later.
+// Returns how much longer the first third of all reads took than the last third. Files that were read before come from memory later.
 void add_cold_reads(Intervals reads, Signals& signals) {
   if (reads.size() < kFewestReads) return;
   std::ranges::sort(reads, {}, &Interval::start_ns);
@@ -147,7 +147,7 @@ void add_making_signals(const AnalysisInput& input, Signals& signals) {
   const Intervals& waits = input.breakdown.all[static_cast<std::size_t>(Part::data_loading)];
   const double waiting =
       static_cast<double>(length_ns(intersection(waits, stretches.intervals()))) / length_ns_of_all;
-  // More threads than cores do not work more at a time. Without the waits the same work fills less time.
+  // More threads than cores do no more work at a time. Without the waits the same work would take less time.
   const double busy = std::min(all.all_ns / length_ns_of_all, cpus);
   const double needed = busy / std::max(0.01, 1 - waiting);
   signals["machine.cpus_count"] = cpus;
@@ -156,7 +156,7 @@ void add_making_signals(const AnalysisInput& input, Signals& signals) {
   signals["loading.threads_per_core"] = count / cpus;
 }
 
-// A call of a module, or a part of the step that a program named.
+// Whether the event is a call of a module, or a part of the step that the program named.
 bool is_part_of_training(const Trace& trace, Row row) {
   if (trace.events.kind[row] == EventKind::module) return true;
   if (trace.events.kind[row] != EventKind::annotation) return false;
@@ -165,7 +165,7 @@ bool is_part_of_training(const Trace& trace, Row row) {
          name == "loss" || name == "loss_reading" || name == "transfer";
 }
 
-// Whether what is called in it is part of training, or of loading that has its name.
+// Whether operators inside the event belong to training or to named loading.
 bool is_accounted_for(const Trace& trace, Row row) {
   const EventKind kind = trace.events.kind[row];
   if (kind == EventKind::data_loading || kind == EventKind::communication ||
@@ -178,8 +178,8 @@ bool is_accounted_for(const Trace& trace, Row row) {
           has(name, "DataParallel") || has(name, "loss") || name == "aten::item");
 }
 
-// Operators of the thread that trains, outside of model, loss, backward pass, optimizer and loader, that ask no
-// device for anything: a program that loads by itself, or transforms batches on the host.
+// Operators of the training thread that use no device and are outside of model, loss, backward pass, optimizer and loader: the program
+// loads data itself, or transforms batches on the host.
 void add_hidden_loading(const AnalysisInput& input, Signals& signals) {
   const Trace& trace = input.trace;
   const bool has_device = !input.launches.device_events.empty();
@@ -198,7 +198,7 @@ void add_hidden_loading(const AnalysisInput& input, Signals& signals) {
     const std::uint32_t parent = nodes[i].parent;
     is_known[i] = (parent != kNoNode && is_known[parent]) || is_accounted_for(trace, row);
     if (is_known[i] || trace.events.kind[row] != EventKind::cpu_operator) continue;
-    is_known[i] = true;  // what it calls is its own
+    is_known[i] = true;  // operators inside belong to the event
     if (nodes[i].device_total_ns > 0 || !training.contains(trace.events.thread[row])) continue;
     hidden.push_back({trace.events.start_ns[row], trace.events.end_ns(row)});
   }
@@ -213,9 +213,9 @@ void add_hidden_loading(const AnalysisInput& input, Signals& signals) {
   ratio = static_cast<double>(length_ns(exposed)) / steps_ns(input.breakdown);
 }
 
-// The share of a step in which nothing is going on that has a name: no part of a step, no module, no part of
-// training. What Python takes from one operator to the next belongs to these. The median over the steps, since one
-// pause of the machine is no property of the program.
+// Returns the share of a step outside of everything that has a name: parts of the step, modules, parts of training. The time of Python
+// between two operators belongs to them. It is the median over the steps, because a single pause of the machine is not a property of the
+// program.
 double residual_ratio(const AnalysisInput& input) {
   Intervals named;
   for (const Intervals& part : input.breakdown.all)
@@ -248,7 +248,7 @@ void add_wait_signals(const AnalysisInput& input, Signals& signals) {
   }
   signals["loading.starved_steps_share_ratio"] =
       starved / static_cast<double>(breakdown.steps.size());
-  // The loader is known, so it is something else.
+  // The loader is known, so this is not loading.
   signals["step.residual_ratio"] = residual_ratio(input);
 }
 

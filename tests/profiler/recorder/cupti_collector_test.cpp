@@ -353,7 +353,7 @@ TEST(CuptiCollector, RefusesAClockThatDoesNotTell) {
   fake.tells_time = false;
   const auto collector = CuptiCollector::open(fake);
   ASSERT_FALSE(collector);
-  EXPECT_EQ(collector.error().what, "CUPTI tells no time");
+  EXPECT_EQ(collector.error().what, "CUPTI reports no time");
   EXPECT_FALSE(fake.has_subscriber());
 }
 

@@ -356,7 +356,7 @@ TEST(CuptiLibrary, SaysWhyItIsNotThere) {
                     HasSubstr("scripts/setup")));
   const auto other = open_cupti("libz.so.1");
   ASSERT_FALSE(other);
-  EXPECT_THAT(other.error().message(), HasSubstr("it is no CUPTI 13: it lacks cuptiGetVersion"));
+  EXPECT_THAT(other.error().message(), HasSubstr("it is not CUPTI 13: it lacks cuptiGetVersion"));
 }
 
 TEST(CuptiLibrary, KnowsTheNamesOfCalls) {

@@ -142,8 +142,9 @@ TEST(TimelineTrace, StepsThatAreNotWholeDoNotCount) {
     names.push_back(trace.name_of(row));
   EXPECT_THAT(names, testing::IsSupersetOf({"ProfilerStep#12", "step that was recorded in part",
                                             "step that was recorded in part"}));
-  EXPECT_THAT(trace.notes, ElementsAre(HasSubstr("it lost 7 events"),
-                                       "1 of 3 steps found room as a whole, and only these count"));
+  EXPECT_THAT(trace.notes,
+              ElementsAre(HasSubstr("it lost 7 events"),
+                          "1 of 3 steps were recorded completely, and only these count"));
   const auto analysis = analysis::analyze(trace);
   EXPECT_EQ(analysis.breakdown.steps.size(), 1U);
   EXPECT_EQ(analysis.breakdown.mean_part_ns(analysis::Part::other), 12.0 * kUs);
@@ -155,7 +156,7 @@ TEST(TimelineTrace, WithoutAWholeStepAllAreLeft) {
   full.stretches[0].timeline.threads[0].events.resize(2);
   const auto analysis = analysis::analyze(written(std::move(full)));
   EXPECT_EQ(analysis.breakdown.steps.size(), 3U);
-  EXPECT_THAT(analysis.notes, testing::Contains(HasSubstr("no step found room as a whole")));
+  EXPECT_THAT(analysis.notes, testing::Contains(HasSubstr("no step was recorded completely")));
 }
 
 TEST(TimelineTrace, OfNothingIsATrace) {

@@ -217,7 +217,7 @@ TEST(Reader, MendsWhatIsNearlyJson) {
   EXPECT_EQ(trace->name_of(0), "raw line and ? byte");
   EXPECT_EQ(trace->events.external_id[0], kNoId);
   EXPECT_EQ(trace->events.size(), 2U);
-  EXPECT_THAT(trace->damage, ElementsAre(HasSubstr("had to be mended")));
+  EXPECT_THAT(trace->damage, ElementsAre(HasSubstr("had to be repaired")));
 }
 
 // A path that ends in a backslash takes the closing quotation mark with it.

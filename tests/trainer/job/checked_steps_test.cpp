@@ -218,9 +218,10 @@ TEST(JobCheck, OtherSamplesAreSeen) {
   const CheckedSteps reference = look(*job, start, "reference");
   const CheckedSteps candidate = look(*job, start, "candidate", "initial", {.epoch = 1});
   const tuner::UpdateComparison updates = compared(*job, reference, candidate);
-  EXPECT_THAT(tuner::check_equal(updates).detail, HasSubstr("of step 1 are not the reference's"));
+  EXPECT_THAT(tuner::check_equal(updates).detail,
+              HasSubstr("of step 1 differ from the reference's"));
   EXPECT_THAT(tuner::check_numerics(updates).detail,
-              HasSubstr("of step 1 are not the reference's"));
+              HasSubstr("of step 1 differ from the reference's"));
 }
 
 TEST(JobCheck, LooksWithoutAnyEffectOnTheTraining) {

@@ -206,9 +206,10 @@ TEST(Findings, RocmSaysWhatIsMissing) {
   const TraceAnalysis analysis = analysis_of(text);
   ASSERT_EQ(analysis.devices.size(), 1U);
   EXPECT_DOUBLE_EQ(analysis.devices[0].utilization, 0.6);
-  EXPECT_THAT(analysis.notes,
-              Contains("recorded with ROCm, which does not tell: blocks per multiprocessor, and so "
-                       "their efficiency; occupancy; which kernels use matrix cores"));
+  EXPECT_THAT(
+      analysis.notes,
+      Contains("recorded with ROCm, which does not report: blocks per multiprocessor, and so "
+               "their efficiency; occupancy; which kernels use matrix cores"));
   TraceText cuda;
   EXPECT_THAT(analysis_of(cuda.step(1, 0, 100).kernel("a", 5, 10, 60)).notes,
               Not(Contains(HasSubstr("ROCm"))));

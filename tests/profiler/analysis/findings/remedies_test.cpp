@@ -109,7 +109,7 @@ TEST(Remedies, SomeMatterForMoreThanTime) {
   const Finding& growth = finding_with(findings, "memory_growth");
   EXPECT_FALSE(growth.gain.most_saved_ratio);
   EXPECT_EQ(growth.severity, Severity::high);
-  EXPECT_THAT(gain_text(growth.gain), HasSubstr("no time of itself"));
+  EXPECT_THAT(gain_text(growth.gain), HasSubstr("saves memory, not time"));
 }
 
 }  // namespace
