@@ -29,8 +29,8 @@ enum class Verdict {
 
 // Why a trial was rejected.
 enum class RejectionReason {
-  slower,             // the interval lies below 1
-  no_gain,            // the interval lies below 1 + minimum gain, or the trial was given up (is_given_up)
+  slower,   // the interval lies below 1
+  no_gain,  // the interval lies below 1 + minimum gain, or the trial was given up (is_given_up)
   undecided_in_time,  // the time of the trial ended before the interval decided
   totals,             // faster by the median block, but not by all samples over all time
   memory_limit,       // needs more memory than the job may use
