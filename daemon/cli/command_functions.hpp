@@ -15,7 +15,7 @@
 
 namespace autotuned::daemon {
 
-// How a run is shown while somebody watches it.
+// How a run is shown in the terminal.
 struct ScreenOptions {
   ColorChoice color = ColorChoice::automatic;
   bool is_verbose = false;
@@ -58,7 +58,7 @@ struct ServeOptions {
 };
 // The daemon and its queue. `id` is a number of the queue, a run of the history, or "last"; or a job of Slurm, as slurm:7.
 int serve(const ServeOptions& options);
-// `id` empty: of the daemon. "slurm": all jobs of Slurm that `submit` has made.
+// Prints one entry of the queue. `id` empty: the whole daemon; "slurm": all jobs of Slurm that `submit` has made.
 int status(const std::string& id, bool as_json);
 int attach(const std::string& id, bool as_json, const ScreenOptions& screen);
 int cancel(const std::string& id, bool as_json);
@@ -120,7 +120,7 @@ struct ImportOptions {
 };
 int import_history(const ImportOptions& options);
 
-// What to write; empty paths are left out, and one at least must not be empty.
+// What to write: an empty path writes nothing. At least one must be given.
 struct ExportOptions {
   std::filesystem::path history;
   std::string run;
@@ -133,7 +133,7 @@ struct ExportOptions {
 };
 int export_run(const ExportOptions& options);
 
-// What a trained model answers for pictures (daemon/cli/model).
+// Predictions of a trained model for pictures (daemon/cli/model).
 struct PredictOptions {
   std::string model;  // a run, "last", or the output folder of one
   std::vector<std::filesystem::path> pictures;
@@ -170,15 +170,16 @@ struct ExplainOptions {
   bool as_json = false;
 };
 int explain(const ExplainOptions& options);
-// In a few lines, or with every difference.
+// Prints a summary of the comparison or, with `is_all`, every difference.
 int compare(const std::filesystem::path& history, const std::string& a, const std::string& b,
             bool is_all, bool as_json);
-// Without a recipe (an empty path) a list of all jobs whose best configuration is known on this machine.
+// Prints the best configuration of a recipe's job. Without a recipe (an empty path): lists all jobs whose best
+// configuration on this machine is known.
 int best(const std::filesystem::path& history, const std::filesystem::path& recipe,
          const std::vector<std::filesystem::path>& plugin_folders, bool as_json);
 int forget(const std::filesystem::path& history, const std::filesystem::path& recipe,
            const std::vector<std::filesystem::path>& plugin_folders, bool as_json);
-// What was kept for a script, as a unified diff against it on standard output.
+// Prints what was kept for a script as a unified diff against the script.
 int patch(const std::filesystem::path& history, const std::filesystem::path& script, bool as_json);
 
 int check(const std::filesystem::path& recipe,
@@ -210,7 +211,7 @@ struct InitOptions {
   bool as_json = false;
 };
 int init(const InitOptions& options);
-// What somebody sees who types the name alone: what is here, and what to type next.
+// Prints what `autotuned` without arguments shows: what the folder holds, and which commands come next.
 int welcome();
 
 struct AnalyzeOptions {

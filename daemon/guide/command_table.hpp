@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The commands as values: completions and the manual page are made of what --help prints.
+// The commands as values. Completions and the manual page are made from them, so they agree with --help.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the plugins did so far, on this machine and others whose runs are in the history.
+// Counts what each plugin has proposed and gained so far, in all runs of the history, also those of other machines.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct PluginRecord {
   [[nodiscard]] std::string text() const;
 };
 
-// By name, of every version. Reads all runs.
+// The records by plugin name, over all versions. Reads all runs.
 [[nodiscard]] Result<std::map<std::string, PluginRecord>> plugin_records(
     const storage::History& history);
 

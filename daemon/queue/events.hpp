@@ -37,10 +37,10 @@ class EventFilter {
   std::chrono::nanoseconds last_progress_{std::chrono::nanoseconds::min()};
 };
 
-// The writing end. Events are no facts (those are in the history), so nothing is synced.
+// Writes the events of a job. They are not synced to disk: everything that must survive is in the history.
 class EventLog {
  public:
-  // Half a line that a crash left is cut off.
+  // Opens or makes the file. A partial last line, which a crash left, is cut off.
   [[nodiscard]] static Result<EventLog> open(const std::filesystem::path& file,
                                              EventLimits limits = {});
   // True when the event is in the file now. An event that does not fit on the disk is left out.

@@ -18,8 +18,8 @@ struct ScriptKnobs {
   std::vector<std::string> notes;    // what was told and cannot be used
 };
 
-// Reads `knobs` and `configuration` of the agent's answer to `load`. What is no knob is left out with a note, and so is
-// one that needs another process: a script has one.
+// Reads `knobs` and `configuration` of the agent's answer to `load`. An entry that is not a valid knob is left out with
+// a note, and so is a knob that needs another process: a script has only one.
 [[nodiscard]] ScriptKnobs script_knobs(const Json& facts);
 
 }  // namespace autotuned::daemon
