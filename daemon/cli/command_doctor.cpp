@@ -161,7 +161,7 @@ Finding examine_plugins(const Places& places) {
           std::to_string(ready) + " ready" + unusable};
 }
 
-// One for each pair of tables of which a row of the one lacks a row of the other.
+// A finding for each pair of tables with a missing reference: a row of the one lacks its row in the other.
 std::vector<Finding> missing_references(const std::string& file, const std::string& lines) {
   std::vector<Finding> findings;
   std::istringstream rest(lines);
@@ -215,8 +215,8 @@ Finding examine_locks() {
   return {Health::ok, "locks", folder->string()};
 }
 
-// What disturbs measurements here, now and since the first look: at least a second, for the kernel counts
-// hundredths.
+// Adds what disturbs measurements on this machine, now and since `before`; at least a second must lie between, because
+// the kernel counts in hundredths.
 void add_disturbances(const Machine& machine, const MachineState& before,
                       std::chrono::steady_clock::time_point first_look,
                       std::vector<Finding>& findings) {
@@ -241,8 +241,8 @@ void add_disturbances(const Machine& machine, const MachineState& before,
   }
 }
 
-// What is well and needs no words stands in one line, and of many warnings of one kind the first few: with what to type
-// next it is a page that is read.
+// The report, kept short: everything that is well is in one line, and of many warnings of one kind only the first few
+// are shown.
 std::string page_of(const std::vector<Finding>& findings) {
   static constexpr std::array<std::string_view, 4> kPlain = {"memory", "16-bit arithmetic", "locks",
                                                              "disk"};

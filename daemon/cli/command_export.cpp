@@ -28,7 +28,7 @@ namespace {
 
 constexpr std::size_t kMostBytesOfHead = 1 << 20;
 
-// What has been written so far, told at the end.
+// A file that has been written, for the report at the end.
 struct Written {
   std::filesystem::path file;
   const char* what;

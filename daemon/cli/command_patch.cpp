@@ -77,7 +77,7 @@ Result<PatchedRun> newest_run_of(const storage::History& history,
               script.string(), tune + " tunes it as it is now");
 }
 
-// What the change of one knob gave: in the last accepted trial of it, in this run or an earlier one of the job.
+// The gain of one knob's change in its last accepted trial, in this run or an earlier one of the job.
 std::string gain_of(const std::string& knob, const std::vector<TrialRecord>& trials) {
   const TrialRecord* found = nullptr;
   for (const TrialRecord& trial : trials) {

@@ -68,7 +68,7 @@ int once_for_launcher(const std::function<int(const LaunchPlace* place)>& work) 
   if (!folder) return report_error(folder.error(), kEnvironmentUnusable);
   const std::filesystem::path file = meeting_file(*folder, **place);
   if ((**place).rank > 0) {
-    // What a person interrupts is the work, and this process ends with it.
+    // Ctrl-C is for the process that does the work; this one ends after it.
     std::signal(SIGINT, SIG_IGN);
     const auto code = wait_for_lead(file);
     return code ? *code : report_error(code.error(), kWorkFailed);

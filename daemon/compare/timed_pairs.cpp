@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::size_t kMostLineBytes = 4096;
 constexpr double kMostMinGain = 10.0;
-// Of a block: beyond these the clock, or somebody, is wrong.
+// The shortest and the longest plausible block.
 constexpr double kLeastSeconds = 1e-9;
 constexpr double kMostSeconds = 1e6;
 constexpr std::int64_t kMostCalls = 1'000'000'000'000;

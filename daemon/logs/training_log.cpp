@@ -73,11 +73,13 @@ Result<TrainingLog> TrainingLog::open(const std::filesystem::path& file, const s
   if (is_own_file(file)) {
     if (std::ifstream earlier(file); earlier) std::getline(earlier, first);
   } else {
-    // The name alone. What cannot be removed, such as a folder, cannot be opened either.
+    // Removes the name, not the target of a link. If it cannot be removed, such as a folder, it cannot be opened
+    // either.
     (void)::unlink(file.c_str());
   }
   const auto line = parse_json(first, file.string());
-  // Of a longer training, whose lines may begin behind what is known: each is looked at when it is read.
+  // The file of an extended training may begin with lines of unknown earlier runs; each line is checked when it is
+  // read.
   const bool goes_on = !before.empty() || (line && is_of(*line, run, before));
   errno = 0;
   std::ofstream stream(file, goes_on ? std::ios::app : std::ios::trunc);

@@ -18,7 +18,7 @@ Cell known(const std::optional<double>& value, double factor = 1.0) {
   return known_cell(value.has_value(), value.value_or(0) * factor);
 }
 
-// Of both passes.
+// The host time of forward and backward pass.
 double host_ns(const ModuleTime& time) {
   return static_cast<double>(time.forward_host_ns) + static_cast<double>(time.backward_host_ns);
 }

@@ -91,7 +91,7 @@ std::optional<DaemonClient> wait_for_daemon(int signals,
   return std::nullopt;
 }
 
-// One conversation after another with the daemons that do a job.
+// Follows a job over the daemons that execute it, one connection after another.
 class Follower {
  public:
   Follower(DaemonClient client, std::int64_t job, OnInterrupt on_interrupt,

@@ -68,7 +68,7 @@ Result<DeviceLock> lock_device(const std::string& device, const std::string& hol
   std::string name = "device-" + device + ".lock";
   std::ranges::replace(name, '/', '_');
   DeviceLock lock;
-  // What systemd-tmpfiles respects; without it a lock of many days could lose its file.
+  // systemd-tmpfiles does not clean a locked folder; otherwise a lock of many days could lose its file.
   lock.folder.reset(::open(folders.own.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (lock.folder.is_open()) static_cast<void>(::flock(lock.folder.get(), LOCK_SH | LOCK_NB));
 

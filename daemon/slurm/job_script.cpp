@@ -6,7 +6,8 @@
 namespace autotuned::daemon {
 namespace {
 
-// What a checkpoint takes, with room: Slurm looks at the time once in a minute.
+// How long before its time limit a job gets the signal: enough for a checkpoint, although Slurm checks the time only
+// once a minute.
 constexpr const char* kSecondsBeforeLimit = "60";
 
 constexpr std::string_view kNameCharacters =

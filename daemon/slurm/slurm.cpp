@@ -76,7 +76,7 @@ Result<Answer> ask(const std::string& command, const std::vector<std::string>& a
   return Answer{end->code, content_of(*out), content_of(*err)};
 }
 
-// Its last line says what went wrong; others are about options.
+// The last line of the command's output says what went wrong; the others are about options.
 Error refusal_of(const std::string& command, const Answer& answer) {
   std::string_view said = trimmed(answer.err);
   if (said.empty()) said = trimmed(answer.out);
@@ -260,7 +260,7 @@ Result<void> cancel_slurm_job(const std::string& number) {
     return fail(ErrorKind::invalid, "it has ended (" + jobs->front().state + ")",
                 std::string(kSlurmPrefix) + number);
   }
-  // Those that wait first: none begins between the two.
+  // Cancels waiting jobs first, so that none begins between the two calls.
   for (const auto& how :
        {std::vector<std::string>{"--state=PENDING"},
         std::vector<std::string>{"--state=RUNNING", "--batch", "--signal=TERM"}}) {

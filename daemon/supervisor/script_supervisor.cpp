@@ -22,7 +22,8 @@ namespace {
 
 namespace asio = boost::asio;
 
-// Those that somebody may send to a training job. The others mean this process, or cannot be held.
+// The signals that people send to training jobs, passed on to the script. Other signals are for this process, or cannot
+// be blocked.
 constexpr std::array kPassedOn = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 
 // As long as it lives, the signals wait for a descriptor, and none ends this process. Those that are ignored, as with nohup,
@@ -39,7 +40,7 @@ class TakenSignals {
     descriptor_.reset(::signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK));
   }
   ~TakenSignals() {
-    // What came too late for the script is not meant for us either.
+    // Signals that came too late for the script are not for this process either.
     while (next()) {
     }
     ::sigprocmask(SIG_SETMASK, &before_, nullptr);
@@ -49,7 +50,7 @@ class TakenSignals {
 
   // -1 where there is none.
   [[nodiscard]] int descriptor() const { return descriptor_.get(); }
-  // That were blocked before, and are for the script.
+  // The signals that were blocked before, which is how the script gets them.
   [[nodiscard]] const sigset_t& before() const { return before_; }
   std::optional<signalfd_siginfo> next() {
     signalfd_siginfo info{};
@@ -169,7 +170,7 @@ Result<ProcessExit> supervise_script(SessionRequest request, ScriptSpec spec,
   TakenSignals signals;
   spec.blocked_signals = signals.before();
   spec.socket = sockets->theirs.get();
-  // That of a script that started us is not this one's.
+  // Drop the variable of an outer script that started us: its socket is not this script's.
   const std::string variable = std::string(kScriptSocketVariable) + "=";
   std::erase_if(spec.environment,
                 [&variable](const std::string& known) { return known.starts_with(variable); });

@@ -56,7 +56,8 @@ Woken wait_for(int trainer, short events, int cancel, Clock::time_point deadline
   }
 }
 
-// Else it is a device, which is written to as it is. A link counts as a file: it is replaced, never followed.
+// Whether the log is a file to be replaced. Otherwise it is a device, which is written to directly. A link counts as a
+// file: it is replaced, never followed.
 bool is_file_or_new(const std::filesystem::path& log) {
   if (log.empty()) return false;
   std::error_code ignored;
@@ -262,7 +263,7 @@ Result<Json> TrainerClient::wait_for_answer(std::int64_t id, const std::string& 
     }
     if (const Json& ok = member(*frame, "ok"); ok.is_object()) return ok;
     const Json& error = member(*frame, "error");
-    // Whatever it failed with, it failed because it was to stop; but a file that is damaged stays so.
+    // After a cancel, every error counts as the cancel, except a damaged file, which stays damaged.
     if (is_cancelled) {
       if (on_progress && get_string(error, "kind").value_or("") == to_string(ErrorKind::corrupt)) {
         on_progress({{"warning", trainer_error_from(error).message()}});
@@ -277,7 +278,8 @@ Result<Json> TrainerClient::wait_for_answer(std::int64_t id, const std::string& 
     if (told.kind == ErrorKind::cancelled) {
       return end(ErrorKind::internal, "the trainer cancelled '" + name + "' without a request");
     }
-    // Of several ranks the first one tells that another was killed. The kernel counts before it kills.
+    // With several ranks, the first one reports that another was killed. The kernel increments its counter before it
+    // kills.
     if (told.kind == ErrorKind::crashed && told.what.find("signal 9") != std::string::npos &&
         oom_kills_.count() > oom_kills_before_) {
       told.kind = ErrorKind::out_of_memory;

@@ -92,7 +92,7 @@ Result<std::vector<std::string>> trainer_environment(const Configuration& config
     if (!name.starts_with("env.")) continue;
     const std::string variable = name.substr(4) + "=";
     const std::string text = to_text(value);
-    // Of two entries the first counts.
+    // If a variable is there twice, the first entry counts.
     std::erase_if(environment,
                   [&](const std::string& entry) { return entry.starts_with(variable); });
     if (text.empty()) continue;

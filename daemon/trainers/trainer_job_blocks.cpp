@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is timed: blocks and profiles, and how a trainer is made ready for them.
+// Blocks and profiles of TrainerJob, and the preparation of a trainer for them.
 #include <fmt/format.h>
 #include <sys/types.h>
 
@@ -25,7 +25,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kProfileSteps = 20;
 constexpr std::int64_t kProfileWarmupSteps = 3;
-// Of a job whose steps take seconds, fewer must do: the budget is for trials.
+// The limit of a profile. A job whose steps take seconds is profiled over fewer steps: the budget is for trials.
 constexpr nanoseconds kProfileLimit = std::chrono::seconds(10);
 constexpr const char* kTimedCheckpoint = "timed.checkpoint";
 constexpr int kStepsAfterReset = 3;
@@ -37,7 +37,8 @@ constexpr nanoseconds kMostForStepsOnGpu = std::chrono::milliseconds(400);
 // A busy machine takes less for a switch that costs nothing.
 constexpr nanoseconds kNotableSwitch = std::chrono::seconds(1);
 
-// Of a block, the CPU time that another trainer may use: one in so many, and never less than what it takes to stop it.
+// The part of a block's time that another trainer may use as CPU time, one in this many; at least as much as stopping
+// it takes.
 constexpr int kToleratedPart = 100;
 constexpr nanoseconds kLeastDisturbance = std::chrono::microseconds(500);
 
@@ -82,7 +83,7 @@ Result<void> TrainerJob::prepare(Trainer& trainer, const Configuration& configur
     }
   }
   trainer.configuration = configuration;
-  // What is cold is warm after a second, and more steps of a slow job would cost the trials their budget.
+  // A trainer is warm after a second; more steps of a slow job would use up the budget of the trials.
   if (trainer.step >= kSlowStep) warmup_steps = std::min(warmup_steps, 1);
   std::optional<Block> stepped;
   if (warmup_steps > 0) {
@@ -233,7 +234,7 @@ Result<void> TrainerJob::warm_up(Trainer& trainer) {
 Result<void> TrainerJob::reset(Trainer& trainer) {
   auto restored = ask(trainer, "restore", {{"name", "initial"}}, spec_.block_limit);
   if (!restored) return tl::unexpected(restored.error());
-  // What a restore leaves cold is warmed: not the business of the first block.
+  // Warm up again after a restore, so that the first block is not slower.
   const int usual = std::max(kStepsAfterReset, steps_to_record(trainer.configuration));
   const int steps = trainer.step >= kSlowStep ? 1 : usual;
   auto settled =
@@ -275,7 +276,7 @@ Result<Block> TrainerJob::run_block(const Configuration& configuration,
   const bool is_alone = keys_beside(key).empty();
   auto block =
       make_room_for<Block>(configuration, [&] { return measure_block(configuration, request); });
-  // That a rung of the ceiling is refused is nobody's fault.
+  // A refused rung of the ladder is no failure of the configuration.
   if (!block && !is_alone && request.reuse.empty()) failed_key_ = key;
   return block;
 }
@@ -288,7 +289,7 @@ Result<void> TrainerJob::see_out(const Trainer& trainer, const Configuration& co
     const auto found = comes_to_rest_.find(key);
     return found == comes_to_rest_.end() ? std::nullopt : std::optional(found->second);
   };
-  // Of the same process where a live knob tells the two apart.
+  // If only a live knob differs, both are the same process.
   const auto reference_rests = reference == nullptr ? std::nullopt : known(restart_key(*reference));
   const bool was_restless = known(trainer.key) == false;
   const nanoseconds limit = rest_limit(configuration, block, was_restless);

@@ -69,7 +69,7 @@ class SignalsBlocked {
 Result<void> make_room(const std::filesystem::path& file) {
   std::error_code ignored;  // usually there is none
   std::filesystem::rename(file, file.string() + ".1", ignored);
-  // It is still there where .1 is another name of the same file, or a folder.
+  // The file is still there if .1 is a link to the same file, or a folder.
   std::filesystem::remove(file, ignored);
   // Made here, so that it is no link to a file of somebody.
   const Descriptor made(::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));

@@ -18,7 +18,7 @@ constexpr std::size_t kLongestTarget = 2048;
 
 std::string random_digits() {
   std::array<unsigned char, 16> bytes{};
-  // So few bytes come whole once the system has started.
+  // getrandom() returns so few bytes at once, after the system has started.
   if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
     std::abort();
   constexpr std::string_view kDigits = "0123456789abcdef";

@@ -96,7 +96,7 @@ WebAnswer trace_page(const storage::RunRow& run, const std::string& which,
   auto process = Process::start(spec);
   if (!process) return error_web_answer(process.error());
   const auto end = std::chrono::steady_clock::now() + kLimit;
-  // Its end goes with `process` where it takes too long.
+  // A process that takes too long is ended by the destructor of `process`.
   while (!process->wait(kLook)) {
     if (!is_stopped() && std::chrono::steady_clock::now() < end) continue;
     return error_web_answer({ErrorKind::timeout, "the trace could not be read in time",

@@ -202,7 +202,7 @@ Result<void> examine_yaml(FoundPlugin& found) {
   return {};
 }
 
-// Of a library that only the trainer loads.
+// Examines a library that only the trainer loads.
 Result<void> examine_for_trainer(FoundPlugin& found) {
   Result<TrainerLibrary> library = examine_trainer_library(found.path);
   if (!library) return tl::unexpected(std::move(library.error()));
@@ -270,7 +270,7 @@ Result<std::vector<FoundPlugin>> files_in(const std::filesystem::path& folder, C
   if (const std::error_code failure = names.failure()) {
     return tl::unexpected(system_error(failure.value(), "cannot be read", folder.string()));
   }
-  // Of a library and a YAML file with one name the library counts.
+  // If a library and a YAML file have the same name, the library counts.
   std::ranges::sort(files, {},
                     [](const FoundPlugin& file) { return std::pair(file.name, file.kind); });
   return files;

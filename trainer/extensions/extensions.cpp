@@ -16,7 +16,7 @@ namespace {
 using plugins::TrainerLibrary;
 using recipes::RiskClass;
 
-// What an extension must leave as it is, and what it must put back.
+// The state of a tensor that an extension must not change, or must restore.
 struct TensorState {
   std::string name;
   const void* tensor = nullptr;  // its identity
@@ -75,7 +75,7 @@ sdk::KnobValues told(const Configuration& values) {
                     ": only a knob of risk semantics may change what is trained");
 }
 
-// What an extension made of a script.
+// A script as an extension has rewritten it.
 struct Rewritten {
   Configuration values;
   torch::jit::Module before;

@@ -16,7 +16,7 @@
 namespace autotuned::trainer {
 namespace {
 
-// So that what is drawn has nothing to do with the order of samples and with their transforms.
+// Makes the draws independent of the order of samples and of their transforms.
 constexpr std::uint64_t kMixSeed = 0x6d69786564U;
 
 class Draws {

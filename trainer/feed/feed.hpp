@@ -51,8 +51,8 @@ struct DeviceBatch {
 
 // On the CPU a float32 batch is used where the loader wrote it, without a copy. Tokens travel as int32.
 //
-// On a GPU the batch is copied; with non_blocking on a stream of its own, one batch ahead of the step.
-// That part is written against LibTorch's device-generic interface and has not been run on a GPU yet.
+// On a GPU the batch is copied; with non_blocking on a stream of its own, one batch ahead of the step. That part is
+// written against LibTorch's device-generic interface.
 //
 // One thread. Functions throw c10::Error where they allocate or copy.
 class Feed {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which samples a job keeps, in memory or in a file.
+// The caches of a job, in memory or in a file.
 #include <linux/magic.h>
 #include <sys/vfs.h>
 
@@ -54,7 +54,7 @@ std::int64_t Job::State::cache_bytes_allowed(input::CachePlace place) const {
                                      : available_memory_bytes(memory_allowed_bytes_ * ranks)) /
                             ranks;
   const double share = is_file ? recipe_.tune.cache_disk_ratio : recipe_.tune.cache_memory_ratio;
-  // What is kept is not available any more, but ours.
+  // Memory that our caches use is not free, but counts for us.
   return static_cast<std::int64_t>(share * static_cast<double>(free + kept_bytes(place)));
 }
 
@@ -107,7 +107,7 @@ void Job::State::fill_cache(const CancelCheck& is_cancelled) {
   if (!fills_cache && !fills_index) return;
   const std::int64_t start = profiler::now_ns();
   feed_->fill_cache(cpus_allowed_, kMostFilling, is_cancelled);
-  // What is not too much for memory will be read from there in training as well.
+  // If all of it fits into memory, training will read it from there, too; otherwise it must be measured from the disk.
   if (fills_cache && one->wanted_bytes > available_memory_bytes(memory_allowed_bytes_))
     one->cache->forget_memory();
   const std::int64_t fill_ns = profiler::now_ns() - start;
@@ -169,7 +169,7 @@ std::int64_t Job::State::cache_bytes_wanted(const input::Pipeline& pipeline) con
   return stored.items * type.shape().elements() * element_bytes;
 }
 
-// What each kind of cache would hold; 0 where it would be the same as a smaller one.
+// Sets the bytes of each kind of cache; 0 if it would be the same as a smaller one.
 void Job::State::describe_caches() {
   facts_.stored_samples = train_data_->stored().items;
   facts_.cache_allowed_bytes = cache_bytes_allowed(input::CachePlace::memory);

@@ -54,7 +54,7 @@ Result<void> look_once(Learner& learner, const JobFacts& facts) {
     learner.model().eval();
     const at::Tensor logits =
         learner.model().forward(at::zeros(shape, has_tokens ? at::kLong : at::kFloat));
-    // One for each sample, or for each token or pixel of it.
+    // The expected shape: one row of outputs for each sample, or for each token or pixel.
     std::vector<std::int64_t> wanted = {kSamples};
     if (has_tokens) wanted.push_back(shape.back());
     wanted.push_back(learner.classes());
@@ -137,7 +137,7 @@ Result<RecipeCheck> check_recipe(const recipes::Recipe& recipe, const Configurat
     return {};
   });
   if (checked) return found;
-  // What LibTorch throws while a model is made is the model's.
+  // An exception of LibTorch while a model is made is a fault of the model.
   if (checked.error().kind == ErrorKind::internal) {
     found.problems.push_back({"model", std::move(checked.error())});
     return found;

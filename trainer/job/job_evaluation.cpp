@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a job is evaluated on, and how.
+// The evaluation of a job: its data and its figures.
 #include <ATen/TensorOperators.h>
 
 #include <algorithm>
@@ -232,7 +232,7 @@ Result<TestResult> Job::State::evaluate_here(const CancelCheck& is_cancelled) {
   if (target.has_tokens()) {
     result.accuracy =
         correct.item().toDouble() / static_cast<double>(result.samples * target.width);
-    // Of another loss, that of a plugin, the figures would mean nothing.
+    // With another loss, that of a plugin, the figures would mean nothing.
     if (recipe_.loss == "cross_entropy") {
       result.tokens = token_figures(result.loss, test_data_->has_bytes());
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which JPEG files a job has an index of, and where that lies between runs.
+// The JPEG index of a job, and its file between runs.
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// So many files tell what the index of all takes.
+// How many files are scanned to estimate the size of the whole index.
 constexpr std::int64_t kProbedFiles = 8;
 
 // $XDG_CACHE_HOME, else ~/.cache; empty where neither is known.
@@ -77,7 +77,7 @@ Result<input::JpegIndex*> Job::State::index_for(const input::Pipeline& pipeline)
   if (home.empty()) return index_.index.get();
   index_.key = key_of(*train_data_);
   index_.file = home / "autotuned" / "jpeg-index" / index_.key;
-  // What cannot be read is made anew, and replaced then.
+  // An index that cannot be read is made again, and replaces the file.
   if (index_.index->load(index_.file, index_.key)) input::mark_used(index_.file);
   return index_.index.get();
 }
@@ -119,7 +119,7 @@ void Job::State::describe_index() {
     ++with_points;
     bytes += static_cast<std::int64_t>(points.size_bytes());
   }
-  // Of files without there is little to win.
+  // If most files have no points, an index gains little.
   if (2 * with_points >= probed) facts_.jpeg_index_bytes = bytes * items / probed;
 }
 

@@ -53,7 +53,7 @@ struct Submitted {
   int ranks = 1;
 };
 
-// What two runs at a time would both want; empty where there is nothing.
+// Why two runs of these recipes cannot run at the same time; empty if they can.
 std::string conflict_of(const std::vector<recipes::Recipe>& recipes) {
   std::map<fs::path, fs::path> file_of;
   for (const recipes::Recipe& recipe : recipes) {
@@ -110,7 +110,7 @@ std::vector<std::string> run_options_of(const SubmitOptions& options, int ranks)
   const auto add = [&words](const std::string& name, const std::string& value) {
     words.insert(words.end(), {name, value});
   };
-  // Of the recipe too: where this command is given in a step of srun, its variables come along.
+  // The option is always given: if this command runs in a step of srun, the job inherits that step's variables.
   add("--ranks", std::to_string(ranks));
   if (options.budget) add("--budget", *options.budget);
   for (const std::string& setting : options.settings)

@@ -42,7 +42,7 @@ constexpr std::chrono::minutes kLimit{10};
 // The predictions of a few pictures are not worth a longer wait.
 constexpr std::chrono::minutes kMostWaiting{1};
 
-// What is asked of the trainer, all paths absolute.
+// The request to the trainer; all paths are absolute.
 struct Question {
   fs::path weights;
   std::vector<std::string> pictures;
@@ -219,7 +219,7 @@ int predict(const PredictOptions& options) {
   } else {
     return report_error(weights.error(), kUsageError);
   }
-  // Whoever names weights may have made them otherwise.
+  // Weights that the user names may be from elsewhere, so only the run's own are checked.
   if (options.weights.empty()) {
     if (auto checked = check_weights(*model, question.weights); !checked) {
       return report_error(checked.error(), exit_code_of(checked.error()));

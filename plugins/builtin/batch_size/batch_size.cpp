@@ -26,11 +26,12 @@ constexpr const char* kBatchSize = "batch_size";
 constexpr std::int64_t kJump = 4;
 // A step up that promises less is not worth the samples of its trial.
 constexpr double kLeastGain = 1.02;
-// Of the memory limit. The model of memory is a line through measured peaks, and an allocator rounds; with one peak it is
-// a guess.
+// The part of the memory limit that predictions may use. The model of memory is a line through measured peaks, and an
+// allocator rounds; with one peak it is a guess.
 constexpr double kMemoryMargin = 0.98;
 constexpr double kGuessedMemoryMargin = 0.95;
-// Of the size of now: below it a step up is not worth a trial, whose gain is a guess until a size was measured.
+// The smallest increase that is worth a trial, as a part of the present size; larger while the gain is a guess because
+// no other size was measured.
 constexpr std::int64_t kLeastStep = 40;  // one in so many
 constexpr std::int64_t kLeastGuessedStep = 4;
 // Starting an operator and its share of the backward pass, on the CPU that starts it.

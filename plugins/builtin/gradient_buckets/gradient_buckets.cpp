@@ -21,7 +21,7 @@ constexpr const char* kView = "ddp.gradient_as_bucket_view";
 // Waits that could not be measured in a trial.
 constexpr double kLeastExposed = 0.02;
 constexpr double kMebibyte = 1024.0 * 1024.0;
-// Of the wait, what fewer messages or a copy less may save.
+// The parts of the wait that fewer messages, or one copy less, may save.
 constexpr double kSavedByFewer = 0.25;
 constexpr double kSavedByViews = 0.1;
 

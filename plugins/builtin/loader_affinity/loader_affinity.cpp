@@ -19,7 +19,7 @@ constexpr const char* kAffinity = "loader.affinity";
 constexpr const char* kWorkers = "loader.workers";
 // Less could not be measured.
 constexpr double kLeastHoldUp = 0.01;
-// Of what loading costs beside the waiting; the rest is what sharing caches and memory takes.
+// The part of the loading cost beside the waiting that the change saves; sharing caches and memory costs the rest.
 constexpr double kSavedShare = 0.5;
 
 // The share of a step that loading costs although nobody waits for it: steps whose batches are ready are faster by

@@ -112,7 +112,7 @@ std::string idle_clause(const Demand& demand) {
   return " and " + sdk::percent(idle) + " of the CPU time is unused";
 }
 
-// What a machine would need whose CPUs keep up with this device; empty where this one has them.
+// A clause with the number of CPUs that could keep up with this device; empty if this machine has them.
 std::string cores_clause(const Demand& demand, std::int64_t now, std::int64_t most) {
   const double wanted = workers_wanted(demand, now);
   if (wanted <= static_cast<double>(most) || wanted > kMostCores) return {};
@@ -137,7 +137,8 @@ std::vector<std::int64_t> counts_to_try(const Demand& demand, std::int64_t now,
                                         std::int64_t needed) {
   const bool is_busy = demand.utilization_ratio.value_or(0.0) > kBusyRatio;
   if (demand.wait_ratio >= kLeastWaitRatio) {
-    // So many should do. What they lack may be evenness, which one more gives, if there is a CPU for it.
+    // This number should suffice. If steps still wait, the workers may be uneven, which one more evens out if there is
+    // a CPU for it.
     if (needed <= now) return is_busy ? std::vector<std::int64_t>{} : std::vector{now + 1};
     std::vector<std::int64_t> counts = {needed, needed - 1};
     if (!is_busy) counts.push_back(needed + 1);

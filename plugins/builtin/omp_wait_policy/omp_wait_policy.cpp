@@ -17,7 +17,7 @@ using sdk::Answer;
 using sdk::Situation;
 
 constexpr const char* kSpins = "env.GOMP_SPINCOUNT";
-// What libgomp does where no policy is set: less than a millisecond or a few.
+// How often libgomp spins without a policy: for a few milliseconds or less.
 constexpr const char* kBoundedSpins = "300000";
 // Waking a thread and letting it go to sleep again: as a rule, and on a slow virtual machine.
 constexpr double kWakingNs = 15'000.0;

@@ -19,12 +19,12 @@ constexpr const char* kReadAhead = "input.read_ahead";
 constexpr std::int64_t kFirstBatches = 8;
 // A step that waits less than this has nothing to win that could be measured.
 constexpr double kLeastWaitRatio = 0.02;
-// Of a sample's time; less is what reading from memory takes.
+// The least share of reading in a sample's time; a smaller share is that of reading from memory.
 constexpr double kLeastReadRatio = 0.02;
-// Of the waiting for files; storage has a limit of its own.
+// The part of the waiting for files that the change saves; the storage limits the rest.
 constexpr double kSavedShare = 0.5;
 
-// What another knob does: the files' bytes stay in memory, from their first reading on.
+// A note about the knob that keeps the files' bytes in memory after the first read.
 std::string note(const Situation& situation, double stored_bytes) {
   // Half of the free memory, where the recipe says nothing: what fits in there leaves room for the training.
   const auto room = static_cast<double>(situation.integer("job", "cache_allowed_bytes"));

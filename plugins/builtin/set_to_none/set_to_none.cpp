@@ -46,7 +46,7 @@ Answer propose(const Situation& situation) {
   if (situation.has_lost(change)) {
     return sdk::none("releasing gradients was tried and was not faster");
   }
-  // What is filled is also added to in the backward pass: about the same traffic again.
+  // The backward pass adds to the zeroed gradients: about the same memory traffic again.
   const double saved = std::min(1.0, 2.0 * share);
   return sdk::propose_one(
       change, situation.expected_gain(change, sdk::gain_without(saved)),

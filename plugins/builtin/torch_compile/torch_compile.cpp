@@ -41,7 +41,7 @@ std::string seconds(double value) {
   return text;
 }
 
-// Of the training, as long as nothing changes; nothing where the script does not tell its length.
+// How long the training still takes at its present rate; nothing if the script does not tell its length.
 std::optional<double> seconds_left(const Situation& situation) {
   const auto steps = situation.integer("job", "steps_left");
   const auto step_ns = situation.metric("step.duration_ns");

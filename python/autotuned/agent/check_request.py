@@ -100,7 +100,7 @@ def _numeric_check(
             "leave the knobs of the optimizer as they are",
         )
     make = twin.TwinCheck if method == "twin" else cotangent.CotangentCheck
-    # It would compare them without their change, and they would pass.
+    # A check that does not apply such knobs would compare without their change, and pass.
     unknown = [
         name
         for name in knobs.changed(configuration)

@@ -50,13 +50,13 @@ class Session:
         self._let_go = let_go
         self._warn = warn
         self._knobs: Knobs | None = None
-        # Of what the script trained when it was loaded: the session knows these.
+        # The kind and domains of what the script trained at `load`: the session knows these.
         self._kind: Any = None
         self._domains: Json = {}
         self._prepared: list[dict[str, Any]] = []  # configurations for which there was room
         self._activity: Activity | None = None
         self._request: Json = {}
-        # What the configuration in force could not do, and how to leave it.
+        # Why the configuration in force failed, and how to leave it.
         self._failure: tuple[RequestError, Callable[[], None]] | None = None
         self._kept: Knobs | None = None  # behind finish()
         self._has_warned = False

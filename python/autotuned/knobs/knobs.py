@@ -200,7 +200,7 @@ class Knobs:
         elif fused.default:
             fused.unavailable = "the script chose it"
 
-        # What PyTorch takes where the script says nothing: foreach on a GPU, a loop on a CPU.
+        # PyTorch's default: foreach on a GPU, a loop on a CPU.
         is_cuda = script.device().type == "cuda"
         foreach = Knob(
             "optimizer.foreach",

@@ -81,8 +81,8 @@ class Root:
         self.is_used = True  # since the step was learned last
         self.casts_by_itself = False
         self.input_dims: list[int] | None = None  # of the tensors that it is called with
-        # Of the tensor that it returns, under the script's own configuration; nothing where it
-        # returns something else.
+        # The dimensions of the tensor that it returns under the script's own configuration; None
+        # if it returns something else.
         self.output_dims: list[int] | None = None
         self._compiled: dict[str, Callable[..., Any]] = {}  # by mode
         self._gradients = compiling.GraphGradients()
@@ -229,7 +229,8 @@ class Script:
         self.forward = ForwardSettings()
         self.loader_changes: dict[str, Any] = {}  # fields of LoaderSettings
         self.releases_gradients = False  # whatever the script asks for
-        # It has failed, and was left for the script's own.
+        # Called when the forward pass or the loader has failed, and the script's own was used
+        # instead.
         self.on_forward_failed: Callable[[Exception], None] = lambda error: None
         self.on_loader_failed: Callable[[Exception], None] = lambda error: None
 
@@ -492,7 +493,7 @@ class Script:
             failure = error.with_traceback(None)
         if random is not None:
             random.restore()
-        # What fails here is the script's own failure.
+        # An exception here is the script's own failure.
         out = root.run(ForwardSettings(), args, kwargs)
         self.forward = ForwardSettings()
         with contextlib.suppress(Exception):

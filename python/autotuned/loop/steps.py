@@ -16,11 +16,12 @@ from collections import Counter
 
 Token = tuple[str, int]
 
-# So many optimizer steps (or backward passes, where there is no optimizer) show what repeats.
+# How many optimizer steps (or backward passes, without an optimizer) are needed to find what
+# repeats.
 _FEWEST_STEPS = 6
 # A step of many events, as gradients are accumulated over many batches, is known earlier.
 _MANY_TOKENS = 48
-# Of a script with several optimizers, two rounds at least.
+# The same for a script with several optimizers: at least two rounds.
 _FEWEST_OF_SEVERAL = 8
 # A loop in which nothing repeats is not watched for ever.
 _MOST_TOKENS = 4096

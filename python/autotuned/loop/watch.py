@@ -27,7 +27,7 @@ Original = Callable[..., Any]
 
 # Without the end of a step for so long, the script does something else than training.
 _MOST_WAIT_NS = 300 * 10**9
-# So long a step is looked for, from the first event on.
+# How long a step is searched for, from the first event on.
 _MOST_LEARNING_NS = 600 * 10**9
 
 
@@ -287,7 +287,7 @@ class Watch:
             return result
 
         def again(other: Any) -> None:
-            # What it finds in other gradients is not the script's.
+            # Copies: the values that it finds in other gradients must not reach the script.
             own = [one.clone() if isinstance(one, torch.Tensor) else one for one in args]
             original(scaler, other, *own, **kwargs)
 

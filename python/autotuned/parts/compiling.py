@@ -182,7 +182,7 @@ def without_dropout(module: torch.nn.Module) -> Iterator[bool]:
         if isinstance(part, torch.nn.modules.dropout._DropoutNd) and part.training:
             quiet.append((part, "training", part.training))
             part.training = False
-        # Of attention and recurrent modules, and of many modules that people write.
+        # Attention and recurrent modules, and many modules of users, have such an attribute.
         elif isinstance(part.__dict__.get("dropout"), float) and part.dropout > 0:
             quiet.append((part, "dropout", part.dropout))
             part.dropout = 0.0

@@ -152,7 +152,7 @@ class SwitchableBatches:
         return self._length
 
     def __getattr__(self, name: str) -> Any:
-        # What scripts read of PyTorch's iterator.
+        # Attributes of PyTorch's iterator that scripts read.
         engines = self.__dict__.get("_engines")
         if not engines:
             raise AttributeError(name)
@@ -258,7 +258,7 @@ class SwitchableBatches:
         if self._engines:
             self._engines[-1].gate.is_open = False
         if any(engine.settings == settings for engine in self._engines):
-            # It still hands out what it was promised before: that comes first.
+            # This engine still has batches that it was promised before: they come first.
             self._drain()
             settings = self._now()  # one of them may have failed
         self._engines.append(self._started(settings))
@@ -293,7 +293,7 @@ class SwitchableBatches:
             del self._mine[engine.settings]
         engine.end_after_failure()
         if self._engines if is_last is None else not is_last:
-            # Those behind it have been promised what follows.
+            # The engines behind it have been promised the batches that follow.
             self._engines.insert(0, self._engine(self._own, promised))
         else:
             self._shared.take_back(promised)

@@ -162,7 +162,7 @@ class Patch:
             for knob, argument in _ARGUMENTS.items()
             if knob in change
         }
-        # What only loaders with workers have.
+        # Arguments that only loaders with workers accept.
         if change.get("loader.workers") == 0:
             wanted |= {"persistent_workers": "False", "prefetch_factor": "None"}
         elif self._best.get("loader.workers") == 0:
@@ -422,7 +422,7 @@ _ARGUMENTS = {
     "loader.pin_memory": "pin_memory",
     "loader.persistent_workers": "persistent_workers",
 }
-# Of tensors, loaders and optimizers, in the line of a module's call.
+# Methods of tensors, loaders and optimizers that may be in the line of a module's call.
 _METHODS = {
     "to", "cuda", "view", "reshape", "size", "item", "detach", "float", "long", "unsqueeze",
     "squeeze", "permute", "transpose", "flatten", "contiguous", "next", "parameters", "append",

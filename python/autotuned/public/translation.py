@@ -12,7 +12,7 @@ from typing import Any, Callable, Iterable
 
 Described = list[Any]  # transforms as a recipe has them
 
-# What a stage gets: a PIL image, a tensor of bytes, a tensor of floats.
+# The input of a stage: a PIL image, a tensor of bytes, a tensor of floats.
 _PICTURE, _BYTES, _FLOATS = "a PIL image", "a tensor of bytes", "a tensor of floats"
 
 # 1/255 as a float32, by which torchvision's v2 multiplies; its v1 divides by 255.

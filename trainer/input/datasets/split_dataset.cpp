@@ -18,7 +18,7 @@
 namespace autotuned::input {
 namespace {
 
-// So that what is drawn has nothing to do with the order of the first epoch.
+// Makes the draws independent of the order of the first epoch.
 constexpr std::uint64_t kSplitSeed = 0x73706c6974U;
 
 // Some of the stored samples of another data set, numbered anew.
@@ -209,7 +209,7 @@ Result<SplitData> split_dataset(std::unique_ptr<Dataset> data, double share, std
       train.push_back(static_cast<std::uint32_t>(i));
   const std::int64_t test_size = std::ssize(test);
 
-  // Of the last round through the data, which may be cut short.
+  // The samples of the last round through the data, which may be incomplete.
   const auto rest = std::ranges::lower_bound(train, size % all_items) - train.begin();
   const std::int64_t train_size = size / all_items * std::ssize(train) + rest;
   SplitData split{.train = {}, .test = {}, .doubt = repeated_text(*data, repeated)};

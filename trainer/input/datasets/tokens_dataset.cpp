@@ -24,7 +24,7 @@ constexpr std::int64_t kMostContext = 65'536;
 constexpr std::int64_t kMostStride = 1'000'000'000'000;
 constexpr std::int64_t kMostVocabulary = 16'777'216;
 constexpr std::int64_t kByteVocabulary = 256;
-// So many are looked at when files are opened: a tenth of a second.
+// How many tokens are examined when files are opened: this takes a tenth of a second.
 constexpr std::int64_t kMostScanned = std::int64_t{1} << 26U;
 constexpr std::int64_t kScanChunk = 65'536;
 

@@ -25,7 +25,7 @@ constexpr int kMarginColumns = 2;
 constexpr int kMarginRows = 1;
 
 constexpr std::size_t kMostHeaderBytes = 4096;
-// What make() puts around what it copies: six blocks of the longest codes, and what ends a row.
+// The most bytes that make() adds to a copied row: six blocks of the longest codes, and the end of the row.
 constexpr std::size_t kMostRowBytes = 256;
 // libjpeg reads ahead by a word, and would read the last MCU of a row twice if it found a mark there.
 constexpr std::size_t kRowPadding = 8;

@@ -23,7 +23,7 @@ constexpr std::size_t kTileBytes = std::size_t{16} << 10U;
 constexpr std::size_t kRowsAtOnce = 32;
 constexpr std::size_t kMostTileRows = 128;
 
-// Which pixels of one axis make a pixel of the result, and by how much.
+// The weights of the source pixels for each pixel of the result, along one axis.
 class Axis {
  public:
   // Does nothing when it is for these sizes already.
@@ -226,7 +226,7 @@ class ResizeShorterStage final : public Stage {
   }
 
   static SampleType type_after(Size least, const SampleType& input) {
-    // One side is longest where it is itself and the other one is shortest.
+    // A side of the result is longest if that side of the input is longest and the other one shortest.
     const Sides widest = sides_after(least, {input.height.least, input.width.most});
     const Sides highest = sides_after(least, {input.height.most, input.width.least});
     const auto side = [](std::int64_t pixels) {

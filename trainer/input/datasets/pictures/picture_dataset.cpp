@@ -19,7 +19,7 @@
 namespace autotuned::input {
 namespace {
 
-// So many files are looked at before training; it takes some tens of microseconds each.
+// How many files are examined before training; each takes some tens of microseconds.
 constexpr std::int64_t kMostInspected = 20'000;
 // Where nearly every header ends, notes of the camera included.
 constexpr std::size_t kHeaderBytes = std::size_t{64} << 10U;

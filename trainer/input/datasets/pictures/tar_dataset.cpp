@@ -178,7 +178,7 @@ class Packer {
   std::vector<Picture> pictures_;
   std::vector<std::uint16_t> labels_;
   std::int64_t highest_ = 0;
-  // Of the sample at work.
+  // The parts of the present sample.
   std::optional<TarMember> picture_;
   std::optional<TarMember> label_;
 };
