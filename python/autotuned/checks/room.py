@@ -14,7 +14,7 @@ _GIB = 1 << 30
 
 
 def shortage_of(script: Script, method: str, shadows: int) -> str:
-    """Why there is no room for this many shadows beside the script; empty: there is."""
+    """Why the memory does not suffice for this many shadows; empty: it does."""
     memory = memory_of(script)
     if memory is None:
         return ""

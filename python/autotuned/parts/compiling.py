@@ -58,7 +58,7 @@ class CompileClock:
         self._handler: Any = None
 
     def start(self) -> None:
-        """From here on; more than once is once."""
+        """Starts the clock. Further calls change nothing."""
         if self._handler is not None:
             return
         before_ns = time.monotonic_ns()
@@ -158,7 +158,7 @@ class GraphGradients:
         self._places: dict[int, int] | None = None
 
     def keep(self, module: torch.nn.Module) -> None:
-        """Before a forward pass: those of graphs move to memory of their own.
+        """Called before a forward pass: moves gradients out of the memory of graphs.
 
         One that has not moved since the last time was only added to; it can be the script's.
         """

@@ -102,7 +102,7 @@ def _make(loader: DataLoader, index: Any) -> Any:
 
 
 class SwitchableBatches:
-    """What `iter(loader)` gives.
+    """The result of `iter(loader)`.
 
     The batches of one epoch, made as `wanted()` says at that moment. Of settings that are not the
     script's own and that fail, `on_refused` is told; they are not used any more.
@@ -190,7 +190,7 @@ class SwitchableBatches:
         return self._own if settings in self._refused else settings
 
     def _started(self, settings: LoaderSettings) -> Engine:
-        """An engine for what is to come; where it cannot be had, one as the script's own."""
+        """An engine for the following batches; if it cannot start, one like the script's own."""
         try:
             return self._engine(settings, None)
         except Exception as error:
@@ -200,7 +200,7 @@ class SwitchableBatches:
         return self._engine(self._own, None)
 
     def _engine(self, settings: LoaderSettings, promised: list[Any] | None) -> Engine:
-        """For all that is to come, or for these indices."""
+        """An engine for all following batches, or for these indices."""
         gate = Gate(self._shared if promised is None else iter(promised), self._length)
         began_ns = time.monotonic_ns()
         idle = None
@@ -285,7 +285,7 @@ class SwitchableBatches:
             engine.end()
 
     def _replace_first(self, error: Exception, is_last: bool | None = None) -> None:
-        """What a failed engine has promised is made as the script makes it."""
+        """Replaces a failed engine: its promised batches are made as the script makes them."""
         engine = self._engines.pop(0)
         self._refuse(engine.settings, error)
         promised = list(engine.gate.promised)
@@ -306,7 +306,7 @@ class SwitchableBatches:
                 self._on_refused(settings, error)
 
     def _leave(self) -> None:
-        """Behind the last batch: workers live on only where the settings say so."""
+        """Called after the last batch: workers stay alive only if the settings say so."""
         stays = self._now()
         for settings, engine in self._mine.items():
             if settings == stays and settings.persistent_workers and settings not in self._kept:
