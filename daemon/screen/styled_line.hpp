@@ -47,7 +47,7 @@ enum class ColorChoice { automatic, always, never };
 inline constexpr int kLabelColumns = 11;
 [[nodiscard]] Span label(std::string_view text, Tone tone = Tone::quiet);
 
-// `text`, which may have several lines, behind a label, broken between words. A word that is wider than the look stays whole
+// `text`, which may have several lines, behind a label, broken between words. A word that is wider than `columns` stays whole
 // and is on a line of its own: it may be a path that somebody wants to copy.
 [[nodiscard]] std::vector<Line> labelled(const Span& head, std::string_view text, const Look& look,
                                          Tone tone = Tone::plain);
