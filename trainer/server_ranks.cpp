@@ -90,8 +90,8 @@ void add_ranks(Json& block, const std::vector<Followers::Answer>& answers) {
   block["ranks"] = std::move(ranks);
 }
 
-// Makes the leader's answer to `prepare` that of all ranks: the switch of the slowest, and what each of them took for the
-// request.
+// Makes the leader's answer to `prepare` that of all ranks: the switch time of the slowest, and the time that each rank
+// took for the request.
 void add_switches(Json& switched, const std::vector<Followers::Answer>& answers) {
   Json ranks = Json::array({amount(switched, kTook)});
   for (const Followers::Answer& one : answers) {

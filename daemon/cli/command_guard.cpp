@@ -46,8 +46,8 @@ struct Here {
   std::optional<int> ranks;  // that a launcher has started, instead of the recipes' train.ranks
 };
 
-// The settings of a run, or the kept ones of the recipe, in the place of the recipe's own; a name that nothing answers to
-// is ErrorKind::not_found.
+// The side with the settings of a run, or with the kept ones of the recipe, instead of the recipe's own.
+// ErrorKind::not_found: there is no such run.
 Result<GuardSide> side_of_history(const GuardOptions& options, const GuardSide& own,
                                   const Here& here) {
   auto history = open_history(options.history, storage::Access::read_only);

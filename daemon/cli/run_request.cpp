@@ -23,8 +23,8 @@ SessionRequest request_of(const RunOptions& options) {
   SessionRequest request;
   const std::filesystem::path history =
       options.history.empty() ? storage::History::default_path() : options.history;
-  // The daemon, which may have to store the end of the run, works in another folder. In a folder that was
-  // deleted nothing is relative to anything.
+  // Paths are made absolute, because the daemon, which may store the end of the run, works in another folder. In a
+  // deleted folder relative paths have no meaning.
   std::error_code failed;
   request.history = std::filesystem::absolute(history, failed);
   if (failed) request.history = history;

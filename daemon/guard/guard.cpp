@@ -91,7 +91,7 @@ Error named(Error error, const std::string& side) {
   return error;
 }
 
-// The sentences of the trial about rates have the other side over this one: here it is this side over the other one.
+// The trial's sentences give the rate of the other side over this one; the guard gives the inverse.
 std::string undecided_reason(const TrialRecord& trial, const Estimate& ratio,
                              double tolerance_ratio) {
   const bool is_of_rates = trial.rejection == RejectionReason::undecided_in_time ||

@@ -66,7 +66,7 @@ const char* how_to_record(OperatorsBy by) {
 
 }  // namespace
 
-// Not inlined: GCC 12 then takes the text that an unknown cell does not have for one that is not initialised.
+// Not inlined: otherwise GCC 12 warns that the text of an unknown cell is not initialised.
 [[gnu::noinline]] Cell known_cell(bool is_known, double value) {
   if (!is_known) return {};
   return value;

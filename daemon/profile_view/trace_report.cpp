@@ -173,7 +173,7 @@ void add_cpu_phases(const Overall& all, Rows& rows) {
 // The findings whose code was printed, by that code.
 using PrintedCode = std::map<std::string_view, std::string>;
 
-// How much it matters, what it can give at most, and the code, where no finding before it has the same.
+// Its severity, its greatest gain and the code, unless an earlier finding has the same.
 std::string remedy_text(const Finding& finding, PrintedCode& printed) {
   std::string text = "    " + std::string(analysis::to_string(finding.severity));
   if (const std::string gain = gain_text(finding.gain); !gain.empty()) text += ": " + gain;

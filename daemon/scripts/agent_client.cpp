@@ -34,7 +34,7 @@ int milliseconds_until(Clock::time_point end) {
   return static_cast<int>(std::clamp<std::int64_t>(left, 0, std::numeric_limits<int>::max()));
 }
 
-// Other than FrameChannel::send(), after which nothing can be received from one that is gone: it may have said why.
+// Unlike FrameChannel::send(), it leaves the channel readable if the agent is gone: the agent may have sent the reason.
 void send_to(int agent, std::string_view rest) {
   while (!rest.empty()) {
     const ssize_t count = ::send(agent, rest.data(), rest.size(), MSG_NOSIGNAL);

@@ -40,7 +40,7 @@ Result<std::vector<RunRow>> all_runs(const History& history) {
                        .limit = -1});
 }
 
-// The finished training whose model lies in the folder of `run`; nothing where the history does not know.
+// The finished training whose model is in the output folder of `run`; nothing if the history does not know it.
 std::optional<RunRow> owner_of_model(const History& history, const RunRow& run) {
   const auto text =
       read_file(std::filesystem::path(run.output_dir) / "summary.json", kMostBytesOfSummary);
@@ -110,7 +110,7 @@ bool is_model_there(const RunRow& run) {
   return std::filesystem::exists(std::filesystem::path(run.output_dir) / "model.pt", ignored);
 }
 
-// Where no run of the history is the owner. One that was killed before its summary may have written the model all the same.
+// The message if no run of the history owns the model. A run that was killed before its summary may have written it.
 std::string foreign_files_text(const History& history, const RunRow& run) {
   const std::filesystem::path folder = run.output_dir;
   std::error_code ignored;

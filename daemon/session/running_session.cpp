@@ -52,7 +52,8 @@ Result<int> RunningSession::run() {
   if (!history) return end_with(history.error());
   history_.emplace(std::move(*history));
   history_->on_unreadable_row([this](const std::string& text) { warn({text}); });
-  // Nobody may ever continue the runs of other jobs: this ends their trials that were running when their process died.
+  // Runs of other jobs may never be continued, so their trials that were running when their process died are ended
+  // here.
   if (auto count = history_->interrupt_abandoned_trials(); !count) return end_with(count.error());
   if (auto locked = device_.lock(); !locked) return end_with(locked.error());
   // This check comes before open_output_folder(), which makes the folder.

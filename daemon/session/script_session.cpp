@@ -100,8 +100,9 @@ Json places_in(const Json& facts) {
   return places;
 }
 
-// The run has ended with the script, however that ended: an exit code is the script's own word. Somebody who stops it, at
-// the terminal or otherwise, interrupts the run as well. By any other signal it crashed, or was killed.
+// The state of the run after the end of the script. A signal with which people stop programs interrupts the run, also
+// as a shell reports it (exit code 128 + number). Any other signal means that the script crashed or was killed, any
+// other exit code that it has finished.
 RunState state_after(std::int64_t code, std::int64_t signal) {
   constexpr std::array kStops = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
   constexpr std::int64_t kSignalBase = 128;  // of the exit code by which a shell tells a signal
@@ -144,8 +145,8 @@ class ScriptSession {
   Result<void> open_run();
   Result<void> close_abandoned(const storage::RunKey& key);
   [[nodiscard]] BudgetChoice choose_budget() const;
-  // Where no run has told how long the script takes, and its variables tell how many epochs it makes: no more than a part of
-  // the time that the rest of them takes.
+  // If no earlier run tells how long the script takes, but its variables tell its epochs: at most a part of the time
+  // that the remaining ones take.
   Result<void> bound_budget();
   void set_budget(BudgetChoice budget);
   Result<void> tune();
@@ -252,7 +253,7 @@ Result<void> ScriptSession::open_run() {
   stored = history_->put_run(run_);
   if (!stored) return stored;
   has_run_ = true;
-  // At once: to another session of this script a run that nobody has claimed is one whose session was killed.
+  // Claimed at once: to another session of this script, an unclaimed run looks like one whose session was killed.
   auto claimed = history_->claim(run_.id);
   if (!claimed) return forward_error(claimed);
   claim_ = *std::move(claimed);

@@ -245,7 +245,8 @@ Result<std::vector<SlurmJob>> slurm_jobs(const std::optional<std::string>& numbe
   if (!number) return jobs_of_squeue(answer->out, kSlurmComment);
   auto jobs = jobs_of_squeue(answer->out);
   if (!jobs.empty()) return jobs;
-  // squeue forgets a job some minutes after its end. Not every cluster has an accounting that knows it for longer.
+  // squeue forgets a job some minutes after its end. Not every cluster has accounting (sacct), which keeps it for
+  // longer.
   const auto record = ask(
       "sacct", {"--noheader", "--parsable2", "--allocations", kSacctFormat, "--jobs=" + *number});
   if (record && record->code == 0) jobs = jobs_of_sacct(record->out);

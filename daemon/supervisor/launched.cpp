@@ -96,7 +96,7 @@ bool was_started_with(pid_t process, const char* variable) {
                          environment->find(std::string(1, '\0') + begin) != std::string::npos);
 }
 
-// The nearest process above this one that has no rank itself: between the two may be scripts, one for each rank.
+// The nearest ancestor of this process that has no rank: there may be scripts between the two, one for each rank.
 pid_t launcher_of(const LaunchPlace& place) {
   const char* const variable = place.launcher == "torchrun" ? kTorchrunRank : kSrunRank;
   pid_t process = ::getppid();

@@ -33,7 +33,7 @@ std::vector<std::string> own_environment() {
   return variables;
 }
 
-// When memory runs out, the kernel shall end the child, or one of its children, and not us. It inherits.
+// If memory runs out, the kernel should end the child or one of its children, which inherit this setting, and not us.
 constexpr const char* kOomScore = "500";
 
 void make_expendable(pid_t process) {

@@ -26,8 +26,8 @@ namespace asio = boost::asio;
 // be blocked.
 constexpr std::array kPassedOn = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 
-// As long as it lives, the signals wait for a descriptor, and none ends this process. Those that are ignored, as with nohup,
-// stay so for both.
+// While it lives, the signals are read from a descriptor, and none ends this process. Signals that are ignored, as with
+// nohup, stay ignored for both processes.
 class TakenSignals {
  public:
   TakenSignals() {
@@ -148,7 +148,8 @@ void ScriptSupervisor::wait_for_signals() {
 
 void ScriptSupervisor::pass_signals_on() {
   while (const auto info = signals_->next()) {
-    // The terminal's (by the kernel) have gone to the whole group. Those of the script itself are not for it.
+    // Signals of the terminal (sent by the kernel) have already reached the whole group. Signals that the script itself
+    // sent are not passed back to it.
     const bool is_from_somebody = info->ssi_code <= 0;
     if (exit_ || !is_from_somebody || static_cast<pid_t>(info->ssi_pid) == script_.pid()) continue;
     script_.signal(static_cast<int>(info->ssi_signo));

@@ -229,8 +229,8 @@ void SupervisedSession::take(const Json& event) {
   on_event_(event);
 }
 
-// Deaths count as long as nothing comes of the starts between them: a proposal is decided once, and a step
-// that is trained again after a death is nothing new.
+// Deaths are counted until there is progress: a decided proposal, or a training step beyond the highest so far. A step
+// that is trained again after a death is no progress.
 bool SupervisedSession::is_progress(const Json& event) {
   const std::string name = get_string(event, "event").value_or("");
   if (name == "trial_finished") {
@@ -245,8 +245,8 @@ bool SupervisedSession::is_progress(const Json& event) {
   return true;
 }
 
-// An extension can end the session as anything of the user's can, and the trial is all that tells of it. Its number is another
-// one each time.
+// An extension can crash the session like any code of the user, and only the trial tells which one. The number of the
+// trial differs after each restart, so it is left out.
 bool SupervisedSession::is_lost(const Json& trial) {
   std::string deadly;
   if (get_string(trial, "kind").value_or("") == "proposal") {

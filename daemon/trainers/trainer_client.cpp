@@ -40,8 +40,8 @@ constexpr nanoseconds kMemoryLook = std::chrono::milliseconds(250);
 
 enum class Woken { trainer, cancel, timeout };
 
-// Waits until the trainer has something to say (POLLIN), takes more (POLLOUT) or has ended (its socket closes), a
-// cancel is there, or the deadline passes.
+// Waits until the trainer has sent something (POLLIN), can take more (POLLOUT) or has ended (its socket closes), a
+// cancel arrives, or the deadline passes.
 Woken wait_for(int trainer, short events, int cancel, Clock::time_point deadline) {
   for (;;) {
     std::array<pollfd, 2> polled{{{trainer, events, 0}, {cancel, POLLIN, 0}}};
@@ -66,8 +66,8 @@ bool is_file_or_new(const std::filesystem::path& log) {
          std::filesystem::is_symlink(status);
 }
 
-// When the machine has no memory left, the kernel is to choose a trainer: that costs a trial, while the session
-// or the daemon would cost more. Where it cannot be told so, it chooses as it likes.
+// If the machine runs out of memory, the kernel should end a trainer: that costs a trial, while the end of the session
+// or the daemon would cost more. If this cannot be set, the kernel decides alone.
 void offer_to_the_kernel(pid_t trainer) {
   std::ofstream("/proc/" + std::to_string(trainer) + "/oom_score_adj") << 1000;
 }
@@ -193,8 +193,7 @@ Result<Json> TrainerClient::request(const std::string& name, Json fields, nanose
   return wait_for_answer(id, name, limit, on_progress, is_advance);
 }
 
-// The next frame. Its parts may arrive one by one: only a whole one counts. ErrorKind::cancelled when
-// somebody asked to stop meanwhile.
+// Receives the next whole frame, whose parts may arrive one by one. ErrorKind::cancelled: a cancel arrived meanwhile.
 Result<Json> TrainerClient::receive_before(Clock::time_point deadline, bool is_cancellable) {
   for (;;) {
     // Looked at before each frame: there may always be a further one.
@@ -312,8 +311,8 @@ void TrainerClient::resume() {
   is_suspended_ = false;
 }
 
-// Other than FrameChannel::send(), which waits as long as it takes. After an error a part of the frame may be on its
-// way: the trainer must be ended.
+// Unlike FrameChannel::send(), it has a deadline. After an error a part of the frame may have been sent: the trainer
+// must be ended.
 Result<void> TrainerClient::send(const Json& frame, Clock::time_point deadline,
                                  bool is_cancellable) {
   const std::string bytes = encode_frame(to_line(frame));

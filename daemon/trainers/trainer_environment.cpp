@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kAllocator = "memory.allocator";
 constexpr const char* kDriver = "libcuda.so.1";
-// A folder that has one of these is not the driver's alone: its libraries would take the place of others.
+// A folder with one of these libraries holds more than the driver: its libraries would replace LibTorch's.
 constexpr std::array<std::string_view, 7> kNotOfDrivers = {
     "libcudart.so", "libcublas", "libcudnn", "libtorch", "libc10", "libc.so", "libstdc++.so"};
 

@@ -79,8 +79,8 @@ bool TrainerJob::uses_extension(const Configuration& configuration) const {
   });
 }
 
-// A process has one configuration of its extensions for life: what one leaves behind when it is switched off would be
-// in the blocks of the other configuration.
+// The configuration of extensions is fixed for the life of a process: what an extension leaves behind when it is
+// switched off would affect the blocks of the other configuration.
 std::string TrainerJob::restart_key(const Configuration& configuration) const {
   Configuration restart;
   for (const auto& [name, value] : configuration.values()) {

@@ -30,8 +30,8 @@ constexpr nanoseconds kProfileLimit = std::chrono::seconds(10);
 constexpr const char* kTimedCheckpoint = "timed.checkpoint";
 constexpr int kStepsAfterReset = 3;
 constexpr const char* kGraph = "cuda.graph";
-// A GPU begins a block with nothing to do and ends it with nothing left: what the host takes to get ahead of it is a part of
-// each block, and a small one of so many steps. Not where they would take longer than that.
+// A GPU is idle at the begin and at the end of a block, so each block includes the time that the host needs to get
+// ahead of it. With this many steps that part is small. Fewer are made if they would take longer than this limit.
 constexpr std::int64_t kStepsOnGpu = 8;
 constexpr nanoseconds kMostForStepsOnGpu = std::chrono::milliseconds(400);
 // A busy machine takes less for a switch that costs nothing.
@@ -42,8 +42,8 @@ constexpr nanoseconds kNotableSwitch = std::chrono::seconds(1);
 constexpr int kToleratedPart = 100;
 constexpr nanoseconds kLeastDisturbance = std::chrono::microseconds(500);
 
-// Where checkpoints take this share of the time, a block has one, like any stretch of the training as long
-// as the time between two. More rarely than that, a block that long would cost the trials their budget.
+// If checkpoints take this share of the training's time, a block lasts until the next one is due and includes it. If
+// they are rarer than this, such a long block would cost too much of the budget.
 constexpr double kNotableCheckpoints = 0.01;
 constexpr nanoseconds kMostBetweenCheckpoints = std::chrono::seconds(10);
 
@@ -103,7 +103,8 @@ int TrainerJob::steps_to_record(const Configuration& configuration) const {
   return is_on ? graph->warmup_steps : 0;
 }
 
-// As many steps as usual would have come in any case: what they take more, such as to record a graph, belongs to the switch.
+// The usual number of steps is made in any case; their extra time, such as for recording a graph, belongs to the
+// switch.
 void TrainerJob::note_switch(Trainer& trainer, nanoseconds taken,
                              const std::optional<Block>& stepped) {
   const std::int64_t told = stepped ? stepped->one_time_ns : trainer.told_one_time_ns;
@@ -298,8 +299,8 @@ Result<void> TrainerJob::see_out(const Trainer& trainer, const Configuration& co
   comes_to_rest_[trainer.key] = is_seen;
   if (reference != nullptr) {
     const bool differ = differ_in_extensions(spec_.extension_knobs, configuration, *reference);
-    // Threads that spin without any extension are no fault of one. But an extension of both may wait for threads
-    // that hide what it does.
+    // Threads that spin without any extension are not the fault of an extension. But if both configurations have
+    // extensions, spinning threads may hide their work.
     const bool may_hide = uses_extension(configuration) && reference_rests == true;
     if (!is_seen && (differ || may_hide)) {
       return fail(ErrorKind::unsupported, at_work_text(trainer.client.pid(), limit, block));
@@ -328,7 +329,8 @@ Result<Block> TrainerJob::measure_block(const Configuration& configuration,
     if (auto warm = warm_up(**trainer); !warm) return tl::unexpected(warm.error());
   }
   const std::int64_t steps = std::max(request.minimum_steps, least_steps(**trainer));
-  // The time of so many, too: by it the trainer decides how long the ring of the loader may take to fill again.
+  // Also asks for the time of this many steps: from it the trainer decides how long the loader's ring may take to fill
+  // again.
   nanoseconds least =
       std::max(request.minimum_duration, is_on_gpu() ? steps * (*trainer)->step : nanoseconds(0));
   Json fields = {{"minimum_steps", steps}};

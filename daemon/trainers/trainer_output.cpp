@@ -21,7 +21,8 @@ namespace autotuned::daemon {
 namespace {
 
 constexpr std::size_t kChunkBytes = std::size_t{16} << 10U;
-// More than a pipe holds: whoever goes on printing after the trainer's end is not listened to for ever.
+// The most bytes that are read after the trainer's end, more than a pipe holds: a process that goes on printing is not
+// read for ever.
 constexpr std::size_t kMostAfterwards = std::size_t{256} << 10U;
 
 void keep(const Descriptor& pipe, const Descriptor& going_on, BoundedLog& log) {

@@ -36,8 +36,8 @@ void remove_unfinished(std::filesystem::path trace) {
   std::filesystem::remove(trace, ignored);
 }
 
-// Whether `value` is already what a finding about this knob asks for: on, or another choice than the default. The default
-// may itself be what is asked for: it is where gradients are released and losses read later. Of numbers nobody knows.
+// Whether `value` is already what a finding about this knob asks for: on, or another choice than the default. For
+// gradients that are released and losses that are read later, it is the default itself. For numbers this is not known.
 bool has_change(const recipes::Knob& knob, const KnobValue& value) {
   switch (knob.type) {
     case recipes::KnobType::boolean:

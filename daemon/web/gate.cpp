@@ -73,7 +73,7 @@ std::string Gate::address() const {
   return "http://127.0.0.1:" + std::to_string(port_) + "/?token=" + secrets_.token;
 }
 
-// A page of elsewhere reaches us by a name of its own that leads to 127.0.0.1; the browser tells that name.
+// A foreign page can reach us through a host name of its own that resolves to 127.0.0.1; the browser sends that name.
 bool Gate::is_our_host(const std::string& host) const {
   const std::string port = ":" + std::to_string(port_);
   for (const char* const name : {"127.0.0.1", "localhost", "[::1]"}) {

@@ -37,8 +37,8 @@ std::string header_of(const http::request<http::string_body>& request, http::fie
   return request.count(name) == 1 ? text_of(request[name]) : std::string();
 }
 
-// No browser sends it twice. Where it stands several times, the first must not speak for the others: the gate knows no site
-// of this name and refuses it.
+// No browser sends this header twice. If it is there several times, the value becomes "several", which the gate
+// refuses.
 std::string fetch_site_of(const http::request<http::string_body>& request) {
   constexpr const char* kFetchSite = "Sec-Fetch-Site";
   return request.count(kFetchSite) > 1 ? "several" : text_of(request[kFetchSite]);

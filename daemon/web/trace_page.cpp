@@ -23,7 +23,7 @@ constexpr std::int64_t kMostTraceBytes = std::int64_t{64} << 20U;
 constexpr std::size_t kMostPageBytes = std::size_t{16} << 20U;
 constexpr std::chrono::seconds kLimit{60};
 constexpr std::chrono::milliseconds kLook{100};
-// A trace is moved to its place some moments after the run was begun, and clocks of file systems are coarse.
+// A trace gets its final name some moments after the run began, and clocks of file systems are coarse.
 constexpr std::int64_t kClockSlackNs = 2'000'000'000;
 
 // The name of a fresh file, which goes with it.

@@ -152,8 +152,8 @@ class WebPage : public QueueView {
     connection->start();
   }
 
-  // Makes room: the connection that has been open longest without showing the cookie goes. Any user of the machine can open
-  // connections, and none of theirs may keep out the one who has the address. False: all of them have shown it.
+  // Closes the connection that has been open longest without the cookie, so that connections of other users of the
+  // machine cannot lock out the user who has the address. False: all connections have shown the cookie.
   bool close_a_stranger() {
     const auto found =
         std::ranges::find_if(connections_, [](const std::shared_ptr<HttpConnection>& connection) {

@@ -80,8 +80,7 @@ class LibraryPolicy final : public Policy {
   const autotuned_plugin* descriptor_;
 };
 
-// Never closed: what a library registered or started must not outlive its code, so the end of the
-// process is the unload. That holds for refused ones too.
+// Libraries are never closed, also refused ones: threads and registrations of a library must not outlive its code.
 const boost::dll::shared_library& keep(boost::dll::shared_library library) {
   static auto* const kept = new std::vector<std::unique_ptr<boost::dll::shared_library>>;
   kept->push_back(std::make_unique<boost::dll::shared_library>(std::move(library)));
@@ -94,8 +93,7 @@ Result<const void*> load_alias(const std::filesystem::path& file, const std::str
   try {
     const boost::dll::shared_library& library = keep(boost::dll::shared_library(
         file, boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local));
-    // An alias that is a function or holds something else lies anywhere and points nowhere in particular:
-    // its bytes are copied.
+    // The alias may be a function or hold any value, so it is not dereferenced as a pointer: its bytes are copied.
     const auto& bytes = library.get<const unsigned char>(name);
     const void* alias = nullptr;
     std::memcpy(&alias, &bytes, sizeof alias);

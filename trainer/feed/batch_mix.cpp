@@ -29,8 +29,8 @@ class Draws {
     return input::below(next(), static_cast<std::uint64_t>(bound));
   }
 
-  // The own share: Beta(alpha, alpha) as one of two gamma variates over their sum. In logarithms, since a small alpha
-  // makes both of them 0.
+  // Draws a sample's own share from Beta(alpha, alpha), as one of two gamma variates over their sum. Uses logarithms,
+  // because a small alpha makes both variates 0.
   double share(double alpha) {
     const double own = log_gamma_variate(alpha);
     const double other = log_gamma_variate(alpha);

@@ -38,8 +38,8 @@ std::vector<double> read_all(const std::vector<at::Tensor>& scalars) {
   return {first, first + values.numel()};
 }
 
-// While it lives, the loader notes what each part of a sample takes, which costs some time itself, and transfers are
-// timed by themselves.
+// While it lives, the loader times the parts of each sample, which costs some time itself, and transfers are timed
+// separately.
 class PartTiming {
  public:
   explicit PartTiming(Feed& feed) : feed_(&feed) { time_parts(true); }

@@ -48,7 +48,8 @@ std::int64_t Job::State::cache_bytes_allowed(input::CachePlace place) const {
   const bool is_file = place == input::CachePlace::file;
   const auto& given = is_file ? recipe_.tune.cache_disk_bytes : recipe_.tune.cache_memory_bytes;
   if (given) return *given;
-  // Each of several ranks keeps what it trains on, and takes its part; what it is allowed is its part already.
+  // With several ranks, each keeps its own samples and uses its part of the space; the allowed bytes are that part
+  // already.
   const std::int64_t ranks = recipe_.train.ranks;
   const std::int64_t free = (is_file ? free_disk_bytes(existing_folder(recipe_.output_dir))
                                      : available_memory_bytes(memory_allowed_bytes_ * ranks)) /

@@ -41,7 +41,8 @@ std::string key_of(const Error& error, const std::string& part) {
   return recipes::find_knob(recipes::knobs_of(Machine{}), where) ? "start." + where : part;
 }
 
-// On black samples, or blocks of the first token: whether it can take them at all, and how many outputs it has.
+// Runs the model on black samples, or on blocks of the first token, to find out whether it accepts them and how many
+// outputs it has.
 Result<void> look_once(Learner& learner, const JobFacts& facts) {
   constexpr std::int64_t kSamples = 2;
   return guarded("model", [&]() -> Result<void> {

@@ -89,7 +89,7 @@ void Job::State::compact_index() {
   feed_->resume();
 }
 
-// Without a file the index is made anew by whoever reads the data next: a warning and no error, and one is enough.
+// Without a file the next run makes the index again, so this is a warning, given once, and no error.
 void Job::State::save_index() {
   if (index_.index == nullptr || index_.file.empty() || !index_.index->has_news()) return;
   auto saved = make_folders(index_.file.parent_path());

@@ -316,7 +316,8 @@ Result<void> Job::State::restore(const std::string& name,
     if (saved == kScheduleBegin) schedule_begin_ = tensor.item<std::int64_t>();
   }
   if (samples_ != (*checkpoint)->samples && (*checkpoint)->samples > 0) {
-    // `place` counts the samples otherwise than the checkpoint: the schedule begins at the same share of them.
+    // `place` may count samples differently than the checkpoint (another batch size): the schedule then begins at the
+    // same share of them.
     schedule_begin_ =
         std::llround(static_cast<double>(schedule_begin_) * static_cast<double>(samples_) /
                      static_cast<double>((*checkpoint)->samples));

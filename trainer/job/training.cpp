@@ -327,7 +327,8 @@ class Training {
     const std::vector<std::string> names = saves_.due_after(job_.steps());
     if (names.empty()) return;
     const std::int64_t start = now_ns();
-    // A folder of this run: what an earlier training has left, or somebody else, is neither replaced nor mistaken for it.
+    // A name of this run alone, so that files of an earlier training, or of others, are neither replaced nor mistaken
+    // for its own.
     const std::string folder = "weights-" + id_of_run();
     std::error_code ignored;
     std::filesystem::create_directory(beside(folder), ignored);  // if it fails, so do the files

@@ -50,7 +50,7 @@ Result<LossFunction> loss_function(const recipes::Recipe& recipe, const LossOpti
 
 constexpr std::int64_t kMaskDimensions = 3;  // samples, rows, columns
 
-// The loss of each sample by itself, so that it does not depend on the size of batches; and of how many.
+// The losses of single samples, so that they do not depend on the batch size; and the number of samples.
 std::pair<at::Tensor, at::Tensor> sum_over_masks(const LossFunction& loss, const at::Tensor& logits,
                                                  const at::Tensor& labels) {
   at::Tensor sum = at::zeros({}, logits.options().dtype(at::kDouble));

@@ -38,7 +38,8 @@ namespace fs = std::filesystem;
 
 constexpr int kMostCpus = 4096;
 
-// A machine on which no knob is refused: the node may have what this one lacks, and says itself what it lacks.
+// A machine that refuses no knob: the node of the job may have what this machine lacks, and will refuse what it lacks
+// itself.
 Machine any_node() {
   Machine machine = detect_machine();
   machine.cpus_allowed = machine.physical_cores = kMostCpus;

@@ -99,7 +99,7 @@ Result<std::vector<std::string>> masks_of(const PredictOptions& options,
       return fail(ErrorKind::invalid, "its mask would have the name of that of " + other->second,
                   picture.string(), "give every picture a name of its own, or call twice");
     }
-    // A mask replaces nothing, so what else the check would say of a file, to give --overwrite, is no remedy here.
+    // Masks replace no files, so the usual remedy of this check, --overwrite, does not apply here.
     if (auto may = check_output_file(mask, /*may_replace=*/true); !may)
       return tl::unexpected(may.error());
     if (fs::exists(mask, failed)) {
@@ -146,7 +146,7 @@ Result<Json> ask(const Question& question, const PredictOptions& options, const 
   spec.program = find_places().trainer;
   spec.environment = trainer_environment();
   spec.log = "/dev/null";
-  // On the CPU a training may go on beside it, on a GPU its memory is reserved. Nobody measures meanwhile.
+  // On the CPU a training may go on at the same time; on a GPU the memory must be free. No session measures meanwhile.
   std::optional<DeviceLock> device;
   if (device_of(recipe, here.machine) != "cpu") {
     auto lock = lock_device_for("predict", recipe, here.machine);

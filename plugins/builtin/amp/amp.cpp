@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products and convolutions in 16 bit, where the hardware has units for it. Where the check of the
-// updates fails because of a few parameters, their modules are kept in 32 bit.
+// Proposes matrix products and convolutions in 16 bits if the hardware has units for it. If the check of the updates
+// fails because of a few parameters, proposes to keep their modules in 32 bits.
 #include <algorithm>
 #include <optional>
 #include <set>

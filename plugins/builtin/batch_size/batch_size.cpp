@@ -54,8 +54,8 @@ struct MemoryUse {
   bool is_guessed = true;         // from one size
 };
 
-// A line through the two largest sizes that were measured. With one size, everything is taken to grow
-// with the batch: more than it will.
+// A line through the two largest measured sizes. With one size, all memory is assumed to grow with the batch, which
+// overestimates it.
 MemoryUse memory_use(const Situation& situation, std::int64_t now,
                      const std::vector<Trial>& trials) {
   std::vector<std::pair<std::int64_t, std::int64_t>> peaks;
@@ -170,8 +170,8 @@ struct Loss {
   double ratio = 0.0;                  // its rate over that of now; 0: not compared directly
 };
 
-// The smallest such size above the incumbent's. The incumbent is the best so far, so what lost to one
-// of its predecessors is worse than it too, and so is a predecessor.
+// The smallest size above the incumbent's that lost. The incumbent is the best so far, so a size that lost to one of
+// its predecessors is worse than it, too, and so are the predecessors.
 std::optional<Loss> smallest_loss(const Situation& situation, std::int64_t now,
                                   const std::vector<Trial>& trials) {
   std::optional<Loss> smallest;
@@ -224,7 +224,7 @@ Step step_up(std::int64_t now, const std::optional<Loss>& loss) {
           "batches of " + format_count(loss->size) + " were not faster than " + format_count(now)};
 }
 
-// Down from a size that was reached by a jump and is followed by slower ones: the fastest may lie below.
+// Steps back after a jump if larger sizes are slower: the fastest size may be below.
 std::optional<std::int64_t> step_down(const Situation& situation, std::int64_t now,
                                       const std::optional<Loss>& loss,
                                       const std::vector<Trial>& trials) {

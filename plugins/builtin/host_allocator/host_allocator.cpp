@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that is asked for anew in every step costs page faults. Huge pages make one of 512, and other
-// allocators keep what glibc returns to the system. (memory_malloc makes glibc keep it.)
+// Memory that is allocated again in every step costs page faults. Huge pages replace 512 faults by one, and other
+// allocators keep memory that glibc returns to the system. (memory_malloc makes glibc keep it.)
 #include <fstream>
 #include <string>
 #include <utility>

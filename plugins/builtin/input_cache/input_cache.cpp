@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Should samples be kept? Where a sample comes again often enough, there is room for most of them, and reading
-// or decoding is a good part of what the step waits for. The kind that saves most and fits comes first; what
-// does not fit into memory may fit into a file.
+// Proposes a cache of samples if samples repeat often enough, most of them fit, and reading or decoding is a good part
+// of what the step waits for. The kind that saves most and fits comes first; a cache that does not fit into memory may
+// fit into a file.
 #include <algorithm>
 #include <array>
 #include <cstdint>

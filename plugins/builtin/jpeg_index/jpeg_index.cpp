@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Huffman code of a JPEG has no entrances: to decode a crop, all of it above and beside the crop is read.
-// Where photos come again and do not fit into memory decoded, remembering entrances from the first time saves
-// that.
+// The Huffman code of a JPEG has no entry points: to decode a crop, all code above and beside it must be read. An index
+// of entry points, made at the first read, saves that if photos repeat and do not fit into memory decoded.
 #include <cstdint>
 #include <string>
 #include <utility>

@@ -117,8 +117,8 @@ Answer propose(const Situation& situation) {
                             situation.expected_gain(change, sdk::gain_without(copies->share)),
                             reason_of(situation, copies->evidence, true));
   }
-  // Together they did not help; without the second landing and the events of copies that run ahead, the
-  // faster copy may.
+  // Both together did not help. Pinning alone may: it needs no second landing buffer and no events of copies that run
+  // ahead.
   const sdk::Json alone = {{kPin, true}};
   if (!change.contains(kPin) || situation.has_lost(alone)) {
     return sdk::none("page-locked memory was tried and was not faster");

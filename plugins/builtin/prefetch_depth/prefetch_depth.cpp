@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches take unequal times: a photo may be large, a CPU busy for a moment. What is ready ahead bridges
-// that. It helps only where the workers keep up on average: a queue that is always empty stays so.
+// Batches take unequal times: a photo may be large, or a CPU busy for a moment. Ready batches bridge that. They help
+// only if the workers keep up on average: a queue that is always empty stays empty.
 #include <algorithm>
 #include <cstdint>
 #include <string>

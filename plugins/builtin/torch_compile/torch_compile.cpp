@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that PyTorch's compiler makes of the forward and backward pass, in scripts. Making them takes up to minutes, which
-// only a training that still goes on for long repays.
+// Compiles the forward and backward pass of scripts with PyTorch's compiler. Compiling takes up to minutes, which only
+// a long remaining training repays.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>

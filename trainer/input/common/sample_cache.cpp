@@ -23,7 +23,7 @@
 namespace autotuned::input {
 namespace {
 
-// All else is a place: how many lines the sample has in the lower digits, and above them the line where it
+// Any other value is a place: the lower bits are the number of lines of the sample, the upper ones the line where it
 // begins, which is never 0.
 constexpr std::uint64_t kEmpty = 0;
 constexpr std::uint64_t kTaken = 1;  // somebody copies it just now, or there is no room

@@ -24,7 +24,8 @@ constexpr std::uint64_t kSplitSeed = 0x73706c6974U;
 // Some of the stored samples of another data set, numbered anew.
 class PartOfDataset final : public Dataset {
  public:
-  // `items` of `all_items`, ascending. `size`: how many samples that makes, going through them again and again.
+  // A data set of the stored samples `items` (ascending) of `all_items`. `size`: the number of samples, with
+  // repetitions.
   PartOfDataset(std::shared_ptr<const Dataset> data, std::vector<std::uint32_t> items,
                 std::int64_t all_items, std::int64_t size)
       : data_(std::move(data)),
@@ -112,7 +113,7 @@ Result<SplitData> split_sequence(std::unique_ptr<Dataset> data, std::int64_t tes
   return split;
 }
 
-// Stored samples of one file, two or more, for each file that the data name so often; in the order of the data.
+// The stored samples of each file that the data name two times or more, in the order of the data.
 using SameFile = std::vector<std::uint32_t>;
 
 std::vector<SameFile> repeated_files(const Dataset& data, std::int64_t items) {

@@ -76,7 +76,7 @@ void widen(const TokenType& type, const std::uint8_t* from, std::span<std::int32
   }
 }
 
-// Tokens of one file, from the one at `first` on. Not those that are outside of the vocabulary: that is an error.
+// Reads tokens of one file, from the one at `first` on. A token outside of the vocabulary is an error.
 Result<void> read_tokens(const TokenFile& file, std::int64_t first, std::int64_t vocabulary,
                          std::span<std::int32_t> out) {
   // Kept by the thread, so that no block takes memory.

@@ -38,7 +38,8 @@ int bits_of(int value) {
   return static_cast<int>(std::bit_width(static_cast<unsigned>(std::abs(value))));
 }
 
-// A coefficient whose code and value are an odd number of bits: up to seven of them make any number modulo 8.
+// A coefficient whose code and value together have an odd number of bits: up to seven of them give any number of bits
+// modulo 8.
 struct Filler {
   std::size_t component = 0;
   unsigned code = 0;  // with the value

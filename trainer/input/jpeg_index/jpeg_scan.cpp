@@ -92,7 +92,7 @@ class Lookup {
   std::vector<Long> long_;  // by their patterns
 };
 
-// The code without what was put in to tell it from marks, and those between restarts, one after the other.
+// The code without stuffed bytes, with the parts between restarts joined.
 struct Code {
   std::vector<std::uint8_t> bytes;    // kPadding behind them
   std::vector<std::size_t> ends;      // of what is between restarts

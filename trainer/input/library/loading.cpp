@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kOfLoader = "autotuned.Loader";
 
-// Threads that start meanwhile take no signals: these are for the threads of the program that opened the library.
+// While it lives, new threads block all signals: these are for the threads of the program that opened the library.
 class SignalsBlocked {
  public:
   SignalsBlocked() {

@@ -18,7 +18,8 @@ namespace {
 // PIL's weights have two binary digits less than ours.
 constexpr int kPilWeightBits = 22;
 constexpr int kExtraBits = kWeightBits - kPilWeightBits;
-// Rows that are worked on together fit into the nearest cache, and are as many as vectors take at once.
+// The rows that are processed together: they fit into the nearest cache, and are a multiple of what vectors process at
+// once.
 constexpr std::size_t kTileBytes = std::size_t{16} << 10U;
 constexpr std::size_t kRowsAtOnce = 32;
 constexpr std::size_t kMostTileRows = 128;
@@ -83,8 +84,8 @@ struct ResizeMemory final : StageMemory {
   std::vector<std::uint8_t> narrow_tile;
 };
 
-// Each of `height` rows of `width` pixels becomes one of axis.size() pixels. On their side, so that the
-// rows of a few are what is worked on at once.
+// Resizes each of `height` rows of `width` pixels to axis.size() pixels. A few rows are transposed, so that their
+// columns are processed together.
 void resize_columns(const RowWeights& axis, const std::uint8_t* from, std::size_t height,
                     std::size_t width, ResizeMemory& memory, std::uint8_t* to) {
   const std::size_t fitting = kTileBytes / width / kRowsAtOnce * kRowsAtOnce;

@@ -58,8 +58,8 @@ struct LookedAt {
   DamageFound damaged;  // where damaged files are errors
 };
 
-// `Decoder` is a JpegDecoder or a PictureDecoder. `masks`: null where there are none. `damage`: null where a file that
-// is damaged ends it all.
+// `Decoder` is a JpegDecoder or a PictureDecoder. `masks`: null if there are none. `damage`: null if a damaged file is
+// an error.
 template <typename Decoder>
 Result<LookedAt> look_at_all(const PictureSource& source, const MaskFiles* masks, Damage* damage) {
   Decoder decoder;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pictures and labels in tar files as WebDataset packs them: KEY.jpg beside KEY.cls. Headers are read once;
-// a sample is then read from where it lies, so that the order does not depend on how samples are packed.
+// Pictures and labels in tar files as WebDataset packs them: KEY.jpg beside KEY.cls. Headers are read once; samples are
+// then read by position, so that their order does not depend on the packing.
 #include <fcntl.h>
 
 #include <algorithm>

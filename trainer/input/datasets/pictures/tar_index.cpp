@@ -97,7 +97,7 @@ struct Ahead {
   [[nodiscard]] bool is_empty() const { return !name && !bytes; }
 };
 
-// "LENGTH KEY=VALUE\n", one after the other; the length counts the whole of it. False when they are not.
+// Reads records "LENGTH KEY=VALUE\n"; the length is that of the whole record. False: they do not have this form.
 bool take_records(std::string_view text, Ahead& ahead, bool& is_sparse) {
   while (!text.empty()) {
     std::size_t length = 0;
@@ -171,7 +171,8 @@ class Reader {
                : refuse("is not a tar file", "give tar files");
   }
 
-  // Nothing but zeros until the end of the file: else files were joined, and those behind would be missed.
+  // Whether only zeros follow until the end of the file. Otherwise tar files were concatenated, and the later ones
+  // would be missed.
   Result<void> check_end() {
     if (!ahead_.is_empty()) return refuse("the file ends before the member of a long name");
     std::vector<std::uint8_t> bytes(std::size_t{64} << 10U);
