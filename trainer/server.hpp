@@ -85,7 +85,7 @@ class Server {
   std::deque<Json> pending_;  // received while a request was in progress
   bool is_gone_ = false;      // the other side
   bool is_stopped_ = false;
-  bool has_traced_gpu_ = false;  // also an attempt: the process stays as it was left
+  bool has_traced_gpu_ = false;  // or tried to: both leave the process slower
 };
 
 }  // namespace autotuned::trainer

@@ -25,9 +25,10 @@ struct RunOptions {
   std::filesystem::path recipe;
   // Instead of a recipe: a command that trains, or a script and its arguments.
   std::vector<std::string> command;
-  bool is_script_file = false;     // the first word of `command` is the file, and Python runs it
-  std::vector<std::string> allow;  // what a script may have changed: "numerics", "semantics", knobs
-  std::filesystem::path history;   // empty: the default place
+  bool is_script_file = false;  // the first word of `command` is the file, and Python runs it
+  std::vector<std::string>
+      allow;                      // permitted for a script: "numerics", "semantics", names of knobs
+  std::filesystem::path history;  // empty: the default place
   std::vector<std::filesystem::path> plugin_folders;
   std::vector<std::string> without;
   std::vector<std::string> settings;  // KNOB=VALUE, over the recipe's start
@@ -54,7 +55,7 @@ int run_script(const RunOptions& options);
 struct ServeOptions {
   std::optional<std::string> web;  // the port of the page, "0" for any; nothing: no page
   bool web_control = false;        // the page may cancel runs
-  std::filesystem::path history;   // that the page shows; empty: the default place
+  std::filesystem::path history;   // which the page shows; empty: the default path
 };
 // The daemon and its queue. `id` is a number of the queue, a run of the history, or "last"; or a job of Slurm, as slurm:7.
 int serve(const ServeOptions& options);
@@ -90,7 +91,7 @@ struct HistoryOptions {
   std::optional<std::string> verdict;
   std::optional<std::string> since;  // YYYY-MM-DD
   std::int64_t limit = 50;
-  bool is_trend = false;  // not runs, but jobs: the newest run beside the fastest before it
+  bool is_trend = false;  // list jobs instead: the newest run beside the fastest before it
   bool as_json = false;
 };
 int list_history(const HistoryOptions& options);
@@ -191,7 +192,7 @@ struct ListPluginsOptions {
   std::filesystem::path history;
   std::vector<std::filesystem::path> plugin_folders;
   std::optional<std::string> required;  // fails unless this one is ready
-  bool is_gains = false;                // not the plugins found, but what they gave, by the history
+  bool is_gains = false;                // list what plugins gained in the history instead
   bool as_json = false;
 };
 int list_plugins(const ListPluginsOptions& options);

@@ -18,7 +18,7 @@ namespace autotuned::daemon {
 struct PluginFault {
   std::string plugin;
   std::string outcome;      // "did not answer within 2 s"
-  bool is_loading = false;  // it had not been asked, its library was being loaded
+  bool is_loading = false;  // it failed while its library was loaded, before it was asked
 };
 
 // The descriptor number of the socket to the agent, in a session process that tunes a script.

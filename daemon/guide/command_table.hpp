@@ -9,7 +9,7 @@ namespace autotuned::daemon {
 
 struct CommandOption {
   std::vector<std::string> names;  // "-s", "--set"; empty: an argument that has its place
-  std::string value;  // what is written behind it, or the argument: "FILE"; empty: a flag
+  std::string value;  // the placeholder of its value, or of the argument: "FILE"; empty: a flag
   std::string summary;
   std::vector<std::string> choices;  // the values that it takes; empty: any
   bool is_required = false;

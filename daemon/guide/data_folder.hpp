@@ -31,11 +31,11 @@ struct DataFolder {
   TargetKind targets = TargetKind::classes;
   std::int64_t classes = 10;              // outputs of the model: classes, numbers or tags
   std::vector<std::string> columns = {};  // names of the numbers, or of the tags; empty: not known
-  int shorter_side = 0;         // of pictures, in pixels: the median of a few; 0: not known
-  bool are_bytes = true;        // of arrays: bytes, which become floats
-  bool has_masks = false;       // of pictures: a class for every pixel
-  std::string masks_text = {};  // then which numbers were found in how many masks; empty: in none
-  bool has_labels = true;       // else they are drawn at random, and only the speed means something
+  int shorter_side = 0;            // of pictures, in pixels: the median of a few; 0: not known
+  bool are_bytes = true;           // of arrays: bytes, which become floats
+  bool has_masks = false;          // of pictures: a class for every pixel
+  std::string masks_text = {};     // numbers in the masks, and in how many; empty: none was read
+  bool has_labels = true;          // false: labels are drawn at random, and only the speed matters
   std::vector<std::string> notes;  // what the folder holds but the recipe leaves out, and why
 };
 

@@ -19,13 +19,13 @@ enum class TargetKind { classes, numbers, tags };
 struct TablePeek {
   TargetKind kind = TargetKind::classes;
   std::int64_t pictures = 0;
-  bool is_whole = true;  // else the table goes on behind what was looked at
+  bool is_whole = true;  // false: the table is longer than the part that was read
   // The number of classes, of numbers for each picture, or of tags.
   std::int64_t outputs = 0;
   std::vector<std::string> columns = {};  // of numbers, or a column for each tag; empty: no heading
   std::set<std::string> labels = {};      // of classes that are names, or of lists of tags
   std::vector<std::filesystem::path> examples = {};  // of the pictures, at most eight
-  std::string note = {};  // what was chosen where something else could be meant; for people
+  std::string note = {};  // how an ambiguous table was understood; for people
 };
 
 // The result for one table: what it holds, or what does not fit. Both are empty if the table is not about pictures.

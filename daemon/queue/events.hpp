@@ -18,8 +18,9 @@
 namespace autotuned::daemon {
 
 struct EventLimits {
-  std::int64_t thin_bytes = std::int64_t{8} << 20U;   // from here on progress once per interval
-  std::int64_t full_bytes = std::int64_t{32} << 20U;  // from here on only how the run ended
+  std::int64_t thin_bytes = std::int64_t{8}
+                            << 20U;  // above this size, progress only once per interval
+  std::int64_t full_bytes = std::int64_t{32} << 20U;  // above this size, only how the run ended
   std::size_t event_bytes = std::size_t{8} << 20U;    // a longer one is left out
   std::chrono::nanoseconds interval = std::chrono::seconds(10);
 };

@@ -28,7 +28,7 @@ class JobStore {
     std::vector<QueuedRun> jobs;  // by id
     // What cannot be read; such files are set aside with .bad at their names' end.
     std::vector<Error> problems;
-    std::int64_t highest_id = 0;  // that was ever given, as far as the files tell
+    std::int64_t highest_id = 0;  // the highest that was ever given, as far as the files tell
   };
   // Reads all jobs, and removes incomplete ones that a crash left: their submitters got no acknowledgement. If a file
   // cannot be read for another reason than its content (lack of memory, the disk), returns an error and changes

@@ -72,7 +72,7 @@ struct RunProgress {
   bool is_only_watched = false;  // Ctrl-C ends the watching, not the run
 
   int trials_done = 0;
-  int trials_about = 0;   // so many there will be, as far as is known; 0: not known yet
+  int trials_about = 0;   // the expected number of trials; 0: not known yet
   int trials_before = 0;  // of them done by earlier processes of the run
   std::optional<nanoseconds> budget;
   nanoseconds budget_spent{0};  // when it was told

@@ -29,7 +29,7 @@ struct Look {
   int columns = 0;  // 0: as many as the line has
   bool is_coloured = false;
   bool is_verbose = false;
-  bool has_panel = false;  // what goes on is shown there, and needs no line
+  bool has_panel = false;  // the panel shows the present activity, which then needs no line
 };
 
 enum class ColorChoice { automatic, always, never };

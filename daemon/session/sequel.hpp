@@ -17,7 +17,7 @@
 namespace autotuned::daemon {
 
 struct Sequel {
-  std::string run;              // whose training goes on
+  std::string run;              // the run whose training goes on
   std::filesystem::path state;  // of its end
   // What a learning-rate schedule that depends on the length does: "stretch" or "restart"; empty: nothing was said.
   std::string schedule;

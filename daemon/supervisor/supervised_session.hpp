@@ -87,7 +87,7 @@ class SupervisedSession : public std::enable_shared_from_this<SupervisedSession>
   int restarts_ = 0;
   std::string suspect_;             // the plugin that was working when the session was killed
   std::string last_deadly_;         // the trial in which the last session ended
-  std::set<std::string> given_up_;  // such trials
+  std::set<std::string> given_up_;  // trials in which sessions ended twice
 };
 
 }  // namespace autotuned::daemon

@@ -16,7 +16,7 @@ namespace autotuned::daemon {
 
 struct DataCheck {
   std::vector<recipes::Diagnostic> problems;
-  std::vector<std::string> notes;    // what was not looked at, and why; what may not be meant so
+  std::vector<std::string> notes;    // parts that were not checked, and why; probable mistakes
   std::int64_t parameter_bytes = 0;  // of the model; 0: not known
   std::chrono::nanoseconds start_time{
       0};  // of the trainer alone, without what it loads; 0: not known

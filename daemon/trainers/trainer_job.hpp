@@ -123,7 +123,7 @@ class TrainerJob final : public tuner::TrainingBackend {
     TrainerClient client;
     ProcessFamily processes;
     std::string key;                   // of its restart knobs
-    Configuration configuration;       // that it is prepared for
+    Configuration configuration;       // for which it is prepared
     std::chrono::nanoseconds step{0};  // of the last block; 0 before the first
     std::set<std::string> copies;      // checkpoints of a check, there or asked for
     bool is_warm = false;
@@ -248,7 +248,7 @@ class TrainerJob final : public tuner::TrainingBackend {
   Json facts_;
   CheckPlan check_plan_;                   // of the last compare_updates()
   bool has_trained_ = false;               // nothing is measured any more
-  bool is_slowed_by_checkpoints_ = false;  // so much that blocks must have theirs
+  bool is_slowed_by_checkpoints_ = false;  // so much that blocks include one
   std::set<std::string> damaged_files_;
   std::set<std::string> warnings_;
   TrainerList trainers_;  // most recently used first

@@ -15,7 +15,7 @@ namespace autotuned::trainer {
 // The kernel's counters for this process so far.
 struct KernelUse {
   std::int64_t cpu_ns = 0;         // of all threads, in the kernel
-  std::int64_t page_faults = 0;    // that needed no disk
+  std::int64_t page_faults = 0;    // minor ones, which need no disk
   std::int64_t storage_bytes = 0;  // read from storage for it, rather than found in memory
 };
 [[nodiscard]] KernelUse kernel_use();

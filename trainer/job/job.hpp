@@ -164,9 +164,9 @@ struct NumberFigures {
 // How well tags were found. Counts are of samples, and for all tags together of pairs of sample and tag.
 struct TagFigures {
   struct Tag {
-    std::int64_t true_positives = 0;  // have it, and it was found
-    std::int64_t found = 0;           // in which it was found
-    std::int64_t there = 0;           // that have it
+    std::int64_t true_positives = 0;  // samples that have it and in which it was found
+    std::int64_t found = 0;           // samples in which it was found
+    std::int64_t there = 0;           // samples that have it
 
     // 2 TP / (2 TP + FP + FN); nothing if no sample has it and it was never found.
     [[nodiscard]] std::optional<double> f1() const {

@@ -22,7 +22,7 @@ struct RecipeProblem {
 
 struct RecipeCheck {
   std::vector<RecipeProblem> problems;
-  std::vector<std::string> notes;    // what was not looked at, and what may not be meant so
+  std::vector<std::string> notes;    // parts that were not checked, and probable mistakes
   std::int64_t parameter_bytes = 0;  // of the model; 0: it was not built
 };
 

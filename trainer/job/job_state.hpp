@@ -257,7 +257,7 @@ class Job::State {
     std::unique_ptr<input::SampleCache> cache;
     bool was_filled = false;
     std::int64_t fill_ns = 0;
-    std::int64_t filled_samples = 0;  // that it held then
+    std::int64_t filled_samples = 0;  // that it held after filling
   };
   std::list<Cache> caches_;
   struct Index {
@@ -266,7 +266,7 @@ class Job::State {
     std::string key;                          // of the data
     bool was_filled = false;
     std::int64_t fill_ns = 0;
-    bool has_warned = false;  // that it cannot be saved
+    bool has_warned = false;  // about a failure to save it
   };
   Index index_;
   std::vector<Error> warnings_;

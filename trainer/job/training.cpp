@@ -280,8 +280,7 @@ class Training {
       on_progress_(warning_frame(warning));
   }
 
-  // `decides`: false for an evaluation that a longer training would not make here; it must not influence the training
-  // or a sequel.
+  // `decides`: false for an evaluation that only this length has; it must not influence the training or a sequel.
   Result<void> evaluate(bool decides = true) {
     const std::int64_t start = now_ns();
     job_.pause_loading();
@@ -327,8 +326,7 @@ class Training {
     const std::vector<std::string> names = saves_.due_after(job_.steps());
     if (names.empty()) return;
     const std::int64_t start = now_ns();
-    // A name of this run alone, so that files of an earlier training, or of others, are neither replaced nor mistaken
-    // for its own.
+    // A name of this run alone: no file of an earlier training, or of others, is replaced or mistaken for its own.
     const std::string folder = "weights-" + id_of_run();
     std::error_code ignored;
     std::filesystem::create_directory(beside(folder), ignored);  // if it fails, so do the files

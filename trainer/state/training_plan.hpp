@@ -22,7 +22,7 @@ struct TrainingPlace {
 struct TrainingPlan {
   std::int64_t steps = 0;
   std::int64_t steps_per_epoch = 0;
-  std::int64_t epochs = 0;  // that it begins; the last one may be cut short
+  std::int64_t epochs = 0;  // begun ones; the last one may be incomplete
   std::int64_t samples = 0;
 };
 // `steps: N` in a recipe means N x its own batch size in samples, rounded up to whole steps.

@@ -75,7 +75,7 @@ class StepCounts {
  private:
   std::vector<at::Tensor> on_host_;
   std::vector<at::Tensor> on_device_;
-  bool are_on_device_ = false;  // those are newer
+  bool are_on_device_ = false;  // the counts on the device are the newer ones
 };
 
 }  // namespace autotuned::trainer

@@ -18,7 +18,7 @@ struct TrainedModel {
   // The names of classes, tags or numbers, in the order of the outputs; empty: the outputs have no names.
   std::vector<std::string> names;
   std::vector<std::int64_t> sample_shape;  // of the model's input; empty: not known
-  std::string stored_as;  // what the samples of the training were; empty: not known
+  std::string stored_as;                   // JobFacts::stored_as of the training; empty: not known
   std::map<std::string, std::string> digests;  // SHA-256 of weights by file name; older runs: empty
 };
 

@@ -81,8 +81,7 @@ class Root:
         self.is_used = True  # since the step was learned last
         self.casts_by_itself = False
         self.input_dims: list[int] | None = None  # of the tensors that it is called with
-        # The dimensions of the tensor that it returns under the script's own configuration; None
-        # if it returns something else.
+        # The dimensions of the tensor that it returns as the script is; None if it returns none.
         self.output_dims: list[int] | None = None
         self._compiled: dict[str, Callable[..., Any]] = {}  # by mode
         self._gradients = compiling.GraphGradients()

@@ -189,7 +189,7 @@ class Pipeline {
   std::vector<Step> mask_steps_;  // in the recipe's order
   bool has_masks_ = false;
   PixelPass pass_;  // the pixel-wise stages at the end and the table, unless per_sample
-  Element before_pass_ = Element::uint8;  // what it takes
+  Element before_pass_ = Element::uint8;  // the input of the pass
   std::vector<PixelFormula> device_formulas_;
   std::optional<PixelTable> table_;
   std::string why_no_table_;
