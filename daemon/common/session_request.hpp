@@ -35,6 +35,7 @@ struct ScriptRequest {
   std::vector<std::string> allow;  // "numerics", "semantics" or knob names
 
   [[nodiscard]] Json to_json() const;
+  // ErrorKind::invalid names the field that is missing or wrong.
   [[nodiscard]] static Result<ScriptRequest> from_json(const Json& value);
 };
 
@@ -62,6 +63,7 @@ struct SessionRequest {
   std::chrono::nanoseconds block_limit = std::chrono::seconds(60);
 
   [[nodiscard]] Json to_json() const;
+  // ErrorKind::invalid names the field that is missing or wrong.
   [[nodiscard]] static Result<SessionRequest> from_json(const Json& value);
 };
 

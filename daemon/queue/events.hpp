@@ -60,6 +60,7 @@ class EventLog {
 // One watcher's place in a log.
 class EventReader {
  public:
+  // Begins at the first event. Errors are those of opening the file.
   [[nodiscard]] static Result<EventReader> open(const std::filesystem::path& file);
   // The next whole lines, about 64 KiB of them (more when one line is longer); none at the end.
   [[nodiscard]] std::vector<std::string> read();

@@ -311,13 +311,15 @@ class Job {
   // cancelled: those not yet taken, each once.
   [[nodiscard]] std::vector<Error> take_warnings();
 
-  // Checkpoints in memory, by name. Each returns the bytes that it holds.
+  // Keeps the present state as a checkpoint in memory, and returns its bytes. An earlier one of that name is replaced.
   [[nodiscard]] Result<std::int64_t> keep(const std::string& name);
+  // Goes back to a checkpoint. ErrorKind::not_found: there is none of that name; `invalid`: it is of other data.
   [[nodiscard]] Result<void> restore(const std::string& name);
   // The same, but goes on from `place`, with its samples and its count of steps. ErrorKind::invalid: the data have no
   // such place.
   [[nodiscard]] Result<void> restore(const std::string& name, const TrainingPlace& place);
   [[nodiscard]] TrainingPlace place() const;
+  // Frees a checkpoint. ErrorKind::invalid: it is `initial`, which stays.
   [[nodiscard]] Result<void> drop(const std::string& name);
   // Checkpoints in files. import_from() returns the `note` that was given to export_to().
   [[nodiscard]] Result<std::int64_t> export_to(const std::filesystem::path& file,
@@ -342,6 +344,7 @@ class Job {
   // depend on the configuration, the ranks or the order of the samples. Reads some samples of each.
   [[nodiscard]] Result<Json> data_identity() const;
 
+  // digest_of() the present state (trainer/state/checkpoint.hpp).
   [[nodiscard]] Result<std::string> digest();
   // The digest of the parameters alone.
   [[nodiscard]] Result<std::string> parameter_digest();
