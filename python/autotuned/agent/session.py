@@ -171,7 +171,7 @@ class Session:
         self._on_failure_in_force(kind, failure, "forward pass", Knobs.undo)
 
     def on_loader_failed(self, failure: Exception) -> None:
-        """Called when the loader failed under the configuration; it goes on as the script's own."""
+        """Called when the loader failed; it goes on with the script's own settings."""
         self._on_failure_in_force("unsupported", failure, "DataLoader", Knobs.undo_loader)
 
     def _on_failure_in_force(

@@ -54,7 +54,7 @@ class ForwardSettings:
 
 
 class Entry:
-    """The wrapper through which a watched module is called; not saved or copied with the module."""
+    """The wrapper of a watched module's calls. It is not saved or copied with the module."""
 
     def __init__(
         self, called: Callable[[Any, Any], Any], own_call: Callable[..., Any] | None
