@@ -53,7 +53,7 @@ int run_agent_session() {
   request.script = std::move(asked->script);
   request.history = storage::History::default_path();
   const ScriptScreen screen(request.script->name);
-  // What follows the line, if only the end of the stream, is not read: that there is something counts.
+  // Anything after the line, also the end of the stream, ends the session. It is not read.
   const auto done = supervise_agent(std::move(request), std::move(asked->agent),
                                     Descriptor(::dup(STDIN_FILENO)), [&screen](const Json& event) {
                                       screen.show(event);

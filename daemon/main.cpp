@@ -58,7 +58,8 @@ int run_child(int (*role)(int)) {
 int main(int argc, char** argv) {
   // A file that may not grow is an error to report, like a full disk, not a reason to die.
   std::signal(SIGXFSZ, SIG_IGN);
-  // What we write, logs and results included, is for this user alone (docs/security.md); children inherit it.
+  // Files that we write, logs and results included, are for this user alone (docs/security.md); children inherit this
+  // umask.
   autotuned::daemon::remember_given_umask(::umask(077));
   try {
     const std::string_view role = argc == 2 ? argv[1] : "";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The job that a request of docs/trainer-protocol.md is about. No LibTorch here.
+// Reads the job from a request of docs/trainer-protocol.md. No LibTorch here.
 #pragma once
 
 #include <vector>
@@ -12,7 +12,7 @@
 
 namespace autotuned::trainer {
 
-// What the requests `load`, `check` and `predict` say of their job.
+// The job as the requests `load`, `check` and `predict` describe it.
 struct AskedJob {
   recipes::Recipe recipe;
   Configuration configuration;

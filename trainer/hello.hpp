@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a trainer says of itself before it is asked anything (docs/trainer-protocol.md).
+// The hello of a trainer, its first frame, which describes it (docs/trainer-protocol.md).
 #pragma once
 
 #include "base/json.hpp"

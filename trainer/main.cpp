@@ -34,7 +34,7 @@ int main() {
     std::from_chars(digits.data(), digits.data() + digits.size(), parent);
     autotuned::die_with_parent(parent);
   }
-  // Whatever a plugin starts stays in our family: the session looks whether it slows other trainers.
+  // Processes that a plugin starts stay descendants of ours: the session checks whether they slow other trainers.
   autotuned::adopt_orphans();
   if (fcntl(kSocket, F_SETFD, FD_CLOEXEC) != 0) {
     std::fputs(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which requests all of several ranks take part in, and what becomes of them when one fails.
+// Which requests go to all ranks, and in which of them the ranks wait for one another.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,8 @@
 
 namespace autotuned::trainer {
 
-// Others are answered by the first rank alone: they are about what all ranks have alike, or what only it has.
+// Whether a request goes to all ranks. The first rank alone answers the others: they concern data that are the same on
+// all ranks, or that only it has.
 [[nodiscard]] inline bool is_for_all_ranks(std::string_view request) {
   constexpr std::array<std::string_view, 12> kForAll = {
       "check_steps", "checkpoint", "drop", "import", "prepare", "profile",
@@ -16,7 +17,7 @@ namespace autotuned::trainer {
   return std::ranges::find(kForAll, request) != kForAll.end();
 }
 
-// Whether ranks wait for one another during this request. One that fails must leave then, so that the others do not
+// Whether ranks wait for one another during this request. A rank that fails in it must leave, so that the others do not
 // wait for it in vain.
 [[nodiscard]] inline bool steps_together(std::string_view request) {
   constexpr std::array<std::string_view, 7> kSteps = {"check_steps", "load",  "profile", "run",

@@ -62,7 +62,7 @@ Result<std::int64_t> count_or(const Json& request, const char* field, std::int64
   return count_of(request, field);
 }
 
-// Of `trace`: where another rank than the first writes its own; empty: nowhere.
+// The file in which another rank than the first writes its trace; empty: it writes none.
 std::string rank_path(const Json& request, int rank) {
   const Json& paths = member(request, "rank_paths");
   const auto place = static_cast<std::size_t>(rank) - 1;
@@ -70,7 +70,7 @@ std::string rank_path(const Json& request, int rank) {
   return paths[place].get<std::string>();
 }
 
-// Of `train`.
+// The field `extend` of `train`.
 Result<std::optional<ExtendRequest>> extend_from(const Json& request) {
   const Json& told = member(request, "extend");
   if (told.is_null()) return std::nullopt;
@@ -136,7 +136,7 @@ void Server::answer(const Json& request) {
   request_id_ = frame["id"];
   const auto name = get_string(request, "request");
   auto result = name ? handle(*name, request) : Result<Json>(tl::unexpected(name.error()));
-  // Whatever read samples may have met some that cannot be read.
+  // Any request that read samples may have found damaged files.
   if (job_ != nullptr) {
     for (const Error& error : job_->take_damaged_files())
       send({{"id", frame["id"]}, {"progress", damage_frame(error, job_->damaged_files())}});
@@ -302,7 +302,7 @@ Result<Json> Server::profile(const Json& request) {
   const auto maximum = count_or(request, "maximum_ns", INT64_MAX);
   if (!maximum) return tl::unexpected(maximum.error());
   const std::string checkpoint = get_string(request, "checkpoint_path").value_or("");
-  // What cannot be written is not timed: no reason to end a profile.
+  // If the checkpoint cannot be written, it is not timed; the profile goes on.
   if (!checkpoint.empty() && !place_) (void)job_->time_checkpoint(checkpoint);
   const auto profile = job_->profile(
       *count, *warmup, [this] { return is_cancelled(); }, *maximum);

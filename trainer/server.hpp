@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers the requests of docs/trainer-protocol.md, and of several ranks passes them on. No LibTorch here.
+// Answers the requests of docs/trainer-protocol.md, and passes them on to other ranks. No LibTorch here.
 #pragma once
 
 #include <deque>
@@ -19,16 +19,16 @@
 
 namespace autotuned::trainer {
 
-// The member of the answers to `train` and `check_steps` of several ranks that says which parameters a rank has.
+// The member with a rank's digest of its parameters, in the answers of several ranks to `train` and `check_steps`.
 inline constexpr const char* kParameterDigest = "parameters_sha256";
 
-// Whether this progress says something that only this rank knows, unlike how far the training is.
+// Whether this progress has information that only this rank has, unlike the progress of the training.
 [[nodiscard]] bool is_of_any_rank(const Json& progress);
 
 // One session's trainer, or another rank of it. One thread.
 class Server {
  public:
-  // `place`: this process is another rank than the first, and the channel leads to that one.
+  // `place`: set if this process is another rank than the first; the channel then leads to the first.
   Server(FrameChannel channel, Machine machine, Devices devices,
          std::optional<RankPlace> place = std::nullopt);
   ~Server();
@@ -43,17 +43,18 @@ class Server {
   [[nodiscard]] Result<Json> receive();
   void answer(const Json& request);
   [[nodiscard]] Result<Json> handle(const std::string& name, const Json& request);
-  // The same on all ranks: the answer for all of them, or the error of the rank that failed first.
+  // Handles the request on all ranks. Returns the answer for all of them, or the error of the rank that failed first.
   [[nodiscard]] Result<Json> handle_on_all(const std::string& name, const Json& request);
   [[nodiscard]] Result<Json> handle_here(const std::string& name, const Json& request);
-  // The part of one rank. After an error that the others do not have as well, it has left them.
+  // Handles the request as one of several ranks. After an error that not all ranks have, it has left the group.
   [[nodiscard]] Result<Json> handle_together(const std::string& name, const Json& request);
   [[nodiscard]] Result<Json> load_together(const Json& request);
   [[nodiscard]] Result<Json> load_here(const Json& request);
   [[nodiscard]] Result<void> start_ranks(int ranks);
-  // Nothing is loaded then, and the other ranks have ended.
+  // Leaves the group: unloads the job and ends the other ranks.
   void leave_ranks();
-  // Sends what another rank reports and the session wants to know, for that request.
+  // Returns a function that sends the reports of another rank, if they concern the session, as progress of that
+  // request.
   [[nodiscard]] Followers::Told pass_on(const Json& id);
   // Whether the session has asked to end the request in progress, or is gone.
   [[nodiscard]] bool is_cancelled();
@@ -69,7 +70,7 @@ class Server {
   [[nodiscard]] Result<Json> compare(const Json& request);
   [[nodiscard]] Result<Json> restore(const std::string& name, const Json& request);
   [[nodiscard]] Result<Json> train(const Json& request);
-  // Of several ranks: adds which parameters this one has.
+  // With several ranks: adds the digest of this rank's parameters.
   [[nodiscard]] Result<void> tell_parameters(Json& answer);
   [[nodiscard]] Result<Json> handle_checkpoint(const std::string& name, const Json& request);
 
@@ -84,7 +85,7 @@ class Server {
   std::deque<Json> pending_;  // received while a request was in progress
   bool is_gone_ = false;      // the other side
   bool is_stopped_ = false;
-  bool has_traced_gpu_ = false;  // also an attempt: the process stays as it was left
+  bool has_traced_gpu_ = false;  // or tried to: both leave the process slower
 };
 
 }  // namespace autotuned::trainer

@@ -21,7 +21,7 @@ namespace {
 // LibTorch's libraries are in memory already: the leader has read them.
 constexpr std::chrono::minutes kHelloLimit(5);
 
-// Of a rank's answer to `prepare`, which the leader takes out again.
+// A member of a rank's answer to `prepare`, which the leader removes again.
 constexpr const char* kTook = "took_ns";
 
 std::vector<std::string> own_environment() {
@@ -90,8 +90,8 @@ void add_ranks(Json& block, const std::vector<Followers::Answer>& answers) {
   block["ranks"] = std::move(ranks);
 }
 
-// Makes the leader's answer to `prepare` that of all ranks: the switch of the slowest, and what each of them took for the
-// request.
+// Makes the leader's answer to `prepare` that of all ranks: the switch time of the slowest, and the time that each rank
+// took for the request.
 void add_switches(Json& switched, const std::vector<Followers::Answer>& answers) {
   Json ranks = Json::array({amount(switched, kTook)});
   for (const Followers::Answer& one : answers) {
@@ -103,7 +103,7 @@ void add_switches(Json& switched, const std::vector<Followers::Answer>& answers)
   switched["ranks_ns"] = std::move(ranks);
 }
 
-// What has been written, and what of it is missing, of all ranks.
+// Adds the files of all ranks, and notes about missing ones.
 void add_traces(Json& trace, const std::vector<Followers::Answer>& answers) {
   for (const Followers::Answer& one : answers) {
     for (const char* field : {"events", "lost_events", "bytes"})
@@ -203,7 +203,7 @@ Result<Json> Server::handle_together(const std::string& name, const Json& reques
     (*done)[kTook] = took.count();
   }
   if (!done && steps_together(name) && (name == "load" || !is_agreed(done.error().kind))) {
-    // Whoever waits for this rank fails now, instead of when its patience is over.
+    // Ranks that wait for this one fail now, instead of after their time limit.
     job_.reset();
     group_.reset();
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a trainer refuses to time. CUPTI stays attached to a process in which it has recorded a GPU, and
-// every launch there is slower for it, so a figure from there would be wrong.
+// Which requests a trainer refuses after a trace of a GPU. CUPTI stays attached to a process that it has recorded and
+// makes every launch slower, so measurements in it would be wrong.
 #pragma once
 
 #include <string_view>
@@ -9,8 +9,8 @@
 
 namespace autotuned::trainer {
 
-// An error of kind `unsupported` for requests whose answer is a rate or a duration, after a trace of a GPU.
-// Not so `steps`, which checks compare by their results, and `train`, which nobody decides by.
+// ErrorKind::unsupported for `run` and `profile` after a trace of a GPU, because their answers are rates and durations.
+// `steps` is permitted, because checks compare only its results, and `train`, because no decision depends on its rate.
 [[nodiscard]] inline Result<void> check_may_be_timed(std::string_view request,
                                                      bool has_traced_gpu) {
   if (!has_traced_gpu || (request != "run" && request != "profile")) return {};

@@ -38,7 +38,7 @@ void number_ranks(std::vector<analysis::Profile>& profiles) {
                            [](const analysis::Profile& profile) { return profile.summary.rank; });
 }
 
-// Those that could be read; `code` becomes that of the first damage.
+// The profiles of the files that could be read; `code` becomes the exit code of the first error.
 std::vector<analysis::Profile> read_profiles(const std::vector<std::filesystem::path>& files,
                                              analysis::Depth depth, traces::ReadOptions reading,
                                              int& code) {
@@ -125,7 +125,7 @@ int analyze(const AnalyzeOptions& options) {
   }
   warn_of_idle_options(options);
   int code = kDone;
-  // What changed includes what only some views show.
+  // A difference needs the depth of all views.
   const analysis::Depth depth = options.against.empty()
                                     ? depth_for(views)
                                     : std::max(depth_for(views), analysis::Depth::views);

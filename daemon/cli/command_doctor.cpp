@@ -214,8 +214,8 @@ Finding examine_locks() {
   return {Health::ok, "locks", folder->string()};
 }
 
-// What disturbs measurements here, now and since the first look: at least a second, for the kernel counts
-// hundredths.
+// Adds what disturbs measurements on this machine, now and since `before`; at least a second must lie between, because
+// the kernel counts in hundredths.
 void add_disturbances(const Machine& machine, const MachineState& before,
                       std::chrono::steady_clock::time_point first_look,
                       std::vector<Finding>& findings) {
@@ -240,8 +240,8 @@ void add_disturbances(const Machine& machine, const MachineState& before,
   }
 }
 
-// What is well and needs no words stands in one line, and of many warnings of one kind the first few: with what to type
-// next it is a page that is read.
+// The report, kept short: everything that is well is in one line, and of many warnings of one kind only the first few
+// are shown.
 std::string page_of(const std::vector<Finding>& findings) {
   static constexpr std::array<std::string_view, 4> kPlain = {"memory", "16-bit arithmetic", "locks",
                                                              "disk"};

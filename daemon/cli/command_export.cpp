@@ -28,7 +28,7 @@ namespace {
 
 constexpr std::size_t kMostBytesOfHead = 1 << 20;
 
-// What has been written so far, told at the end.
+// A file that has been written, for the report at the end.
 struct Written {
   std::filesystem::path file;
   const char* what;
@@ -122,7 +122,8 @@ bool is_of_history(const std::filesystem::path& file, const std::filesystem::pat
   });
 }
 
-// Whether it is what an export writes, or empty. What else a mistaken name leads to, such as a model, cannot be written again.
+// Whether the file is an earlier export, or empty. Any other file, such as a model named by mistake, must not be
+// replaced.
 bool is_of_export(const std::filesystem::path& file) {
   std::ifstream stream(file, std::ios::binary);
   if (!stream.is_open()) return false;

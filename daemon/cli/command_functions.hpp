@@ -15,7 +15,7 @@
 
 namespace autotuned::daemon {
 
-// How a run is shown while somebody watches it.
+// How a run is shown in the terminal.
 struct ScreenOptions {
   ColorChoice color = ColorChoice::automatic;
   bool is_verbose = false;
@@ -25,9 +25,10 @@ struct RunOptions {
   std::filesystem::path recipe;
   // Instead of a recipe: a command that trains, or a script and its arguments.
   std::vector<std::string> command;
-  bool is_script_file = false;     // the first word of `command` is the file, and Python runs it
-  std::vector<std::string> allow;  // what a script may have changed: "numerics", "semantics", knobs
-  std::filesystem::path history;   // empty: the default place
+  bool is_script_file = false;  // the first word of `command` is the file, and Python runs it
+  std::vector<std::string>
+      allow;                      // permitted for a script: "numerics", "semantics", names of knobs
+  std::filesystem::path history;  // empty: the default place
   std::vector<std::filesystem::path> plugin_folders;
   std::vector<std::string> without;
   std::vector<std::string> settings;  // KNOB=VALUE, over the recipe's start
@@ -54,11 +55,11 @@ int run_script(const RunOptions& options);
 struct ServeOptions {
   std::optional<std::string> web;  // the port of the page, "0" for any; nothing: no page
   bool web_control = false;        // the page may cancel runs
-  std::filesystem::path history;   // that the page shows; empty: the default place
+  std::filesystem::path history;   // which the page shows; empty: the default path
 };
 // The daemon and its queue. `id` is a number of the queue, a run of the history, or "last"; or a job of Slurm, as slurm:7.
 int serve(const ServeOptions& options);
-// `id` empty: of the daemon. "slurm": all jobs of Slurm that `submit` has made.
+// Prints one entry of the queue. `id` empty: the whole daemon; "slurm": all jobs of Slurm that `submit` has made.
 int status(const std::string& id, bool as_json);
 int attach(const std::string& id, bool as_json, const ScreenOptions& screen);
 int cancel(const std::string& id, bool as_json);
@@ -90,7 +91,7 @@ struct HistoryOptions {
   std::optional<std::string> verdict;
   std::optional<std::string> since;  // YYYY-MM-DD
   std::int64_t limit = 50;
-  bool is_trend = false;  // not runs, but jobs: the newest run beside the fastest before it
+  bool is_trend = false;  // list jobs instead: the newest run beside the fastest before it
   bool as_json = false;
 };
 int list_history(const HistoryOptions& options);
@@ -120,7 +121,7 @@ struct ImportOptions {
 };
 int import_history(const ImportOptions& options);
 
-// What to write; empty paths are left out, and one at least must not be empty.
+// What to write: an empty path writes nothing. At least one must be given.
 struct ExportOptions {
   std::filesystem::path history;
   std::string run;
@@ -133,7 +134,7 @@ struct ExportOptions {
 };
 int export_run(const ExportOptions& options);
 
-// What a trained model answers for pictures (daemon/cli/model).
+// Predictions of a trained model for pictures (daemon/cli/model).
 struct PredictOptions {
   std::string model;  // a run, "last", or the output folder of one
   std::vector<std::filesystem::path> pictures;
@@ -170,15 +171,16 @@ struct ExplainOptions {
   bool as_json = false;
 };
 int explain(const ExplainOptions& options);
-// In a few lines, or with every difference.
+// Prints a summary of the comparison or, with `is_all`, every difference.
 int compare(const std::filesystem::path& history, const std::string& a, const std::string& b,
             bool is_all, bool as_json);
-// Without a recipe (an empty path) a list of all jobs whose best configuration is known on this machine.
+// Prints the best configuration of a recipe's job. Without a recipe (an empty path): lists all jobs whose best
+// configuration on this machine is known.
 int best(const std::filesystem::path& history, const std::filesystem::path& recipe,
          const std::vector<std::filesystem::path>& plugin_folders, bool as_json);
 int forget(const std::filesystem::path& history, const std::filesystem::path& recipe,
            const std::vector<std::filesystem::path>& plugin_folders, bool as_json);
-// What was kept for a script, as a unified diff against it on standard output.
+// Prints what was kept for a script as a unified diff against the script.
 int patch(const std::filesystem::path& history, const std::filesystem::path& script, bool as_json);
 
 int check(const std::filesystem::path& recipe,
@@ -190,7 +192,7 @@ struct ListPluginsOptions {
   std::filesystem::path history;
   std::vector<std::filesystem::path> plugin_folders;
   std::optional<std::string> required;  // fails unless this one is ready
-  bool is_gains = false;                // not the plugins found, but what they gave, by the history
+  bool is_gains = false;                // list what plugins gained in the history instead
   bool as_json = false;
 };
 int list_plugins(const ListPluginsOptions& options);
@@ -210,7 +212,7 @@ struct InitOptions {
   bool as_json = false;
 };
 int init(const InitOptions& options);
-// What somebody sees who types the name alone: what is here, and what to type next.
+// Prints what `autotuned` without arguments shows: what the folder holds, and which commands come next.
 int welcome();
 
 struct AnalyzeOptions {

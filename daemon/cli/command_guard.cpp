@@ -38,7 +38,7 @@ constexpr const char* kAgainst = "--against takes a recipe file, a run of the hi
 constexpr const char* kLogsOfThis = "guard-this";
 constexpr nanoseconds kBetweenLines = std::chrono::seconds(5);
 
-// What is on this machine, and what both sides share.
+// The machine, its knobs and plugins, which both sides share.
 struct Here {
   Machine machine = detect_machine();
   std::vector<plugins::FoundPlugin> trainer_plugins;
@@ -46,8 +46,8 @@ struct Here {
   std::optional<int> ranks;  // that a launcher has started, instead of the recipes' train.ranks
 };
 
-// The settings of a run, or the kept ones of the recipe, in the place of the recipe's own; a name that nothing answers to
-// is ErrorKind::not_found.
+// The side with the settings of a run, or with the kept ones of the recipe, instead of the recipe's own.
+// ErrorKind::not_found: there is no such run.
 Result<GuardSide> side_of_history(const GuardOptions& options, const GuardSide& own,
                                   const Here& here) {
   auto history = open_history(options.history, storage::Access::read_only);
@@ -77,8 +77,8 @@ Result<GuardSide> side_of_history(const GuardOptions& options, const GuardSide& 
   return side;
 }
 
-// Of any other file nothing is said but that: its mistakes as a recipe would repeat words out of it. A file that cannot be read is
-// left to the reader of recipes.
+// Whether the file is certainly not a recipe. Only that is reported, because its mistakes as a recipe would quote its
+// content. A file that cannot be read is left to the reader of recipes.
 bool is_no_recipe(const std::filesystem::path& file) {
   const auto text = read_file(file, recipes::kMaxYamlBytes);
   return text && text->find("autotuned") == std::string::npos;
@@ -162,7 +162,7 @@ Result<GuardResult> measure(const GuardPlan& plan, const Here& here, bool as_jso
   const auto lock = lock_device_for("guard", plan.own.recipe, here.machine);
   if (!lock) return tl::unexpected(lock.error());
   const std::filesystem::path log = plan.own.recipe.output_dir / "log";
-  // It stands for both folders.
+  // One lock covers both folders.
   const auto logs = lock_logs_for("guard", plan.own.recipe, log / kLogsOfThis);
   if (!logs) return forward_error(logs);
   std::vector<int> locks = lock->descriptors();
@@ -250,7 +250,7 @@ int guard_recipe(const GuardOptions& options, std::optional<int> ranks) {
               .configuration = recipe->starting_configuration(here.knobs),
               .trainer = find_places().trainer};
   int code = kDone;
-  // What is stored of the recipe is known by its own start.
+  // The stored recipe is identified with its own start.
   auto against = other_side(options, plan.own, here, code);
   if (!against) return code;
   plan.against = *std::move(against);

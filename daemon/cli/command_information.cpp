@@ -45,7 +45,7 @@ std::string domain_text(const recipes::Knob& knob) {
   return "";
 }
 
-// Of the folder that results are written to.
+// The problems of the folder for results.
 std::vector<recipes::Diagnostic> problems_of_output(const recipes::Recipe& recipe,
                                                     const std::filesystem::path& file) {
   auto problems = output_problems(recipe, file);

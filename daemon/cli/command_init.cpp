@@ -38,7 +38,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Whatever lies there under that name stays as it is, a link included.
+// Writes a new file. An existing file of that name, also a link, stays as it is.
 Result<void> write_new_file(const fs::path& file, const std::string& text) {
   const Descriptor made(
       ::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));

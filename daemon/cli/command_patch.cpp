@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// patch: what was kept for a script, as a unified diff against its text. The history knows what was kept and what it gives;
-// Python knows Python, so the script's interpreter finds the places (python/autotuned/patching). Nothing is written.
+// patch: what was kept for a script, as a unified diff against its text. The history has the kept changes and their
+// gains. The script's own interpreter finds the places to change, because it can parse Python
+// (python/autotuned/patching). Nothing is written.
 #include <unistd.h>
 
 #include <cerrno>
@@ -38,7 +39,7 @@ constexpr const char* kProgram =
     "from autotuned.patching.patch import main\n"
     "sys.exit(main())";
 
-// The run whose result is printed, and the newer one that has none; the id of that is empty where there is none.
+// The run whose result is printed, and a newer run without a result, whose id is empty if there is none.
 struct PatchedRun {
   storage::RunRow run;
   storage::RunRow unconfirmed;
@@ -77,7 +78,7 @@ Result<PatchedRun> newest_run_of(const storage::History& history,
               script.string(), tune + " tunes it as it is now");
 }
 
-// What the change of one knob gave: in the last accepted trial of it, in this run or an earlier one of the job.
+// The gain of one knob's change in its last accepted trial, in this run or an earlier one of the job.
 std::string gain_of(const std::string& knob, const std::vector<TrialRecord>& trials) {
   const TrialRecord* found = nullptr;
   for (const TrialRecord& trial : trials) {

@@ -56,7 +56,7 @@ void print_table(const std::vector<SurveyedPlugin>& plugins,
   }
 }
 
-// `plugins` have this name: a policy and what it adds to the trainer share one, and both must be ready.
+// `plugins` are those of one name: a policy and its trainer extension share a name, and both must be ready.
 int check_ready(const std::vector<SurveyedPlugin>& plugins, const std::string& name) {
   const auto found = std::ranges::find_if_not(plugins, &SurveyedPlugin::is_ready);
   if (found == plugins.end()) return kDone;

@@ -62,7 +62,7 @@ Result<std::filesystem::path> place_of_trace(const ProfileOptions& options,
   return folder / file;
 }
 
-// Of several ranks each writes a trace of its own: that of rank 2 beside a.pt.trace.json.gz is a.rank2.pt.trace.json.gz.
+// The traces of all ranks: rank 2 writes a.rank2.pt.trace.json.gz beside a.pt.trace.json.gz.
 std::vector<std::filesystem::path> traces_of_ranks(const std::filesystem::path& file, int ranks) {
   std::vector<std::filesystem::path> files = {file};
   std::string stem = file.filename().string();
@@ -119,7 +119,7 @@ Result<Json> record(const recipes::Recipe& recipe, const std::vector<recipes::Kn
       {"shapes", options.shapes}, {"memory", options.memory}};
   for (std::size_t rank = 1; rank < files.size(); ++rank)
     request["rank_paths"].push_back(files[rank].string());
-  // Beside the trace: on the storage that a run would write to.
+  // The checkpoint is written beside the trace, on the storage to which a run would write.
   if (options.checkpoint) request["checkpoint_path"] = file.string() + ".checkpoint";
   return job.trace(configuration, std::move(request), limit);
 }
@@ -183,7 +183,7 @@ int profile_recipe(const ProfileOptions& options, std::optional<int> launched) {
   }
   AnalyzeOptions analysis = options.analysis;
   analysis.traces = files;
-  // Who waits for whom, unless another view is asked for.
+  // With several ranks, also show which ranks wait, unless the user has chosen views.
   if (ranks > 1 && analysis.views == AnalyzeOptions().views) {
     analysis.views.emplace_back("distributed");
   }

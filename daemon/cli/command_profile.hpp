@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command profile, like those of command_functions.hpp.
+// The command `profile`, in the form of command_functions.hpp.
 #pragma once
 
 #include <cstdint>

@@ -51,7 +51,7 @@ std::string python_here() {
   return is_other ? "python" : "python3";
 }
 
-// What the command trains, and what it is called.
+// Describes the script that a command runs: its name and content.
 ScriptRequest describe(const std::vector<std::string>& command) {
   ScriptRequest script;
   script.command = command;
@@ -84,7 +84,7 @@ std::vector<std::string> environment_with(const std::filesystem::path& startup) 
   return environment;
 }
 
-// Of --allow: what is neither a class nor a knob.
+// The first value of --allow that is neither a risk class nor a knob.
 std::string unknown_permission(const std::vector<std::string>& allow) {
   const auto knobs = recipes::knobs_of(detect_machine());
   for (const std::string& name : allow) {

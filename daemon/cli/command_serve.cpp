@@ -34,7 +34,7 @@ int report_refusal(const Error& error) {
   return report_error(error, is_mistake ? kUsageError : kEnvironmentUnusable);
 }
 
-// One question and its answer.
+// Sends one request to the daemon and returns the answer.
 Result<Json> ask_daemon(Json request) {
   auto client = connect_or_explain();
   if (!client) return tl::unexpected(client.error());
@@ -164,7 +164,7 @@ int attach(const std::string& id, bool as_json, const ScreenOptions& options) {
   }
   auto client = connect_or_explain();
   if (!client) return report_refusal(client.error());
-  // Its number stays what it is when the daemon does not.
+  // The number of a job stays the same if the daemon is restarted.
   const auto found = client->ask({{"request", "find"}, {"job", id}});
   if (!found) return report_refusal(found.error());
   const std::int64_t job = number_of(*found, "job");
@@ -200,7 +200,7 @@ int stop(bool as_json) {
   if (!client) return report_refusal(client.error());
   const auto answer = client->ask({{"request", "stop"}});
   if (!answer) return report_refusal(answer.error());
-  // It says nothing more; the end of the connection is its own.
+  // The daemon sends nothing more; it closes the connection when it ends.
   for (;;) {
     const auto frame = client->channel().receive(kStopLimit);
     if (frame) continue;

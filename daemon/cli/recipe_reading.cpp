@@ -24,8 +24,8 @@ namespace {
 
 using Reading = tl::expected<recipes::Recipe, std::vector<recipes::Diagnostic>>;
 
-// A recipe says which files are read and where results are written, as this user: nobody else may have a
-// say in it. What is examined is what is read, whoever exchanges the file meanwhile.
+// A recipe decides which files are read and where results are written, with this user's rights, so no other user may be
+// able to change it. The opened file itself is examined, so that it cannot be exchanged in between.
 Reading read_trusted(const std::filesystem::path& file, const std::vector<recipes::Knob>& knobs,
                      const std::optional<std::vector<std::string>>& plugins,
                      recipes::NamedFiles files = recipes::NamedFiles::must_exist) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading a recipe for a command: mistakes go to the user, all in one go.
+// Reads a recipe for a command, and prints all mistakes in it at once.
 #pragma once
 
 #include <filesystem>
@@ -13,17 +13,17 @@
 
 namespace autotuned::daemon {
 
-// The recipe, or nothing after its mistakes were printed: on standard error as file:line:column lines, or
-// on standard output as {"ok": false, "diagnostics": [...]} when `as_json`. A recipe that another user owns
-// or can write is refused (docs/security.md). With `plugins`, a name in tune.plugins that is none of them is a
-// mistake, too. `files`: whether data and weights that it names must be there.
+// Returns the recipe, or nothing after it has printed the mistakes: on standard error as file:line:column lines or,
+// with `as_json`, on standard output as {"ok": false, "diagnostics": [...]}. A recipe that another user owns or can
+// write is refused (docs/security.md). With `plugins`, a name in tune.plugins that is not in this list is a mistake,
+// too. `files`: whether the data and weights that the recipe names must exist.
 [[nodiscard]] std::optional<recipes::Recipe> read_recipe_or_report(
     const std::filesystem::path& file, const std::vector<recipes::Knob>& knobs, bool as_json,
     const std::optional<std::vector<std::string>>& plugins = std::nullopt,
     recipes::NamedFiles files = recipes::NamedFiles::must_exist);
 
-// Tells of a recipe whether `check` would find no mistake, apart from those in data and model, which it does not look at. The
-// knobs and plugins that are here are looked for at its first call. Prints nothing.
+// Returns a function that says whether `check` would find no mistake in a recipe. It does not look at data and model,
+// and prints nothing. Its first call looks for the knobs and plugins of this machine.
 [[nodiscard]] RecipeLook recipe_look(const Machine& machine);
 
 // Prints these mistakes in the same way; false when there are none.

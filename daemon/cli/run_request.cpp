@@ -23,8 +23,8 @@ SessionRequest request_of(const RunOptions& options) {
   SessionRequest request;
   const std::filesystem::path history =
       options.history.empty() ? storage::History::default_path() : options.history;
-  // The daemon, which may have to store the end of the run, works in another folder. In a folder that was
-  // deleted nothing is relative to anything.
+  // Paths are made absolute, because the daemon, which may store the end of the run, works in another folder. In a
+  // deleted folder relative paths have no meaning.
   std::error_code failed;
   request.history = std::filesystem::absolute(history, failed);
   if (failed) request.history = history;
@@ -68,7 +68,7 @@ int once_for_launcher(const std::function<int(const LaunchPlace* place)>& work) 
   if (!folder) return report_error(folder.error(), kEnvironmentUnusable);
   const std::filesystem::path file = meeting_file(*folder, **place);
   if ((**place).rank > 0) {
-    // What a person interrupts is the work, and this process ends with it.
+    // Ctrl-C is for the process that does the work; this one ends after it.
     std::signal(SIGINT, SIG_IGN);
     const auto code = wait_for_lead(file);
     return code ? *code : report_error(code.error(), kWorkFailed);

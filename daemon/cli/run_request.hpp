@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What runs of recipes and of scripts take over from the options of `run` alike, and who does the
-// work where a launcher has started a command several times.
+// The request that runs of recipes and of scripts both make from the options of `run`, and which process does the work
+// if a launcher has started a command several times.
 #pragma once
 
 #include <chrono>
@@ -15,21 +15,21 @@
 
 namespace autotuned::daemon {
 
-// Its history, plugins and how it is searched; without a job.
+// The request with history, plugins and search options filled in, but without a recipe or a script.
 [[nodiscard]] SessionRequest request_of(const RunOptions& options);
 
-// ErrorKind::invalid names a path that is no UTF-8: the session gets paths as JSON, which would make others of them.
+// ErrorKind::invalid names a path that is not UTF-8: the session gets paths as JSON, which would change it.
 [[nodiscard]] Result<void> check_paths(const SessionRequest& request);
 
-// --budget; nothing where it was not given. ErrorKind::invalid: it is no time.
+// The value of --budget; nothing if it was not given. ErrorKind::invalid: the value is not a duration.
 [[nodiscard]] Result<std::optional<std::chrono::nanoseconds>> budget_of(const RunOptions& options);
 
-// Of the processes that a launcher (torchrun, srun) has started on this machine the first one does
-// `work`, which gets its place, and the others end as it does. Without a launcher `work` gets null.
-// Returns the exit code.
+// Runs `work` in the first of the processes that a launcher (torchrun, srun) has started on this machine; the others
+// wait and end with the same exit code. `work` gets the place of the process, or null without a launcher. Returns the
+// exit code.
 [[nodiscard]] int once_for_launcher(const std::function<int(const LaunchPlace* place)>& work);
 
-// "torchrun has started 2 processes".
+// For example "torchrun has started 2 processes".
 [[nodiscard]] std::string started_text(const LaunchPlace& place);
 
 // once_for_launcher() for a command that measures a recipe. `work` gets the ranks that a launcher has

@@ -22,7 +22,7 @@ bool is_terminal(int descriptor) {
   return ::isatty(descriptor) != 0;
 }
 
-// One that does what a panel needs, which `dumb` says of itself that it does not.
+// Whether the terminal can draw a panel: TERM=dumb means that it cannot.
 bool can_draw() {
   const char* const terminal = std::getenv("TERM");
   return is_terminal(STDERR_FILENO) && terminal != nullptr && std::string_view(terminal) != "dumb";
@@ -62,7 +62,7 @@ int RunScreen::conclude(const Result<int>& outcome, bool as_json, bool require_g
   }
   view_.finish();
   if (as_json) {
-    // It may have ended before there was a run to tell about.
+    // The run may have failed before it was stored.
     if (!result_.is_object()) result_ = {{"run", nullptr}, {"error", problem_}};
     std::cout << to_line(result_) << "\n";
   } else if (result_.is_object()) {

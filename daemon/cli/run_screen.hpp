@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a person sees of a run, done here or by the daemon: progress on standard error, the result on standard
-// output.
+// Shows a run, done here or by the daemon, to a person: progress on standard error, the result on standard output.
 #pragma once
 
 #include <string>
@@ -16,13 +15,13 @@ class RunScreen {
  public:
   enum class Viewer { owner, watcher };  // whose Ctrl-C stops the run, and whose does not
 
-  // The panel of a terminal is there at once.
+  // Draws the panel at once if standard error is a terminal.
   explicit RunScreen(const ScreenOptions& options, Viewer viewer = Viewer::owner);
 
   void show(const Json& event);
-  // Time has gone on.
+  // Draws the panel again with the present time. To be called regularly.
   void tick() { view_.tick(); }
-  // Takes the panel away, for lines of others.
+  // Removes the panel, so that other code may write to the terminal.
   void finish() { view_.finish(); }
   // Prints the result and returns the exit code of the command. `outcome` is that of the run, or why
   // there is none.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is said beside a script: a few lines on standard error, each with our name in front. The terminal is the script's.
+// Reports the tuning of a script in a few lines on standard error, each with our name in front: the terminal belongs to
+// the script.
 #pragma once
 
 #include <string>

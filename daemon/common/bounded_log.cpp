@@ -38,7 +38,7 @@ void BoundedLog::append(std::string_view text) {
     }
     const auto room = static_cast<std::size_t>(std::max<std::int64_t>(1, max_bytes_ - size_));
     const std::string_view part = text.substr(0, room);
-    // What a plugin prints is not worth a failure.
+    // A failure to write the output of a program is ignored.
     static_cast<void>(write_all(file_.get(), part));
     size_ += std::ssize(part);
     text.remove_prefix(part.size());

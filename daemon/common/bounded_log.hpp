@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A log of bounded size, for what programs print that may print anything.
+// A log file of bounded size, for the output of programs that may print any amount.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace autotuned::daemon {
 
-// What a program prints, in two files of at most `max_bytes` each: the older one has .1 at its name's end.
+// Writes to two files of at most `max_bytes` each; the name of the older one ends with .1.
 class BoundedLog {
  public:
   explicit BoundedLog(std::filesystem::path file,

@@ -60,7 +60,7 @@ std::size_t end_processes_of(const std::set<std::string>& tokens, std::chrono::n
   if (tokens.empty()) return 0;
   const auto give_up = std::chrono::steady_clock::now() + limit;
   std::size_t count = 0;
-  // One that was just starting another shows in the next look.
+  // A process that was just being started is found in the next look.
   for (int look = 0; look < kLooks; ++look) {
     std::vector<Descriptor> ended;
     for (const pid_t process : processes_of(tokens)) {

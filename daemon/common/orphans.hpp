@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The processes of a job, wherever they are: all carry its mark in their environment.
+// Finds and ends the processes of a run, wherever they are: all carry the run's mark in their environment.
 #pragma once
 
 #include <sys/types.h>
@@ -13,18 +13,18 @@
 
 namespace autotuned::daemon {
 
-// The variable that sessions, trainers and what they start have, and its value: the token of the job.
+// The variable in the environment of sessions, trainers and their children. Its value is the token of the run.
 inline constexpr const char* kJobVariable = "AUTOTUNED_JOB";
 
-// How much of a process's environment is read for it: more than the kernel lets one variable take, and it stands
-// among the first.
+// The most bytes of a process's environment that are searched for the mark: more than one variable can have, and the
+// mark is among the first.
 inline constexpr std::size_t kMaxEnvironmentBytes = std::size_t{4} << 20U;
 
-// Processes of this user with one of these tokens, ourselves left out.
+// The processes of this user that carry one of these tokens, without this one.
 [[nodiscard]] std::vector<pid_t> processes_of(const std::set<std::string>& tokens);
 
-// SIGKILL to each of them; waits until they are gone, `limit` at most. Returns how many there were.
-// A process that hides its mark stays; so does one that the kernel does not let go of, and with it the
+// Sends SIGKILL to the processes of processes_of() and waits until they are gone, at most `limit`. Returns how many
+// there were. A process that hides its mark is not found. A process that the kernel cannot end stays, and keeps the
 // lock of its device.
 std::size_t end_processes_of(const std::set<std::string>& tokens, std::chrono::nanoseconds limit);
 

@@ -65,7 +65,7 @@ std::string namespace_of(const std::string& process) {
 std::string own_mark() {
   const std::string process = std::to_string(::getpid());
   const auto state = state_of(process);
-  // Without its start nobody could say that it has ended, and nothing of it would ever be ended by mistake.
+  // Without the start time nobody could tell that the process has ended; then nothing is ended by mistake.
   return std::string(kPrefix) + process + (state ? "-" + state->start : std::string(kUnknown));
 }
 

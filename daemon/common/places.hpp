@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the parts of an installation and of a user's state are.
+// The paths of an installation's parts and of a user's state.
 #pragma once
 
 #include <filesystem>
@@ -17,10 +17,11 @@ struct Places {
   std::filesystem::path startup;
 };
 
-// From /proc/self/exe. The trainer need not exist: starting it says so.
+// Derives the paths from /proc/self/exe. Does not check that they exist: a missing trainer is reported when it is
+// started.
 [[nodiscard]] Places find_places();
 
-// Where the command was given. An error where that folder has been deleted since, or may not be read.
+// The folder in which the command was given. An error if it has been deleted since, or may not be read.
 [[nodiscard]] Result<std::filesystem::path> current_folder();
 
 // The folder of the daemon's socket, which only this user can write: $XDG_RUNTIME_DIR/autotuned, else
@@ -28,13 +29,12 @@ struct Places {
 // somebody else owns it.
 [[nodiscard]] Result<std::filesystem::path> runtime_folder();
 
-// The folder of locks, the same however this user logged in: /tmp/autotuned-UID (a folder of a login
-// goes with it, and a home may lie on a network), unless $AUTOTUNED_LOCKS names another. Made and checked
-// like the other one.
+// The folder of locks, the same however this user logged in: /tmp/autotuned-UID (a folder of a login goes with it, and
+// a home may lie on a network), unless $AUTOTUNED_LOCKS names another. Made and checked like runtime_folder().
 [[nodiscard]] Result<std::filesystem::path> lock_folder();
 
-// The file whose lock a session holds while it measures (daemon/trainers/measurement_lock.hpp); empty where there is no
-// folder of locks: it measures beside others then.
+// The file whose lock a session holds while it measures (daemon/trainers/measurement_lock.hpp); empty if there is no
+// folder of locks: the session then measures at the same time as others.
 [[nodiscard]] std::filesystem::path measurement_lock_file();
 
 }  // namespace autotuned::daemon

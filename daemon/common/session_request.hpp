@@ -14,14 +14,14 @@
 
 namespace autotuned::daemon {
 
-// A plugin that took a session of this run down.
+// A plugin that crashed or hung a session process of this run.
 struct PluginFault {
   std::string plugin;
   std::string outcome;      // "did not answer within 2 s"
-  bool is_loading = false;  // it had not been asked, its library was being loaded
+  bool is_loading = false;  // it failed while its library was loaded, before it was asked
 };
 
-// Of a session process that tunes a script: the descriptor of its end of the socket to the agent.
+// The descriptor number of the socket to the agent, in a session process that tunes a script.
 inline constexpr int kAgentDescriptor = 4;
 
 // A command of the user that trains, and is tuned meanwhile.
@@ -35,22 +35,24 @@ struct ScriptRequest {
   std::vector<std::string> allow;  // "numerics", "semantics" or knob names
 
   [[nodiscard]] Json to_json() const;
+  // ErrorKind::invalid names the field that is missing or wrong.
   [[nodiscard]] static Result<ScriptRequest> from_json(const Json& value);
 };
 
 struct SessionRequest {
   recipes::Recipe recipe;               // of no meaning where there is a script
   std::optional<ScriptRequest> script;  // what is tuned instead of a recipe
-  // What the recipe's file says where --budget has changed it for this run; best.yaml has that.
+  // The budget of the recipe's file, if --budget replaces it for this run: best.yaml gets the one of the file.
   std::optional<std::chrono::nanoseconds> recipe_budget;
   std::filesystem::path history;
   std::vector<std::filesystem::path> plugin_folders;  // --plugin-dir, in order
   std::vector<std::string> without;                   // plugins left out
-  bool retune = false;      // search anew: no known best, and no run that was begun otherwise
+  bool retune =
+      false;  // search again: ignore the stored best configuration, and continue no run that was begun without this
   bool tune_only = false;   // do not train
   bool is_ablated = false;  // measure at the end what each kept change gives
-  // Go on with the training of the run whose results lie in the output folder. What becomes of a schedule that depends on
-  // the length: "stretch", "restart", or empty: nothing was said.
+  // `extends`: go on with the training of the run whose results are in the output folder. `extended_schedule`: what a
+  // learning-rate schedule that depends on the length does then: "stretch", "restart", or empty if nothing was said.
   bool extends = false;
   std::string extended_schedule;
   // Set when a session of this run died and is started again: continue exactly that run.
@@ -61,6 +63,7 @@ struct SessionRequest {
   std::chrono::nanoseconds block_limit = std::chrono::seconds(60);
 
   [[nodiscard]] Json to_json() const;
+  // ErrorKind::invalid names the field that is missing or wrong.
   [[nodiscard]] static Result<SessionRequest> from_json(const Json& value);
 };
 

@@ -11,9 +11,9 @@
 
 namespace autotuned::daemon {
 
-// Sets each KNOB=VALUE over the recipe's own start, the last one of a knob counting; `batch_size` becomes
-// the recipe's. ErrorKind::invalid or `unsupported` names the setting and the nearest knob, or the domain
-// of the knob on this machine.
+// Sets each KNOB=VALUE over the recipe's own start; of several values for a knob the last one counts. `batch_size`
+// replaces the recipe's. ErrorKind::invalid or `unsupported` names the setting and the nearest knob, or the domain of
+// the knob on this machine.
 [[nodiscard]] Result<void> apply_settings(const std::vector<std::string>& settings,
                                           const std::vector<recipes::Knob>& knobs,
                                           recipes::Recipe& recipe);

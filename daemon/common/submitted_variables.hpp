@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which variables of the environment a session gets of the shell in which its run was asked for, with a daemon or without,
-// and which of these a trainer gets of its session.
+// Which environment variables a session gets from the shell in which its run was asked for, with or without a daemon,
+// and which of these its trainers get.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace autotuned::daemon {
 
-// Their names.
+// The names of the variables that a session gets.
 [[nodiscard]] const std::vector<std::string>& submitted_variables();
-// Those of them that a trainer gets: a training may depend on them.
+// The names of those that a trainer gets, because a training may depend on them.
 [[nodiscard]] const std::vector<std::string>& training_variables();
 
 }  // namespace autotuned::daemon

@@ -21,7 +21,7 @@ bool is_ready(const FoundPlugin& plugin, const char* kind) {
   return plugin.state == FoundPlugin::State::ready && plugin.kind == kind;
 }
 
-// What of a recipe names a plugin: where that stands, and what is said of it.
+// The parts of a recipe that name a plugin: the key of each, and its value.
 std::vector<std::pair<const char*, const Json*>> workloads_of(const recipes::Recipe& recipe) {
   std::vector<std::pair<const char*, const Json*>> all;
   const auto add = [&all](const char* part, const std::string& type, const Json& parameters) {

@@ -24,12 +24,12 @@ namespace autotuned::daemon {
     std::vector<recipes::Knob> built_in, const std::vector<plugins::FoundPlugin>& trainer_plugins);
 [[nodiscard]] std::vector<std::string> extension_knobs(
     const std::vector<plugins::FoundPlugin>& trainer_plugins);
-// Whether the two differ in what a trainer extension does: in one of `extension_knobs`.
+// Whether the two configurations differ in one of `extension_knobs`.
 [[nodiscard]] bool differ_in_extensions(const std::vector<std::string>& extension_knobs,
                                         const Configuration& one, const Configuration& other);
 
-// The files that a trainer of this recipe is to know: the extensions that are ready and the workloads that
-// the recipe names. ErrorKind::invalid where a workload is not there or was refused; says why.
+// The library files that a trainer of this recipe gets: the extensions that are ready, and the workloads that the
+// recipe names. ErrorKind::invalid says why a workload is missing or was refused.
 [[nodiscard]] Result<Json> libraries_for(const recipes::Recipe& recipe,
                                          const std::vector<plugins::FoundPlugin>& trainer_plugins);
 

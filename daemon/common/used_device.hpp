@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which device a job is on: as a recipe and the machine let expect, and as a trainer tells.
+// Which device a job runs on: the expected one, from recipe and machine, and the actual one, from a trainer's answers.
 #pragma once
 
 #include <string>
@@ -12,27 +12,27 @@
 
 namespace autotuned::daemon {
 
-// UUIDs of the GPUs that CUDA shows where CUDA_VISIBLE_DEVICES is `visible` (null: not set), in its order: numbers are
-// places in `gpus`, which NVML lists as nvidia-smi does. Parts of GPUs (MIG) stand for themselves. What is behind a
-// name that fits none is not shown, as in CUDA.
+// The UUIDs of the GPUs that CUDA shows if CUDA_VISIBLE_DEVICES is `visible` (null: not set), in that order. Numbers
+// are indices into `gpus`, which NVML lists as nvidia-smi does. Parts of GPUs (MIG) are listed by their own names. As
+// in CUDA, a name that fits no GPU ends the list.
 [[nodiscard]] std::vector<std::string> visible_gpus(const std::vector<Gpu>& gpus,
                                                     const char* visible);
 
-// The device that a recipe trains on: the UUID of a GPU, or "cpu". Runs on one device take turns. It is what is expected
-// in the environment of this process; a trainer knows.
+// The device that a recipe trains on: the UUID of a GPU, or "cpu". Runs on one device take turns. This is an
+// expectation from the environment of this process; the trainer tells the actual device (device_told).
 [[nodiscard]] std::string device_of(const recipes::Recipe& recipe, const Machine& machine);
 
-// The same by a trainer's answer to `load`. `expected` where it trains on a GPU that it does not name.
+// The device by a trainer's answer to `load`. Returns `expected` if the trainer is on a GPU but does not name it.
 [[nodiscard]] std::string device_told(const Json& facts, const Machine& machine,
                                       const std::string& expected);
 
-// Where the job is not on the device that the machine would let expect, what it is and why. `hello` and `facts` are a
-// trainer's; `has_gpu` as of is_gpu_there().
+// If the job is not on the device that one would expect on this machine: the actual device and the reason. `hello` and
+// `facts` are a trainer's answers; `has_gpu` is is_gpu_there().
 [[nodiscard]] std::vector<MachineFinding> device_findings(const recipes::Recipe& recipe,
                                                           const Json& hello, const Json& facts,
                                                           const Machine& machine, bool has_gpu);
 
-// Whether this machine has an NVIDIA GPU, with a driver that works or without. `root` is "" but in tests.
+// Whether this machine has an NVIDIA GPU, whether or not its driver works. `root` is "" except in tests.
 [[nodiscard]] bool is_gpu_there(const Machine& machine, const std::string& root = "");
 
 }  // namespace autotuned::daemon

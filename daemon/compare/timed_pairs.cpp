@@ -21,13 +21,13 @@ namespace {
 
 constexpr std::size_t kMostLineBytes = 4096;
 constexpr double kMostMinGain = 10.0;
-// Of a block: beyond these the clock, or somebody, is wrong.
+// The shortest and the longest plausible block.
 constexpr double kLeastSeconds = 1e-9;
 constexpr double kMostSeconds = 1e6;
 constexpr std::int64_t kMostCalls = 1'000'000'000'000;
 // As for a confirmation: neither side is the one that is there already.
 constexpr double kErrorRatio = 0.01;
-// Longer blocks have many calls each, and there is time for a few only (docs/statistics.md, "Rare stalls").
+// Longer blocks have many calls each, but there is only time for a few blocks (docs/statistics.md, "Rare stalls").
 constexpr double kSlowBlockSeconds = 1.0;
 
 struct Timing {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether one of two things is faster, by timings that another process takes in pairs. The Python package measures
-// (`autotuned.compare()`), and the statistics of trials decide (docs/statistics.md).
+// Decides whether one of two workloads is faster, from pairs of timings that another process takes. The Python package
+// measures (`autotuned.compare()`), and the statistics of trials decide (docs/statistics.md).
 #pragma once
 
 #include <istream>
@@ -8,7 +8,7 @@
 
 namespace autotuned::daemon {
 
-// The word that makes a process of this program judge pairs.
+// The command-line argument that starts this program as a process that judges pairs.
 inline constexpr const char* kPairsProcess = "pairs-process";
 
 // Reads lines of JSON from `in` until it ends. The first one is the rules and has no answer:
@@ -17,10 +17,10 @@ inline constexpr const char* kPairsProcess = "pairs-process";
 //   {"a_seconds": 0.101, "a_calls": 40, "b_seconds": 0.084, "b_calls": 40}
 //   {"pairs": 9, "ratio": 1.2, "low": 1.1, "high": 1.31, "a_per_second": 396.0, "b_per_second": 476.2,
 //    "is_decided": true, "verdict": "faster"}
-// `ratio` is the rate of B over that of A; an end of its interval that too few pairs have not shown yet is null. `verdict` is
-// what it would be if no further pair came: faster, slower, no_gain, totals or undecided_in_time. Once `is_decided`, further
-// pairs can only narrow the interval. What cannot be used is answered with {"error": TEXT} and ends the function. Returns the
-// exit code of the process.
+// `ratio` is the rate of B over that of A; an end of its interval that too few pairs have not shown yet is null.
+// `verdict` is the verdict if no further pair came: faster, slower, no_gain, totals or undecided_in_time. Once
+// `is_decided`, further pairs can only narrow the interval. An invalid line is answered with {"error": TEXT} and ends
+// the function. Returns the exit code of the process.
 [[nodiscard]] int judge_pairs(std::istream& in, std::ostream& out);
 
 }  // namespace autotuned::daemon

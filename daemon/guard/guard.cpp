@@ -23,7 +23,7 @@ using std::chrono::nanoseconds;
 constexpr double kFalseAlarms = 0.01;
 constexpr double kMisses = 0.05;
 
-// One over the ratio, with its ends; those that are unknown stay so.
+// The inverse of the ratio, with its interval; unknown ends stay unknown.
 Estimate turned(const Estimate& estimate) {
   return {.ratio = estimate.ratio > 0.0 ? 1.0 / estimate.ratio : 0.0,
           .low = estimate.high < tuner::kNoUpperEnd ? 1.0 / estimate.high : 0.0,
@@ -65,7 +65,8 @@ class GuardLedger final : public tuner::Ledger {
   const std::function<void(const Estimate&)>* on_pair_;
 };
 
-// What a trainer makes of a recipe, but for knobs, and for what is not about the rate.
+// The parts of a recipe that determine the trainer's work: without knobs, and without parts that do not affect the
+// rate.
 Json job_of(const recipes::Recipe& recipe) {
   Json job = recipe.to_json();
   for (const char* left_out : {"name", "seed", "output", "file", "start", "tune"})
@@ -90,7 +91,7 @@ Error named(Error error, const std::string& side) {
   return error;
 }
 
-// The sentences of the trial about rates have the other side over this one: here it is this side over the other one.
+// The trial's sentences give the rate of the other side over this one; the guard gives the inverse.
 std::string undecided_reason(const TrialRecord& trial, const Estimate& ratio,
                              double tolerance_ratio) {
   const bool is_of_rates = trial.rejection == RejectionReason::undecided_in_time ||
@@ -136,7 +137,7 @@ GuardResult result_of(const TrialRecord& trial, double tolerance_ratio) {
   result.own_samples_per_second = trial.reference_samples_per_second;
   result.against_samples_per_second = trial.candidate_samples_per_second;
   result.process_pairs = trial.process_pairs;
-  // What it costs once does not make it slower.
+  // A one-time cost does not make a side slower.
   const bool is_faster =
       trial.verdict == Verdict::accepted || trial.rejection == RejectionReason::not_repaid;
   const bool has_no_gain =

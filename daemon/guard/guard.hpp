@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Is a job slower than it was? One trial of the tuner with the other side as its candidate: if the trial accepts it, the
-// other side is faster, so this side is slower than it was.
+// Checks whether a job has become slower. It makes one trial of the tuner with the other side (`against`) as the
+// candidate: if the candidate is accepted, the other side is faster, so this side has become slower.
 #pragma once
 
 #include <chrono>
@@ -36,9 +36,9 @@ struct GuardPlan {
   double tolerance_ratio = 0.05;
   std::chrono::nanoseconds budget = std::chrono::minutes(2);
 
-  // Whether they differ in more than settings: then each has a job of its own.
+  // Whether the sides differ in more than settings, so that each needs trainers of its own.
   [[nodiscard]] bool has_two_jobs() const;
-  // Nothing to measure: the same settings of the same job and trainer.
+  // Whether both sides have the same job, trainer and settings, so that there is nothing to measure.
   [[nodiscard]] bool is_of_one() const;
 };
 
@@ -61,7 +61,7 @@ struct GuardResult {
   std::string reason;  // why it is undecided, or not measured; else empty
 };
 
-// Where there is nothing to measure (GuardPlan::is_of_one).
+// The result if there is nothing to measure (GuardPlan::is_of_one).
 [[nodiscard]] GuardResult unmeasured();
 
 // The result of a trial in which `against` was the candidate. REQUIRES: it has a verdict, and did not fail.
@@ -75,7 +75,7 @@ struct GuardResult {
                                             TrainerJob* against, const Clock& clock,
                                             const std::function<void(const Estimate&)>& on_pair);
 
-// A table and the verdict; the same as JSON (docs/guard.md).
+// The result as a table with the verdict, and as JSON (docs/guard.md).
 [[nodiscard]] std::string guard_text(const GuardPlan& plan, const GuardResult& result);
 [[nodiscard]] Json guard_json(const GuardPlan& plan, const GuardResult& result);
 

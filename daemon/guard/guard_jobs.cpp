@@ -9,7 +9,7 @@ namespace {
 constexpr const char* kThis = "this";
 constexpr const char* kOther = "other";
 
-// What a trainer is told.
+// The configuration without kGuardSide, as a trainer gets it.
 Configuration plain(const Configuration& configuration) {
   Configuration rest;
   for (const auto& [name, value] : configuration.values()) {

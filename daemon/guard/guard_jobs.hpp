@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two sides of a guard as one job that the tuner measures: two configurations of one trainer, or two trainers.
+// The two sides of a guard as one backend that the tuner measures: two configurations of one TrainerJob, or two
+// TrainerJobs.
 #pragma once
 
 #include <string>
@@ -11,12 +12,14 @@
 
 namespace autotuned::daemon {
 
-// No knob: tells the sides apart where their settings are the same. No trainer sees it.
+// A key in configurations that is no knob: it tells the sides apart if their settings are the same. It is never sent to
+// a trainer.
 inline constexpr const char* kGuardSide = "guard.side";
 [[nodiscard]] Configuration on_this_side(Configuration configuration);
 [[nodiscard]] Configuration on_other_side(Configuration configuration);
 
-// Is only measured. While one of two jobs is asked something, the trainers of the other one are stopped (SIGSTOP).
+// Only measures: it makes no checks and no profiles. While one of two jobs handles a request, the trainers of the other
+// one are stopped (SIGSTOP).
 class GuardJobs final : public tuner::TrainingBackend {
  public:
   // `against` is null where both sides are configurations of `own`. Both must outlive this.
@@ -25,7 +28,7 @@ class GuardJobs final : public tuner::TrainingBackend {
   // Starts a trainer of each job.
   Result<void> start(const Configuration& own, const Configuration& against);
 
-  // Configurations below are on one of the sides.
+  // The configurations that the functions below take are results of on_this_side() or on_other_side().
   Result<void> make_ready(const Configuration& configuration,
                           tuner::ProcessChoice process) override;
   [[nodiscard]] bool share_process(const Configuration& one,
@@ -34,7 +37,7 @@ class GuardJobs final : public tuner::TrainingBackend {
                           const tuner::BlockRequest& request) override;
 
  private:
-  // The job of that side; the other one rests.
+  // The job of the configuration's side. Stops the trainers of the other one.
   TrainerJob& working(const Configuration& configuration);
 
   TrainerJob* own_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The commands as values: completions and the manual page are made of what --help prints.
+// The commands as values. Completions and the manual page are made from them, so they agree with --help.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@ namespace autotuned::daemon {
 
 struct CommandOption {
   std::vector<std::string> names;  // "-s", "--set"; empty: an argument that has its place
-  std::string value;  // what is written behind it, or the argument: "FILE"; empty: a flag
+  std::string value;  // the placeholder of its value, or of the argument: "FILE"; empty: a flag
   std::string summary;
   std::vector<std::string> choices;  // the values that it takes; empty: any
   bool is_required = false;

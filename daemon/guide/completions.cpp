@@ -172,7 +172,7 @@ std::string bash_completions(const Command& program) {
     const std::size_t blank = place.words.rfind(' ');
     const bool is_below = blank != std::string::npos;
     if (place.words.empty()) continue;
-    // What stands before a first command is nothing.
+    // There are no words before a first command.
     commands.push_back(quoted(is_below ? place.words : " " + place.words));
   }
   std::string text = fmt::format(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a shell needs to complete the commands of this program.
+// Completion scripts for the shells.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace autotuned::daemon {
 
-// `program` is the name of the program with its commands below. Each is a file for the folder from which the shell loads
-// completions, or to be evaluated.
+// `program` is the program's name with its commands. Each result is the content of a file for the folder from which the
+// shell loads completions; it can also be evaluated.
 [[nodiscard]] std::string bash_completions(const Command& program);
 [[nodiscard]] std::string zsh_completions(const Command& program);
 [[nodiscard]] std::string fish_completions(const Command& program);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What lies in a folder that somebody wants to train on, told by names and the headers of a few files. Of pictures only masks
-// are decoded, and no trainer is started.
+// Finds out what data a folder holds, from names and the headers of a few files. Only masks are decoded, and no trainer
+// is started.
 #pragma once
 
 #include <cstdint>
@@ -31,16 +31,16 @@ struct DataFolder {
   TargetKind targets = TargetKind::classes;
   std::int64_t classes = 10;              // outputs of the model: classes, numbers or tags
   std::vector<std::string> columns = {};  // names of the numbers, or of the tags; empty: not known
-  int shorter_side = 0;         // of pictures, in pixels: the median of a few; 0: not known
-  bool are_bytes = true;        // of arrays: bytes, which become floats
-  bool has_masks = false;       // of pictures: a class for every pixel
-  std::string masks_text = {};  // then which numbers were found in how many masks; empty: in none
-  bool has_labels = true;       // else they are drawn at random, and only the speed means something
-  std::vector<std::string> notes;  // what lies there and is left out, and why
+  int shorter_side = 0;            // of pictures, in pixels: the median of a few; 0: not known
+  bool are_bytes = true;           // of arrays: bytes, which become floats
+  bool has_masks = false;          // of pictures: a class for every pixel
+  std::string masks_text = {};     // numbers in the masks, and in how many; empty: none was read
+  bool has_labels = true;          // false: labels are drawn at random, and only the speed matters
+  std::vector<std::string> notes;  // what the folder holds but the recipe leaves out, and why
 };
 
-// Looks at `most_names` names in all, and at tables and labels in proportion. ErrorKind::not_found, permission and so on when `folder` itself cannot be
-// read; what cannot be read below it is left out.
+// Looks at no more than `most_names` names in all, and at tables and labels in proportion. Errors are those of reading
+// `folder` itself; unreadable files and folders in it are left out.
 [[nodiscard]] Result<DataFolder> look_at_data(const std::filesystem::path& folder,
                                               const std::filesystem::path& from,
                                               std::int64_t most_names = 1'000'000);

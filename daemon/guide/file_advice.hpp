@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What to do with a file that somebody names where `init` takes a folder.
+// The error for a file that was given where `init` takes a folder.
 #pragma once
 
 #include <filesystem>
@@ -8,7 +8,8 @@
 
 namespace autotuned::daemon {
 
-// ErrorKind::invalid, by the ending of the name: what the file is, and the command that takes it. `file`: as it was typed.
+// ErrorKind::invalid. From the ending of the name it tells what the file is, and the command that takes it. `file` is
+// the path as it was typed.
 [[nodiscard]] Error file_where_folder_is_expected(const std::filesystem::path& file);
 
 }  // namespace autotuned::daemon

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names in a folder, sorted, and what a recipe calls the files in it.
+// Lists the names in a folder, sorted, and turns them into the names that a recipe uses.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,10 @@ struct FolderListing {
   std::error_code failure;  // why the folder could not be read
 };
 
-// Looks at no more than `room` names, and takes them from it.
+// Looks at no more than `room` names, and subtracts their number from `room`.
 [[nodiscard]] FolderListing list_folder(const std::filesystem::path& folder, std::int64_t& room);
 
-// At most so many bytes from the beginning of a file; empty when it cannot be read.
+// The first `bytes` bytes of a file, or all if it is shorter; empty if it cannot be read.
 [[nodiscard]] std::string first_bytes_of(const std::filesystem::path& file, std::size_t bytes);
 
 // ".jpg" of "1.jpg"; in lower case.

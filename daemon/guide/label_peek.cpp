@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::int64_t kMostClasses = 65'536;  // that a recipe takes
 
-// What stands behind `'key':` in the header, up to the next one.
+// The value after `'key':` in the header, up to the next key.
 std::string_view value_of(std::string_view header, std::string_view key) {
   const std::size_t at = header.find(key);
   if (at == std::string_view::npos) return {};

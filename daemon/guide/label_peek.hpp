@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many classes arrays and shards have, for a first guess. The trainer reads these files with care; here whatever is
-// odd is simply not known.
+// Guesses how many classes arrays and shards have. The trainer checks these files carefully; here an unusual file
+// simply gives no answer.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace autotuned::daemon {
 
-// Of a file written by numpy.save.
+// The header of a file written by numpy.save.
 struct ArrayForm {
   char kind = 'u';  // u: unsigned integers, i: signed, f: floats
   int item_bytes = 1;
@@ -20,11 +20,11 @@ struct ArrayForm {
 
 [[nodiscard]] std::optional<ArrayForm> array_form_of(const std::filesystem::path& file);
 
-// The highest label and one, of the first labels in a .npy file of integers.
+// The highest label plus one, among the first `most_labels` labels in a .npy file of integers.
 [[nodiscard]] std::optional<std::int64_t> classes_in_array(const std::filesystem::path& file,
                                                            std::int64_t most_labels = 10'000'000);
 
-// The same of the .cls files in the first bytes of a tar file.
+// The same for the .cls files in the first `most_bytes` bytes of a tar file.
 [[nodiscard]] std::optional<std::int64_t> classes_in_shard(const std::filesystem::path& file,
                                                            std::int64_t most_bytes = std::int64_t{1}
                                                                                      << 30);

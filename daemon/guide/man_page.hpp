@@ -15,7 +15,7 @@ struct ManPage {
   std::string exit_codes;   // a sentence
 };
 
-// With every command of `program` and its options, in the language of troff's macros man(7).
+// The page as troff source with man(7) macros: every command of `program` with its options.
 [[nodiscard]] std::string man_page(const Command& program, const ManPage& page);
 
 }  // namespace autotuned::daemon

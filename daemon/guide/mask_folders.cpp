@@ -108,7 +108,7 @@ int median_side(const std::vector<fs::path>& files) {
   return sides.empty() ? 0 : sides[sides.size() / 2];
 }
 
-// What the recipe says of the classes, "classes: 3" or "classes: 2, values: [0, 255]".
+// The parameters of the classes in a recipe: "classes: 3" or "classes: 2, values: [0, 255]".
 std::string classes_text(const MaskClassesGuess& guess) {
   std::string text = "classes: " + std::to_string(guess.classes);
   for (std::size_t i = 0; i < guess.values.size(); ++i)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pictures with a mask each, in two folders beside each other: images/ and masks/.
+// Finds pictures with a mask each, in two folders beside each other: images/ and masks/.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@
 
 namespace autotuned::daemon {
 
-// In the folder itself, or in its folder `train` with that for tests beside it. Nothing: there is no such pair of
-// folders, or less than half of the first pictures have a mask of their name. Looks at no more than `room` names, and
-// takes them from it.
+// Looks in the folder itself, or in its folder `train` with a folder for tests beside it. Nothing: there is no such
+// pair of folders, or less than half of the first pictures have a mask of the same name. Looks at no more than `room`
+// names, and subtracts their number from `room`.
 [[nodiscard]] std::optional<DataFolder> folders_of_masks(const std::filesystem::path& folder,
                                                          const std::filesystem::path& from,
                                                          const FolderListing& listing,

@@ -35,12 +35,12 @@ bool is_recipe(const std::filesystem::path& file) {
   return has_line_beginning(first_bytes_of(file, kHeadBytes), "autotuned:");
 }
 
-// What a program that trains has, and a model, a plot or a data set of its own has not. Comments do not count.
+// Whether a file trains: it has calls that files with only a model, a plot or a data set lack. Comments do not count.
 bool is_training_script(const std::filesystem::path& file) {
   std::istringstream lines(first_bytes_of(file, kHeadBytes));
   bool has_torch = false;
   bool trains = false;
-  // Of Hugging Face. Modules have a train(), too.
+  // Trainer is Hugging Face's class; its train() counts only with it, because modules have a train(), too.
   bool has_trainer = false;
   bool runs_trainer = false;
   bool has_transformers = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What somebody types next, by what lies in the folder and by what the history holds.
+// Suggests the next commands, from what the folder and the history hold.
 #pragma once
 
 #include <filesystem>
@@ -12,7 +12,7 @@
 
 namespace autotuned::daemon {
 
-// What a folder holds that can be run or trained on.
+// The recipes, scripts and data in a folder.
 struct FolderState {
   std::vector<std::string> recipes;  // files in the folder that can be run as far as a look tells
   std::vector<std::string> faulty_recipes;  // others, in which `autotuned check` finds mistakes
@@ -20,11 +20,12 @@ struct FolderState {
   std::string data;  // "1,200 pictures in 12 classes"; empty: nothing to train on
 };
 
-// Whether a recipe is without mistakes, as far as that is known without a trainer.
+// Returns whether a recipe has no mistakes, as far as this is known without a trainer.
 using RecipeLook = std::function<bool(const std::filesystem::path& recipe)>;
 
-// A folder that cannot be read holds nothing. Some thousand names are looked at, so that the answer comes at once. Without
-// `is_sound` every recipe is. A script is one whose code imports torch and calls `.backward(` or `.fit(`.
+// Looks at no more than some thousand names, so that the answer comes at once. A folder that cannot be read gives an
+// empty state. Without `is_sound` every recipe counts as sound. A script counts if its code imports torch and calls
+// `.backward(` or `.fit(`.
 [[nodiscard]] FolderState look_around(const std::filesystem::path& folder,
                                       const RecipeLook& is_sound = {});
 
@@ -34,7 +35,7 @@ struct KnownRuns {
   std::optional<storage::RunRow> last;  // the newest
 };
 
-// Of the history in `file`, or in the default place if that is empty. One that cannot be read is said to be so.
+// Reads the history in `file` (empty: the default path). If it cannot be read, `text` says so.
 [[nodiscard]] KnownRuns known_runs(const std::filesystem::path& file);
 
 struct NextStep {
@@ -42,11 +43,11 @@ struct NextStep {
   std::string why;
 };
 
-// Two to four. `last` is the newest run of the history; nothing where there is none.
+// Returns two to four steps. `last` is the newest run of the history; nothing if there is none.
 [[nodiscard]] std::vector<NextStep> next_steps(const FolderState& here,
                                                const std::optional<storage::RunRow>& last);
 
-// As lines under one another; the first begins with "next" in nine columns.
+// One line for each step; the first begins with the label "next", nine columns wide.
 [[nodiscard]] std::string next_steps_text(const std::vector<NextStep>& steps);
 
 // "recipe.yaml, train.py, 400 pictures in 10 classes"; "nothing to train on".

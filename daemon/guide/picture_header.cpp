@@ -16,7 +16,7 @@ int word_at(std::string_view bytes, std::size_t at) {
   return byte_at(bytes, at) * 256 + byte_at(bytes, at + 1);
 }
 
-// Width and height are numbers of 32 bits, of which a picture that can be trained on uses the lower half.
+// Width and height have 32 bits; pictures that can be trained on only use the lower 16.
 int side_of_png(std::string_view bytes) {
   constexpr std::size_t kWidth = 16;
   constexpr std::size_t kHeight = 20;
@@ -29,7 +29,7 @@ bool is_start_of_frame(int marker) {
   return marker >= 0xC0 && marker <= 0xCF && marker != 0xC4 && marker != 0xC8 && marker != 0xCC;
 }
 
-// From segment to segment until the one that begins the picture: its length, the bits, height and width.
+// Goes from segment to segment to the one that begins the picture, which has its length, the bits, height and width.
 int side_of_jpeg(std::string_view bytes) {
   std::size_t at = 2;
   while (at + 9 <= bytes.size()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The size of a picture by the first bytes of its file, for a first guess before a trainer has looked at the data.
+// Reads the size of a picture from the first bytes of its file, for a first guess without a trainer.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +7,10 @@
 
 namespace autotuned::daemon {
 
-// So many bytes tell the size of nearly every JPEG file; those with larger previews in front tell nothing.
+// Enough bytes for nearly every JPEG file; a larger preview in front of the size hides it.
 inline constexpr std::size_t kPictureHeaderBytes = std::size_t{64} << 10;
 
-// In pixels, of a JPEG or PNG file; 0 where these bytes do not tell.
+// The shorter side of a JPEG or PNG picture, in pixels; 0 if these bytes do not tell.
 [[nodiscard]] int shorter_side(std::string_view first_bytes);
 
 }  // namespace autotuned::daemon

@@ -20,7 +20,7 @@ constexpr std::int64_t kUsualBatch = 32;
 constexpr std::int64_t kFewSamples = 100;
 constexpr int kSmallSide = 32;
 
-// What the training pictures are made of: large enough to see something, small enough for the device.
+// The side of the training pictures, in pixels: large enough to see something, small enough for the device.
 int side_for(const DataFolder& data, bool has_gpu) {
   if (data.shorter_side > 0 && data.shorter_side <= 48) return kSmallSide;
   if (data.shorter_side > 0 && data.shorter_side <= 100) return 64;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A recipe to start from, for what lies in a folder: as a person would write it, with a comment on what was chosen.
+// Writes a recipe to start from, for the data in a folder, with comments on what was chosen.
 #pragma once
 
 #include <filesystem>
@@ -16,7 +16,7 @@ struct StarterSpec {
   bool has_gpu = false;          // pictures become larger
 };
 
-// Whatever the folder holds: without data that can be trained on, the recipe makes its own.
+// Always returns a recipe: without data that can be trained on, it uses synthetic data.
 [[nodiscard]] std::string starter_recipe(const DataFolder& data, const StarterSpec& spec);
 
 // `text` as the name of a job: letters, digits, '-', '_' and '.', beginning with a letter.

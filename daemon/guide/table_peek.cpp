@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 constexpr std::size_t kExamples = 8;
 constexpr std::size_t kMostOutputs = 65'536;  // that a recipe takes
 constexpr std::size_t kLongestShown = 40;     // characters of a cell in a message
-// Whole numbers of a column with another name than `label` are classes where each of them is there so often, on average.
+// Whole numbers in a column with another name than `label` count as classes if each occurs this often, on average.
 constexpr std::int64_t kOftenForClasses = 4;
 
 bool is_picture_name(std::string_view cell) {
@@ -74,7 +74,7 @@ class Peek {
  public:
   explicit Peek(const fs::path& file) : file_(file) {}
 
-  // An error ends the reading: what does not fit, or nothing in `what` where the table is about something else.
+  // An error ends the reading. It says what does not fit; its `what` is empty if the table is about something else.
   Result<void> take(const TableRow& row) {
     if (rows_ == 0 && !heading_ && !is_picture_name(row.cells[0])) return take_heading(row);
     if (!is_picture_name(row.cells[0])) return other_file(row);
@@ -283,14 +283,15 @@ class Peek {
   std::optional<Found> no_index_;  // a number that is no integer of at least 0
   bool has_flags_only_ = true;
   bool has_lists_ = false;  // a cell with several names
-  // Of tables with one cell behind the file:
+  // For tables with one cell after the file:
   std::set<std::string> values_;
   std::set<std::string> parts_;
   std::int64_t highest_ = -1;  // of the integers
   bool has_padded_ = false;    // an integer such as 01
 };
 
-// The bytes up to the last end of a line that is in no quoted cell. Quotes in other places are faults, for whoever reads it.
+// The bytes up to the last line end outside of quoted cells. Quotes in other places are mistakes, which the reader
+// reports.
 std::size_t whole_lines_of(const fs::path& file, std::string_view text) {
   const char separator = lower_case(file.extension().string()) == ".tsv" ? '\t' : ',';
   constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";

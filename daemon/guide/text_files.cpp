@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t kTextContext = 128;
 constexpr std::int64_t kLeastTextBytes = 65'536;
-// Of more, the trainer does not look for the largest token.
+// With more tokens the trainer does not search for the largest one.
 constexpr std::int64_t kMostTokensLookedAt = std::int64_t{1} << 26U;
 
 std::int64_t bytes_of(const fs::path& file) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts and files of tokens for a language model, told by their names and sizes.
+// Finds texts and token files for a language model, by names and sizes.
 #pragma once
 
 #include <filesystem>
@@ -11,8 +11,8 @@
 
 namespace autotuned::daemon {
 
-// train.bin, with val.bin or test.bin for tests, as nanoGPT names them; or all files .txt, if they have 64 KiB together:
-// less is a note to people. Nothing: neither is there. `from` as of look_at_data().
+// Looks for train.bin, with val.bin or test.bin for tests, as nanoGPT names them; or else for .txt files of 64 KiB or
+// more together (less gives a note). Nothing if there is neither. `from`: see look_at_data().
 [[nodiscard]] std::optional<DataFolder> texts_in(const std::filesystem::path& folder,
                                                  const FolderListing& listing,
                                                  const std::filesystem::path& from);
@@ -20,7 +20,7 @@ namespace autotuned::daemon {
 // Whether a file of that name is a text or holds tokens: .txt, .text, .md or .bin.
 [[nodiscard]] bool is_text_file(const std::filesystem::path& file);
 
-// That file alone, whatever its size.
+// The same for one file alone, whatever its size.
 [[nodiscard]] DataFolder look_at_text(const std::filesystem::path& file,
                                       const std::filesystem::path& from);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Event files of TensorBoard: records of TFRecord, each an Event of protobuf.
+// Writes event files of TensorBoard: TFRecord records, each a protobuf message Event.
 //
 // Only four kinds of messages with few fields are written. They are encoded here and not by protobuf's library, which this
 // program would need for nothing else (docs/architecture.md).

@@ -23,7 +23,7 @@ std::vector<LogPoint> training_points(const std::vector<Json>& log) {
     const std::int64_t unix_ns = get_integer(line, "unix_ns").value_or(0);
     for (const auto& [name, value] : line.items()) {
       if (!value.is_number() || name == "step" || name == "unix_ns") continue;
-      // Of an evaluation: the step before has it, too.
+      // An evaluation repeats the samples of the step before.
       if (name == "samples" && !line.contains("loss")) continue;
       const bool is_test = name.starts_with("test_");
       points.push_back({.name = is_test ? "test/" + name.substr(5) : "train/" + name,

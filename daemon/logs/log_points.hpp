@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The figures of a run as others plot them: one value with its name at one step.
+// The figures of a run as points for other programs to plot: a value with a name at a step.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace autotuned::daemon {
 
 struct LogPoint {
   std::string name;       // "train/loss", "test/accuracy", "trials/ratio"
-  std::int64_t step = 0;  // of the training; of a trial its number
+  std::int64_t step = 0;  // of the training; for trials, the number of the trial
   std::int64_t unix_ns = 0;
   double value = 0.0;
 

@@ -18,8 +18,8 @@ namespace {
 using std::chrono::nanoseconds;
 
 constexpr nanoseconds kLeastBetween = std::chrono::seconds(1);
-// After so many times the least distance it grows with the time that has gone by: ten times as long a training has
-// 23,000 lines more.
+// After this many times the least distance between lines, the distance grows with the elapsed time: a training of ten
+// times the length has 23,000 lines more.
 constexpr int kEvenLines = 10'000;
 
 // Between two lines of a training that has gone on for so long.
@@ -41,8 +41,8 @@ bool is_of(const Json& line, const std::string& run, const std::vector<std::stri
   return written_by == run || std::ranges::find(before, written_by) != before.end();
 }
 
-// Where the training was, by samples where both lines have them: steps become others when it goes on with batches of
-// another size. Both have steps.
+// Compares the positions of two lines: by samples if both have them, because steps change with the batch size;
+// otherwise by steps, which both have.
 std::strong_ordering compare_places(const Json& one, const Json& other) {
   for (const char* field : {"samples", "step"}) {
     const auto mine = get_integer(one, field);
@@ -52,7 +52,8 @@ std::strong_ordering compare_places(const Json& one, const Json& other) {
   return std::strong_ordering::equal;
 }
 
-// A regular file with no other name. Links in the folder of a run lead to files of somebody, and opening a pipe waits.
+// Whether this is a regular file with a single name. A link in the folder of a run could lead to a file of the user,
+// and opening a pipe blocks.
 bool is_own_file(const std::filesystem::path& file) {
   struct stat status {};
   return ::lstat(file.c_str(), &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink == 1;
@@ -73,11 +74,13 @@ Result<TrainingLog> TrainingLog::open(const std::filesystem::path& file, const s
   if (is_own_file(file)) {
     if (std::ifstream earlier(file); earlier) std::getline(earlier, first);
   } else {
-    // The name alone. What cannot be removed, such as a folder, cannot be opened either.
+    // Removes the name, not the target of a link. If it cannot be removed, such as a folder, it cannot be opened
+    // either.
     (void)::unlink(file.c_str());
   }
   const auto line = parse_json(first, file.string());
-  // Of a longer training, whose lines may begin behind what is known: each is looked at when it is read.
+  // The file of an extended training may begin with lines of unknown earlier runs; each line is checked when it is
+  // read.
   const bool goes_on = !before.empty() || (line && is_of(*line, run, before));
   errno = 0;
   std::ofstream stream(file, goes_on ? std::ios::app : std::ios::trunc);

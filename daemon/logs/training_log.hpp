@@ -20,21 +20,21 @@
 
 namespace autotuned::daemon {
 
-// Its place in the folder `log` of a run's output.
+// The name of the file in the folder `log` of a run's output.
 inline constexpr const char* kTrainingLog = "training.jsonl";
 
 // Writes while a run trains. Each line is with the system when add() returns. A training of days has lines for its whole
 // length: they come at most once in a second, and less often the longer it has gone on. Evaluations always come.
 class TrainingLog {
  public:
-  // Goes on behind what the same run has written; what another run has written is dropped. A run that goes on with the training
-  // of those `before` it drops nothing. A link or a pipe in the place of the file is removed, and what it leads to stays as it is.
+  // Appends to the lines of the same run; lines of other runs are dropped. A run that goes on with the training of the
+  // runs `before` it drops nothing. A link or pipe at this path is removed; the target of a link stays unchanged.
   [[nodiscard]] static Result<TrainingLog> open(const std::filesystem::path& file,
                                                 const std::string& run,
                                                 const std::vector<std::string>& before = {});
 
-  // What a trainer tells while it trains (docs/trainer-protocol.md); what is neither a step nor an evaluation is passed
-  // over. `now` is monotonic. False when it cannot be written, from then on.
+  // Adds a progress message of a trainer (docs/trainer-protocol.md), if it is a step or an evaluation. `now` is
+  // monotonic. After the first failure to write, returns false and writes nothing more.
   bool add(const Json& progress, std::int64_t unix_ns, std::chrono::nanoseconds now);
 
  private:
@@ -50,8 +50,9 @@ class TrainingLog {
   std::chrono::nanoseconds written_{0};  // the last step
 };
 
-// The lines of this run, and of the runs `before` it, whose training it goes on with. Where a training went on from a checkpoint, what it had made beyond that is left out. No file, and
-// lines that cannot be read, are nothing: a kill may have cut the last one.
+// Returns the lines of this run, and of the runs `before` it, whose training it continues. If a training went on from a
+// checkpoint, its earlier lines beyond that step are left out. A missing file gives no lines. Unreadable lines are
+// skipped: a kill may have cut the last one.
 [[nodiscard]] std::vector<Json> read_training_log(const std::filesystem::path& file,
                                                   const std::string& run,
                                                   const std::vector<std::string>& before = {});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of plugins and folders that a user gave: unknown ones are reported before anything starts.
+// Checks the names of plugins and folders that a user gave, so that unknown ones are reported before anything starts.
 #pragma once
 
 #include <filesystem>
@@ -13,8 +13,8 @@ namespace autotuned::daemon {
 // Ok when each folder of --plugin-dir can be searched. ErrorKind::invalid says which cannot, and why.
 [[nodiscard]] Result<void> check_plugin_folders(const std::vector<std::filesystem::path>& extra);
 
-// Of the folders of --plugin-dir (`extra`), the environment, the user and the program; sorted. Those of
-// plugins that cannot be used too. No code of any plugin runs.
+// The names of all plugins in the folders of --plugin-dir (`extra`), of the environment, of the user and of the
+// program, sorted; also of plugins that cannot be used. Runs no code of any plugin.
 [[nodiscard]] std::vector<std::string> plugin_names_here(
     const std::vector<std::filesystem::path>& extra);
 

@@ -19,7 +19,7 @@ using std::chrono::nanoseconds;
 
 constexpr nanoseconds kFrameLimit = std::chrono::seconds(10);
 
-// One process. Loading stops at the first plugin that takes it down.
+// One loading process and its results. Loading stops at the first plugin that crashes or hangs it.
 struct Attempt {
   Json plugins;         // null when it did not come to the end
   std::string loading;  // being loaded at the end

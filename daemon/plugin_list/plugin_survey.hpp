@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plugins of some folders, loaded in a process of their own: one that crashes or hangs while it is
-// loaded costs that process, and is reported.
+// Loads the plugins of some folders in a process of its own: a plugin that crashes or hangs while it is loaded ends
+// only that process, and is reported.
 #pragma once
 
 #include <chrono>
@@ -13,7 +13,7 @@
 
 namespace autotuned::daemon {
 
-// plugins::FoundPlugin without what only its own process can use.
+// A plugins::FoundPlugin as data: without what only the process that loaded it can use.
 struct SurveyedPlugin {
   std::string name;
   std::string kind;
@@ -29,9 +29,9 @@ struct SurveyedPlugin {
   [[nodiscard]] Json to_json() const;
 };
 
-// What find_plugins() (plugins/host/loader.hpp) finds, sorted by name, and those that ended their process
-// or did not return within `limit`. Errors: the process cannot be started, or ends for no plugin's sake.
-// Call from the main thread.
+// Returns what find_plugins() (plugins/host/loader.hpp) finds, sorted by name, with the plugins that ended their
+// process or took longer than `limit`. Errors: the process cannot be started, or ends and no plugin is to blame. Call
+// from the main thread.
 [[nodiscard]] Result<std::vector<SurveyedPlugin>> survey_plugins(
     const std::vector<std::filesystem::path>& folders,
     std::chrono::nanoseconds limit = std::chrono::seconds(2));

@@ -11,7 +11,8 @@
 
 namespace autotuned::daemon {
 
-// "a step took 12.00 ms in before.json, takes 8.00 ms in after.json: 33.3 % less", and what to mind.
+// Sentences such as "a step took 12.00 ms in before.json, takes 8.00 ms in after.json: 33.3 % less", and what limits
+// the comparison.
 [[nodiscard]] std::vector<std::string> difference_facts(
     const std::vector<analysis::Profile>& before, const std::vector<analysis::Profile>& after);
 

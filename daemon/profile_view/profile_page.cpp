@@ -228,8 +228,8 @@ Json rank_json(const Profile& rank, std::size_t ranks) {
           {"bars", bars_json(rank, kMostBars / ranks)}};
 }
 
-// Every '<' as an escape of JSON: the end of the script element cannot occur, nor a comment begin. The separators
-// of lines that JSON allows and older scripts do not, too.
+// Writes every '<' as a JSON escape, so that the text can neither end the script element nor begin a comment; also the
+// line separators that JSON allows but older JavaScript does not.
 std::string embedded(const Json& json) {
   const std::string text = to_line(json);
   std::string safe;
@@ -248,7 +248,8 @@ std::string embedded(const Json& json) {
   return safe;
 }
 
-// How a Content-Security-Policy names the content of an element, which the markup begins with the end of a line.
+// The hash by which a Content-Security-Policy names the content of an element. The content begins with a line end in
+// the markup.
 std::string hash_source(const std::string& content) {
   Sha256 digest;
   digest.update("\n");

@@ -14,17 +14,17 @@ namespace autotuned::daemon {
 
 struct PageContent {
   const std::vector<analysis::Profile>& ranks;  // of Depth::plots
-  // Of two profiles, where there are two.
+  // The difference from an earlier profile; empty if there is none.
   std::vector<Table> difference = {};
   std::vector<std::string> difference_notes = {};
 };
 
-// A few megabytes at most: what is left out of a large trace, the page says. Nothing of the trace can become
+// The page has a few megabytes at most, and says what it leaves out of a large trace. No text of the trace can become
 // markup or script.
 [[nodiscard]] std::string page_of(const PageContent& content);
 
-// Before traces are read or recorded: ErrorKind::invalid if the page would replace one of `traces`, a device, a pipe, a
-// folder or a symbolic link.
+// To be called before traces are read or recorded. ErrorKind::invalid: the page would replace one of `traces`, a
+// device, a pipe, a folder or a symbolic link.
 [[nodiscard]] Result<void> check_page_file(const std::filesystem::path& file,
                                            const std::vector<std::filesystem::path>& traces);
 

@@ -44,8 +44,8 @@ struct Table {
   return static_cast<double>(value);
 }
 
-// Numbers with the largest first, texts from A to Z; unknown last. `column` is a key or a heading. False,
-// and nothing is changed, where the table has no such column.
+// Sorts the rows: numbers with the largest first, texts from A to Z, unknown values last. `column` is a key or a
+// heading. Returns false, and changes nothing, if the table has no such column.
 [[nodiscard]] bool sort_by(Table& table, std::string_view column);
 
 // Title, heading and at most `top` rows (0: all).
@@ -56,10 +56,10 @@ struct Table {
 
 // A growth of 0.5 is "50.0 %", one of 445 "446 x as much".
 [[nodiscard]] std::string change_share_text(double share);
-// As people read it: "1.5 GiB", "12.3 %", "-".
+// The cell for people: "1.5 GiB", "12.3 %", "-".
 [[nodiscard]] std::string cell_text(const Cell& cell, Unit unit);
 
-// A trace is data of others: printable, and cut to what fits a table.
+// A name from a trace, made printable (a trace may hold any text) and cut to fit a table.
 [[nodiscard]] std::string short_name(const std::string& whole);
 
 }  // namespace autotuned::daemon

@@ -18,7 +18,7 @@ Cell known(const std::optional<double>& value, double factor = 1.0) {
   return known_cell(value.has_value(), value.value_or(0) * factor);
 }
 
-// Of both passes.
+// The host time of forward and backward pass.
 double host_ns(const ModuleTime& time) {
   return static_cast<double>(time.forward_host_ns) + static_cast<double>(time.backward_host_ns);
 }
@@ -66,7 +66,7 @@ const char* how_to_record(OperatorsBy by) {
 
 }  // namespace
 
-// Not inlined: GCC 12 then takes the text that an unknown cell does not have for one that is not initialised.
+// Not inlined: otherwise GCC 12 warns that the text of an unknown cell is not initialised.
 [[gnu::noinline]] Cell known_cell(bool is_known, double value) {
   if (!is_known) return {};
   return value;

@@ -11,7 +11,7 @@
 
 namespace autotuned::daemon {
 
-// Nothing where the figure is not known.
+// A cell with the value, or an empty one if it is not known.
 [[nodiscard]] Cell known_cell(bool is_known, double value);
 
 [[nodiscard]] Table operators_table(const std::vector<analysis::OperatorRow>& rows,
@@ -26,7 +26,7 @@ namespace autotuned::daemon {
 // `range` counts from the beginning of the recording; all of it without one.
 [[nodiscard]] Table memory_operators_table(const analysis::Profile& profile,
                                            std::optional<analysis::Interval> range);
-// The largest pieces of memory, by who took them and for how long; at most a thousand.
+// The largest blocks of memory, with who allocated them and how long they lived; at most a thousand.
 [[nodiscard]] Table memory_blocks_table(const analysis::Profile& profile,
                                         std::optional<analysis::Interval> range);
 // The curve of each device in words and one line of blocks.
@@ -41,7 +41,7 @@ namespace autotuned::daemon {
 
 [[nodiscard]] Table ranks_table(const std::vector<analysis::Profile>& ranks);
 [[nodiscard]] Table collectives_table(const std::vector<analysis::Profile>& ranks);
-// Who holds the others up.
+// Sentences about the rank that the others wait for.
 [[nodiscard]] std::vector<std::string> straggler_facts(const std::vector<analysis::Profile>& ranks);
 
 }  // namespace autotuned::daemon

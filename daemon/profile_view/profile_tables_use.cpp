@@ -98,7 +98,7 @@ Table occurrences_table(const char* id, const char* title, const char* what,
   return table;
 }
 
-// What a rank does itself: one that is early waits inside of communication.
+// The time of a rank's own work: a rank that is early waits inside of communication.
 double own_ns(const Profile& rank) {
   const auto& breakdown = rank.summary.breakdown;
   return breakdown.mean_step_ns() - breakdown.mean_part_ns(analysis::Part::communication);

@@ -56,7 +56,7 @@ ViewSection section_of_rank(ProfileView view, const Profile& rank, const ViewOpt
   return section;
 }
 
-// Of each rank: what they are called with, and from where, cannot be summed up.
+// A table for each rank: shapes and call stacks of operators cannot be summed over ranks.
 std::vector<Table> operators_by_more(const std::vector<Profile>& ranks,
                                      const ViewOptions& options) {
   std::vector<Table> tables;

@@ -39,7 +39,7 @@ struct ViewOptions {
   std::string sort;       // a column of one of the views' tables; empty: each in its own order
   bool by_shape = false;  // operators by the shapes of their inputs too, where they were recorded
   bool by_stack = false;  // and by who called them
-  // Of the memory view, from the beginning of the recording.
+  // The time range of the memory view, from the beginning of the recording.
   std::optional<analysis::Interval> range;
   bool as_json = false;
   std::filesystem::path html;  // where to write the page; empty: nowhere
@@ -47,7 +47,7 @@ struct ViewOptions {
   std::vector<analysis::Profile> before;
 };
 
-// How deep a profile must be for these.
+// How deep a profile must be for these options.
 [[nodiscard]] analysis::Depth depth_for(const ViewOptions& options);
 // Whether the traces must be read with their stacks.
 [[nodiscard]] bool needs_stacks(const ViewOptions& options);
@@ -58,14 +58,14 @@ struct ViewOptions {
 [[nodiscard]] Result<void> show_profile(const std::vector<analysis::Profile>& ranks,
                                         const ViewOptions& options, std::ostream& out);
 
-// Lines, then tables, under one heading.
+// A part of a view: lines, then tables, under one heading.
 struct ViewSection {
   std::string title;  // empty: no heading
   std::vector<std::string> lines;
   std::vector<Table> tables;
 };
 
-// One section for each rank where ranks cannot be summed up; none for the overview.
+// The sections of a view: one for each rank if ranks cannot be summed up; none for the overview.
 [[nodiscard]] std::vector<ViewSection> view_sections(ProfileView view,
                                                      const std::vector<analysis::Profile>& ranks,
                                                      const ViewOptions& options);

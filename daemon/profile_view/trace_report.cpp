@@ -97,7 +97,7 @@ Json parts_json(const Figure& part_ns) {
   return parts;
 }
 
-// Of `CPU Exec`; null where the trace does not tell.
+// The phases of `CPU Exec`; null if the trace does not tell.
 Json cpu_phases_json(const Overall& all) {
   if (!all.has_cpu_phases) return Json();
   Json phases = Json::object();
@@ -173,7 +173,7 @@ void add_cpu_phases(const Overall& all, Rows& rows) {
 // The findings whose code was printed, by that code.
 using PrintedCode = std::map<std::string_view, std::string>;
 
-// How much it matters, what it can give at most, and the code, where no finding before it has the same.
+// Its severity, its greatest gain and the code, unless an earlier finding has the same.
 std::string remedy_text(const Finding& finding, PrintedCode& printed) {
   std::string text = "    " + std::string(analysis::to_string(finding.severity));
   if (const std::string gain = gain_text(finding.gain); !gain.empty()) text += ": " + gain;
@@ -190,7 +190,7 @@ std::string remedy_text(const Finding& finding, PrintedCode& printed) {
   return text;
 }
 
-// What matters most comes first.
+// The most important findings come first.
 std::string findings_text(std::vector<Finding> findings) {
   if (findings.empty()) return "\nno findings\n";
   std::ranges::stable_sort(findings, std::ranges::greater{}, &Finding::severity);

@@ -15,11 +15,11 @@ namespace autotuned::daemon {
 // REQUIRES: `ranks` is not empty, here and below.
 [[nodiscard]] Json traces_json(const std::vector<analysis::TraceAnalysis>& ranks, std::size_t top);
 
-// What was read, a line for each trace, with its notes.
+// One line for each trace that was read, with its notes.
 [[nodiscard]] std::string header_text(const std::vector<analysis::TraceAnalysis>& ranks);
 // "GPU 0 (NVIDIA A10G, compute capability 8.6, 22.1 GiB)".
 [[nodiscard]] std::string device_title(const analysis::TraceAnalysis& rank, int device);
-// Parts of a step, ranks, devices, findings.
+// The overview: parts of a step, ranks, devices, findings.
 [[nodiscard]] std::string overview_text(const std::vector<analysis::TraceAnalysis>& ranks);
 [[nodiscard]] Json findings_json(const std::vector<analysis::Finding>& findings);
 

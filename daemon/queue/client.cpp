@@ -70,7 +70,7 @@ class SignalReader {
   Descriptor descriptor_;
 };
 
-// The next daemon, once there is one; nothing in time, or when `signals` (-1: none) has something to say.
+// Waits for the next daemon. Nothing: none has come in time, or `signals` (-1: none) is readable.
 std::optional<DaemonClient> wait_for_daemon(int signals,
                                             const std::function<void()>& on_tick = {}) {
   const auto give_up = Clock::now() + kReturnLimit;
@@ -91,7 +91,7 @@ std::optional<DaemonClient> wait_for_daemon(int signals,
   return std::nullopt;
 }
 
-// One conversation after another with the daemons that do a job.
+// Follows a job over the daemons that execute it, one connection after another.
 class Follower {
  public:
   Follower(DaemonClient client, std::int64_t job, OnInterrupt on_interrupt,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The other end of the daemon's socket: what commands ask it, and how they follow a run.
+// The client's end of the daemon's socket: sends requests and follows a run.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@
 
 namespace autotuned::daemon {
 
-// One conversation. Blocks; one thread.
+// One connection to the daemon. Calls block. Use it from one thread.
 class DaemonClient {
  public:
   // Nothing when no daemon serves this user.
   [[nodiscard]] static Result<std::optional<DaemonClient>> connect();
 
-  // The "ok" of the answer. ErrorKind::crashed: the daemon has ended; timeout: it does not answer;
-  // else its own refusal.
+  // Sends a request and returns the "ok" of the answer. ErrorKind::crashed: the daemon has ended; timeout: it does not
+  // answer; other errors are the daemon's refusal.
   [[nodiscard]] Result<Json> ask(Json request);
   [[nodiscard]] FrameChannel& channel() { return channel_; }
 
@@ -32,13 +32,14 @@ class DaemonClient {
   FrameChannel channel_;
 };
 
-// A daemon that must be there: ErrorKind::not_found says how to start one.
+// Like connect(), for commands that need a daemon: ErrorKind::not_found says how to start one.
 [[nodiscard]] Result<DaemonClient> connect_or_explain();
 
-// The job's id. Asks again when the daemon ends before it answers: the token keeps the job single.
+// Submits a run and returns its job number. If the daemon ends before it answers, the request is repeated; the token
+// keeps the daemon from adding the job twice.
 [[nodiscard]] Result<std::int64_t> submit(DaemonClient& client, const Submission& submission);
 
-// From here on SIGINT and SIGTERM wait for follow(), so that none between submit() and it is lost.
+// Blocks SIGINT and SIGTERM until follow() handles them, so that none between submit() and follow() is lost.
 void hold_signals();
 
 enum class OnInterrupt {

@@ -142,7 +142,7 @@ void Connection::write() {
                       self->in_flight_ = {};
                       self->write_timer_.cancel();
                       self->write();
-                      // Those that waited for room.
+                      // Requests that waited until the outbox had space.
                       if (!self->is_reading_) {
                         self->take_requests();
                         self->count_received();

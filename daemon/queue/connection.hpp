@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One client of the daemon: requests come in, answers and the events of a watched job go out. What it can
-// make the daemon hold is bounded, and nobody waits for it.
+// One client's connection to the daemon: requests come in, answers and the events of a watched job go out. The memory
+// that it can make the daemon use is bounded, and nobody waits for it. One thread.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@
 
 namespace autotuned::daemon {
 
-// What all clients together have sent and is not dealt with yet.
+// The bytes of incomplete requests over all connections: their limit and present number.
 struct ReceivedBytes {
   std::size_t most = 0;
   std::size_t now = 0;
@@ -29,7 +29,7 @@ struct ReceivedBytes {
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   using Socket = boost::asio::local::stream_protocol::socket;
-  // An error is a frame that is no request: it has been answered, and the connection ends.
+  // Called for each frame. An error means that the frame is no request: it has been answered, and the connection ends.
   using OnRequest = std::function<void(Connection&, const Result<Json>&)>;
   using OnClose = std::function<void(Connection&, const std::string& reason)>;
 
@@ -43,7 +43,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void refuse(const Error& error);
   // Sends the events of `job` from `reader` on, the first `skip` left out.
   void watch(std::int64_t job, EventReader reader, std::int64_t skip);
-  // To be called when the watched log has grown; with `end` once it will not any more.
+  // To be called when the watched log has grown; with `end` when it is complete.
   void advance(const std::optional<Json>& end = std::nullopt);
   void close(const std::string& reason);
 
@@ -66,7 +66,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::array<char, 16384> chunk_{};
   FrameDecoder decoder_;
   ReceivedBytes* received_;
-  std::size_t counted_ = 0;  // of them ours
+  std::size_t counted_ = 0;  // our share of received_
   std::string outbox_;       // to be sent next
   std::string in_flight_;    // being sent
   bool is_reading_ = false;

@@ -18,8 +18,9 @@
 namespace autotuned::daemon {
 
 struct EventLimits {
-  std::int64_t thin_bytes = std::int64_t{8} << 20U;   // from here on progress once per interval
-  std::int64_t full_bytes = std::int64_t{32} << 20U;  // from here on only how the run ended
+  std::int64_t thin_bytes = std::int64_t{8}
+                            << 20U;  // above this size, progress only once per interval
+  std::int64_t full_bytes = std::int64_t{32} << 20U;  // above this size, only how the run ended
   std::size_t event_bytes = std::size_t{8} << 20U;    // a longer one is left out
   std::chrono::nanoseconds interval = std::chrono::seconds(10);
 };
@@ -37,10 +38,10 @@ class EventFilter {
   std::chrono::nanoseconds last_progress_{std::chrono::nanoseconds::min()};
 };
 
-// The writing end. Events are no facts (those are in the history), so nothing is synced.
+// Writes the events of a job. They are not synced to disk: everything that must survive is in the history.
 class EventLog {
  public:
-  // Half a line that a crash left is cut off.
+  // Opens or makes the file. A partial last line, which a crash left, is cut off.
   [[nodiscard]] static Result<EventLog> open(const std::filesystem::path& file,
                                              EventLimits limits = {});
   // True when the event is in the file now. An event that does not fit on the disk is left out.
@@ -59,6 +60,7 @@ class EventLog {
 // One watcher's place in a log.
 class EventReader {
  public:
+  // Begins at the first event. Errors are those of opening the file.
   [[nodiscard]] static Result<EventReader> open(const std::filesystem::path& file);
   // The next whole lines, about 64 KiB of them (more when one line is longer); none at the end.
   [[nodiscard]] std::vector<std::string> read();

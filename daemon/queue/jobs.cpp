@@ -45,7 +45,7 @@ Result<void> record_cancelled(const Submission& submission, const std::string& r
   if (!history) return tl::unexpected(history.error());
   auto row = history->run(run_id);
   if (!row) return tl::unexpected(row.error());
-  // It has ended, or a command outside of the queue goes on with it: then it is not ours to end.
+  // The run has ended, or a command outside of the queue continues it: then it must stay as it is.
   if (!row->is_interrupted) return {};
   row->state = storage::RunState::cancelled;
   if (auto count = history->interrupt_running_trials(row->id); !count) {
@@ -56,7 +56,7 @@ Result<void> record_cancelled(const Submission& submission, const std::string& r
 
 }  // namespace
 
-// What the session prints. Lives until the last writer has closed its end.
+// Copies what the session prints to the log. Lives until the last writer has closed its end.
 struct Jobs::Output : std::enable_shared_from_this<Output> {
   Output(asio::io_context& context, std::filesystem::path file)
       : pipe(context), log(std::move(file)) {}
@@ -323,7 +323,7 @@ Result<std::int64_t> Jobs::submit(const Submission& submission) {
   if (!queued) return tl::unexpected(queued.error());
   if (queue_.jobs().size() == before) return queued->id;
 
-  // Whatever a submission of this number left that could not be stored.
+  // Removes what is left of a submission with this number that could not be stored.
   store_.forget(queued->id);
   auto stored = store_.put(submission, queued->id);
   // Watchers may come before there is an event.
@@ -374,7 +374,7 @@ Result<std::int64_t> Jobs::cancel(const std::string& name) {
   if (running != sessions_.end()) {
     running->second.session->cancel(limits_.supervisor.cancel_grace);
   } else {
-    // It may have run under a daemon before this one.
+    // The job may have run under an earlier daemon.
     tell_history(job);
     end(job, JobState::cancelled, kCancelled, "");  // may have forgotten it
   }
@@ -440,7 +440,7 @@ void Jobs::save_unsaved() {
 }
 
 void Jobs::save_later() {
-  // One that is due is not put off: a busy run would do so for ever.
+  // A save that is due is not postponed: the events of a busy run would do so for ever.
   if (std::exchange(is_save_due_, true)) return;
   save_timer_.expires_after(limits_.save_again);
   save_timer_.async_wait([this](const error_code& error) {

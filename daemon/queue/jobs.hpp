@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The jobs of a daemon at work: queue, files and sessions together.
+// The running queue of a daemon: ties the queue, its files and the sessions together.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -28,25 +28,25 @@ namespace autotuned::daemon {
 // One thread. Everything that it acknowledges is on disk: clients are told the end of a job after it is stored.
 class Jobs {
  public:
-  // A job has new events, or its end can be reported.
+  // Called when a job has new events, or when its end can be reported.
   using OnChange = std::function<void(std::int64_t job)>;
 
   Jobs(boost::asio::io_context& context, JobStore store, const JobLimits& limits,
        OnChange on_change);
 
-  // Takes over what the daemon before this one left: ends processes that it lost, puts runs that were
-  // going on back to where they were in the queue.
+  // Takes over from an earlier daemon: ends the processes that it left, and puts its running jobs back to their place
+  // in the queue.
   Result<void> recover();
-  // Starts what can start. Called by the others where that may have changed.
+  // Starts every job that can start. The other functions call it when that may have changed.
   void schedule();
 
-  // The job's id. A submission that was acknowledged before gives the same one.
+  // Returns the number of the job. A submission that was acknowledged before gives the same number.
   Result<std::int64_t> submit(const Submission& submission);
-  // A job that runs is asked to stop; the second time it is ended at once.
+  // Removes a waiting job. Asks a running job to stop; the second time ends it at once.
   Result<std::int64_t> cancel(const std::string& name);
   // No job starts any more; sessions stop, within `grace` or by force. Their jobs stay in the queue.
   void stop(std::chrono::nanoseconds grace);
-  // Those that are still there are killed and not waited for.
+  // Kills the sessions that still run, without waiting for them.
   void leave_sessions();
   [[nodiscard]] bool has_sessions() const { return !sessions_.empty(); }
 
@@ -54,7 +54,7 @@ class Jobs {
   [[nodiscard]] Result<EventReader> events(std::int64_t id) const {
     return EventReader::open(store_.events(id));
   }
-  // How it ended; nothing before that is on disk.
+  // How the job ended; nothing until that is on disk.
   [[nodiscard]] std::optional<Json> end_of(const QueuedRun& job) const;
   // Whether its state is on disk.
   [[nodiscard]] bool is_saved(std::int64_t id) const { return !unsaved_.contains(id); }
@@ -68,7 +68,7 @@ class Jobs {
     std::shared_ptr<SupervisedSession> session;
     EventLog log;
     std::shared_ptr<Output> output;
-    Descriptor output_end;  // that sessions get
+    Descriptor output_end;  // which sessions inherit
     std::string
         trial_outcome;  // of the trainer in the trial that is going on; empty: nothing was said
   };
@@ -78,12 +78,12 @@ class Jobs {
   void take_event(std::int64_t id, const Json& event);
   void take_end(std::int64_t id, const Result<int>& outcome);
   void end(QueuedRun& job, JobState state, int exit_code, const std::string& error);
-  // Tries again later what a shortage kept from starting.
+  // Puts a job that could not start for lack of a resource back, to be tried again later.
   void put_back(QueuedRun& job, const Error& shortage);
-  // Tries again later while others write to it.
+  // Records the cancel in the history; tries again later while another process writes to it.
   void tell_history(const QueuedRun& cancelled);
   void note(std::int64_t id, const Json& event);
-  // Tries again later when the disk is full: false.
+  // Stores the job. If the disk is full, returns false and tries again later.
   bool save(const QueuedRun& job);
   void save_unsaved();
   void save_later();
@@ -97,7 +97,7 @@ class Jobs {
   Queue queue_;
   std::map<std::int64_t, Running> sessions_;
   std::set<std::int64_t> unsaved_;
-  std::set<std::int64_t> untold_;  // cancelled ones that the history does not know
+  std::set<std::int64_t> untold_;  // cancelled jobs that the history does not know of yet
   boost::asio::steady_timer save_timer_;
   bool is_save_due_ = false;
   boost::asio::steady_timer start_timer_;

@@ -12,15 +12,15 @@ namespace autotuned::daemon {
 
 struct JobLimits {
   SupervisorLimits supervisor;
-  // Until what the disk did not take is tried again, and what a shortage kept from starting.
+  // How long until a failed write to disk, or a start that failed for lack of a resource, is tried again.
   std::chrono::nanoseconds save_again = std::chrono::seconds(5);
   std::chrono::nanoseconds start_again = std::chrono::seconds(5);
 };
 
 struct ConnectionLimits {
-  // For a request to arrive, and for what was sent to be read.
+  // How long a request may take to arrive, and a client to read what was sent.
   std::chrono::nanoseconds patience = std::chrono::seconds(30);
-  // Requests wait while so much is not sent yet.
+  // Further requests wait while more bytes than this are not sent yet.
   std::size_t unsent_bytes = std::size_t{64} << 10U;
 };
 

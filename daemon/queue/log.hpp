@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the daemon says on standard error: one line per fact, time, level, event and fields as name=value.
+// The daemon's log on standard error: a line for each event with time, level, name and fields as name=value.
 #pragma once
 
 #include <initializer_list>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What clients and the daemon say to each other: frames as in base/frame.hpp, docs/daemon.md. Pure: bytes
-// in, requests out. Clients are not trusted to send what they should.
+// The protocol between clients and the daemon (docs/daemon.md), in frames (base/frame.hpp). Pure: bytes in, requests
+// out. Nothing that a client sends is trusted.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@
 namespace autotuned::daemon {
 
 inline constexpr std::int64_t kDaemonProtocol = 1;
-// A recipe of 1 MiB, which is as large as they may be, fits.
+// The largest recipe, 1 MiB, fits.
 inline constexpr std::size_t kMaxRequestBytes = std::size_t{4} << 20U;
 inline constexpr int kMaxRequestDepth = 64;
 
@@ -29,16 +29,16 @@ class FrameDecoder {
   // The next whole frame; null while there is none. ErrorKind::invalid: too long, too deep or no JSON;
   // nothing can be read after that.
   [[nodiscard]] Result<Json> next();
-  // Part of a frame has arrived.
+  // Whether part of a frame has arrived.
   [[nodiscard]] bool is_partial() const { return !received_.empty(); }
-  // Of frames that were not taken yet.
+  // The bytes of frames that were not taken yet.
   [[nodiscard]] std::size_t held_bytes() const { return received_.size(); }
 
  private:
   std::string received_;
 };
 
-// What a run needs besides its place in the queue.
+// Everything that a run needs, without its state in the queue.
 struct Submission {
   std::string token;
   std::string folder;  // absolute: where the user was

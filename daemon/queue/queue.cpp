@@ -11,7 +11,7 @@ namespace autotuned::daemon {
 
 namespace {
 
-// Of a path or message that a client is told.
+// The most bytes of a path or message in an answer to a client.
 constexpr std::size_t kToldTextBytes = 512;
 
 constexpr EnumNames<JobState, 5> kStates = {{
@@ -22,7 +22,7 @@ constexpr EnumNames<JobState, 5> kStates = {{
     {JobState::cancelled, "cancelled"},
 }};
 
-// What one line of status takes, which is not what the job has on disk.
+// The members of a job that one line of `status` needs, fewer than are stored on disk.
 Json told(const QueuedRun& job) {
   Json fields = job.to_json();
   fields.erase("token");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The jobs of a daemon, as values: what waits, what runs, what has ended. No I/O, no clock.
+// The queue of a daemon as values: waiting, running and ended jobs. No I/O, no clock.
 #pragma once
 
 #include <cstddef>
@@ -65,9 +65,9 @@ class Queue {
  public:
   explicit Queue(QueueLimits limits = {}) : limits_(limits) {}
 
-  // For jobs that a daemon before this one left behind.
+  // Adds a job that an earlier daemon had.
   void restore(QueuedRun job);
-  // Ids up to this one were given before.
+  // Tells that ids up to `highest` were given before.
   void skip_ids(std::int64_t highest) { highest_before_ = highest; }
 
   // The job with its id. If the token is known, returns its job and adds none.
@@ -83,12 +83,12 @@ class Queue {
 
   // For each free device the run that has waited longest. Runs with too many failed starts come after all others.
   [[nodiscard]] std::vector<std::int64_t> startable() const;
-  // Whether it failed to start so often that other jobs go first.
+  // Whether the job failed to start so often that other jobs go first.
   [[nodiscard]] bool lets_others_past(const QueuedRun& job) const {
     return job.failed_starts >= limits_.starts_in_turn;
   }
-  // What is to be forgotten, by when it ended, oldest first. The newest job stays, so that no id is given
-  // twice, and those that are `kept`.
+  // Removes the ended jobs beyond the limit and returns their ids, the one that ended first first. Keeps the newest
+  // job, so that no id is given twice, and the jobs in `kept`.
   [[nodiscard]] std::vector<std::int64_t> forget_old(const std::set<std::int64_t>& kept = {});
 
   // As many runs as fit into about `max_bytes` of JSON: first the running ones, then the waiting ones, oldest first, then

@@ -38,7 +38,7 @@ constexpr std::chrono::seconds kAcceptAgain{1};
 // After the grace, for killed sessions to be reaped.
 constexpr std::chrono::milliseconds kReapLimit{500};
 
-// Of jobs in one answer, far below what a frame may hold: many clients may ask at once.
+// The most bytes of jobs in one answer: far below the limit of a frame, because many clients may ask at once.
 constexpr std::size_t kStatusBytes = std::size_t{1} << 20U;
 
 Json ok_answer(Json ok) {
@@ -112,7 +112,7 @@ class Server : private QueueAccess {
         [this](Connection& closed, const std::string& reason) { forget(closed, reason); });
     if (connections_.size() >= limits_.connections) {
       ++refused_;
-      // It is told why where its buffer takes it, and closed.
+      // The client is told why, if its buffer has space, and the connection is closed.
       connection->refuse({ErrorKind::busy, "too many programs talk to the daemon", "the daemon",
                           "end some that follow runs"});
       return;
@@ -240,7 +240,7 @@ class Server : private QueueAccess {
     const QueuedRun* job = jobs_.queue().find(id);
     if (job == nullptr) return;
     const auto end = jobs_.end_of(*job);
-    // One that is closed meanwhile leaves the set.
+    // A copy: a connection that closes meanwhile leaves the set.
     const auto connections = connections_;
     for (const auto& connection : connections) {
       if (connection->watched_job() == id) connection->advance(end);
@@ -278,7 +278,7 @@ class Server : private QueueAccess {
     });
   }
 
-  // What has been answered is on its way: give it one more turn of the loop.
+  // Gives answers that are being sent one more turn of the loop.
   void finish() {
     asio::post(context_, [this] { context_.stop(); });
   }
@@ -306,7 +306,7 @@ class Server : private QueueAccess {
 
 Result<void> serve(const std::filesystem::path& socket, const std::filesystem::path& store_folder,
                    const DaemonLimits& limits, const MakeQueueView& make_view) {
-  // Whoever reads our log may leave; that is no reason to die.
+  // The reader of our log may end; the daemon goes on.
   std::signal(SIGPIPE, SIG_IGN);
   auto listener = Listener::open(socket);
   if (!listener) return tl::unexpected(listener.error());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon itself: takes runs into its queue, does them one at a time for each device, and reports to
-// watchers. One thread, which never waits for a client or a run.
+// The daemon: queues runs, executes them one at a time for each device, and reports to watchers. It has one thread,
+// which never waits for a client or a run.
 #pragma once
 
 #include <filesystem>

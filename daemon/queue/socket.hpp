@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a daemon listens, who may talk to it, and what it tells a service manager.
+// The daemon's socket: its path, who may connect, and messages to a service manager.
 #pragma once
 
 #include <sys/types.h>
@@ -13,7 +13,7 @@
 
 namespace autotuned::daemon {
 
-// daemon.sock in runtime_folder() (daemon/common/places.hpp), which is this user's alone.
+// The path of the socket: daemon.sock in runtime_folder() (daemon/common/places.hpp), which only this user can write.
 [[nodiscard]] Result<std::filesystem::path> socket_file();
 
 // A socket (mode 0600) that this process alone listens on. The destructor removes it.
@@ -40,7 +40,7 @@ class Listener {
   Descriptor descriptor_;
 };
 
-// Nothing when no daemon listens there. ErrorKind::permission when another user does.
+// Connects. Nothing if no daemon listens there. ErrorKind::permission: another user's process does.
 [[nodiscard]] Result<std::optional<Descriptor>> connect_to_daemon(
     const std::filesystem::path& socket);
 

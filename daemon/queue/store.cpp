@@ -82,7 +82,7 @@ Result<JobStore::Loaded> JobStore::load() const {
   for (const fs::path& path : files) {
     const std::string name = path.filename().string();
     const bool is_job = name.ends_with(std::string(".") + kJob);
-    // One that was set aside keeps its number, and what else there is of it.
+    // A file that was set aside keeps its number, and the other files of that job stay.
     if (is_job || name.ends_with(std::string(".") + kJob + ".bad")) {
       known.insert(id_of(name));
       loaded.highest_id = std::max(loaded.highest_id, id_of(name));

@@ -28,14 +28,14 @@ class JobStore {
     std::vector<QueuedRun> jobs;  // by id
     // What cannot be read; such files are set aside with .bad at their names' end.
     std::vector<Error> problems;
-    std::int64_t highest_id = 0;  // that was ever given, as far as the files tell
+    std::int64_t highest_id = 0;  // the highest that was ever given, as far as the files tell
   };
-  // Also removes what a crash left half made: its submitter was never told that it is there. A job that
-  // could not be read for another reason than what is in its file (a shortage, the disk) is an error:
-  // nothing was changed, and the next try may succeed.
+  // Reads all jobs, and removes incomplete ones that a crash left: their submitters got no acknowledgement. If a file
+  // cannot be read for another reason than its content (lack of memory, the disk), returns an error and changes
+  // nothing: the next try may succeed.
   [[nodiscard]] Result<Loaded> load() const;
 
-  // Durable when it returns. A job is there once put(QueuedRun) succeeded; its submission comes first.
+  // Durable when it returns. Store the submission first: the job exists once put(QueuedRun) has succeeded.
   [[nodiscard]] Result<void> put(const Submission& submission, std::int64_t id) const;
   [[nodiscard]] Result<void> put(const QueuedRun& job) const;
   [[nodiscard]] Result<Submission> submission(std::int64_t id) const;

@@ -11,15 +11,15 @@
 
 namespace autotuned::daemon {
 
-// The sum over the code points: at least what a terminal takes, also for one that draws several of them as one picture.
-// A byte that is no UTF-8 counts as one column.
+// The number of columns, as the sum over the code points. A terminal that draws several code points as one picture uses
+// fewer. A byte that is not UTF-8 counts as one column.
 [[nodiscard]] int columns_of(std::string_view text);
 
 // The longest beginning of `text` that takes at most `columns`. An accent stays with its letter, and the parts of an emoji
 // stay together.
 [[nodiscard]] std::string_view beginning_of(std::string_view text, int columns);
 
-// `text` with U+FFFD for each byte that is no UTF-8.
+// `text` with U+FFFD for each byte that is not UTF-8.
 [[nodiscard]] std::string valid_text(std::string_view text);
 
 }  // namespace autotuned::daemon

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading the history for a command: runs and trials as a person names them.
+// Reads the history for a command: finds runs and trials by the names that a person gives, and reports errors.
 #pragma once
 
 #include <filesystem>
@@ -14,17 +14,17 @@
 
 namespace autotuned::daemon {
 
-// Prints it on standard error, with nothing that steers a terminal, and returns `exit_code`.
+// Prints the error on standard error, without control characters, and returns `exit_code`.
 int report_error(const Error& error, int exit_code = kWorkFailed);
-// The same of a command line that makes no sense. Returns kUsageError.
+// Reports a mistake in the command line. Returns kUsageError.
 int usage_error(const std::string& text);
-// The same for a command that measures without a run: with the exit code of a cancel, of what this machine cannot do, or of
-// work that failed.
+// Like report_error(), for a command that measures without a run. Returns the exit code for the kind of error:
+// cancelled, not possible on this machine, or failed.
 int report_measuring_error(const Error& error);
 void report_warning(const std::string& text);
 
-// A history that exists; `file` empty: the one at the default place. Damaged pages and rows that cannot be
-// read are warned of; read_write is storage::History::open_to_write(), which refuses damaged pages.
+// Opens an existing history; `file` empty: the default path. Warns of damaged pages and of rows that cannot be read.
+// With read_write it is storage::History::open_to_write(), which refuses damaged pages.
 [[nodiscard]] Result<storage::History> open_history(const std::filesystem::path& file,
                                                     storage::Access access);
 
@@ -34,19 +34,20 @@ struct NamedRun {
   std::optional<TrialRecord> trial;  // the one that was named
 };
 
-// "RUN" or "RUN.NUMBER", where RUN is an id, the beginning of one or "last". ErrorKind::not_found or
-// `invalid` when nothing or too much answers to that name.
+// Finds "RUN" or "RUN.NUMBER", where RUN is an id, the beginning of one, or "last". ErrorKind::not_found: nothing has
+// that name; `invalid`: several runs have.
 [[nodiscard]] Result<NamedRun> find_named_run(const storage::History& history,
                                               const std::string& name);
 
-// What is stored of this run as run_json() tells it; with trials that were read before, as find_named_run() shows them.
+// The run_json() of a stored run. The second form takes trials that were read before, as find_named_run() returns them.
 [[nodiscard]] Result<Json> stored_run_json(const storage::History& history,
                                            const storage::RunRow& run);
 [[nodiscard]] Result<Json> stored_run_json(const storage::History& history,
                                            const storage::RunRow& run,
                                            const std::vector<TrialRecord>& trials);
 
-// A name that nothing answers to is a mistake in the command line; the rest is not.
+// The exit code for an error of these functions: a name that was not found is a mistake in the command line, other
+// errors are not.
 [[nodiscard]] int exit_code_of(const Error& error);
 
 }  // namespace autotuned::daemon

@@ -27,8 +27,8 @@ namespace autotuned::daemon {
 [[nodiscard]] Result<std::vector<storage::RunRow>> lineage_of(const storage::History& history,
                                                               const storage::RunRow& run);
 
-// Of each: {"run", "length": "20 epochs", "steps": null if it has not trained, "state",
-// "is_interrupted"}; empty for fewer than two.
+// An object for each run: {"run", "length": "20 epochs", "steps": null if it has not trained, "state",
+// "is_interrupted"}; an empty list for fewer than two runs.
 [[nodiscard]] Json lineage_json(const std::vector<storage::RunRow>& lineage);
 
 // A table of these runs; empty for fewer than two.

@@ -15,15 +15,14 @@ namespace autotuned::daemon {
 
 inline constexpr const char* kFallbacks = "fallbacks";
 
-// What the run trains with: the last one that it fell back to, or the kept one.
+// The configuration with which the run trains: the last one that it fell back to, or the kept one.
 [[nodiscard]] Configuration trained_configuration(const storage::RunRow& run);
 
-// From now on the run trains with `next`, because what it trained with failed with `error`.
+// Records that the run trains with `next` from now on, because the configuration before failed with `error`.
 void add_fallback(const Configuration& next, const Error& error, std::int64_t unix_ns,
                   storage::RunRow& run);
 
-// Whether other programs on the GPU were to blame for one of these shortages: without them the kept configuration may
-// fit.
+// Whether other programs on the GPU caused one of these failures: without them the kept configuration may fit.
 [[nodiscard]] bool is_memory_taken_by_others(const storage::RunRow& run);
 
 // "the training ran out of memory and went on with batch_size 512 → 256: ..."; empty if it never did.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many plugins of a run were tried, and what became of the others: one way of counting for the screen, which has the events of
-// a run, and for its story, which has what was stored. A value without I/O.
+// Counts how many plugins of a run were tried, and what became of the others. The screen uses it with the events of a
+// run, the story with the stored rows. A value without I/O.
 #pragma once
 
 #include <map>
@@ -30,10 +30,10 @@ class PluginTally {
   void asked(const std::string& plugin);
   // `outcome` empty: it proposed a change that may be tried.
   void answered(const std::string& plugin, const std::string& outcome, bool is_failure);
-  // A trial of its proposal. Those of the tuner itself (joint changes) are no plugin's.
+  // A trial of a proposal of this plugin has begun. Joint changes belong to no plugin.
   void tried(const std::string& plugin);
 
-  // All 0 until a plugin was asked: an earlier run may have decided everything.
+  // The counts so far. All are 0 if no plugin was asked: an earlier run may have decided everything.
   [[nodiscard]] PluginCounts counts() const;
 
  private:

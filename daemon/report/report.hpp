@@ -33,57 +33,60 @@ inline constexpr const char* kDisturbanceSubjects = "disturbance_subjects";
 [[nodiscard]] const Json* profile_of(const std::vector<Json>& profiles,
                                      const Configuration& configuration);
 
-// The contract of `run --json` (docs/history.md), also the answer of `show --json`. Each trial has how its trainers ended
-// before their time, the run those that were in none; start and best have what rules found in their profiles.
+// The contract of `run --json` (docs/history.md), also the answer of `show --json`. Each trial lists the trainers that
+// ended early in it, the run those that ended early outside of trials; `start` and `best` have the findings in their
+// profiles.
 [[nodiscard]] Json run_json(const storage::RunRow& run, const std::vector<TrialRecord>& trials,
                             const std::vector<storage::TrialTrainerEnd>& ends,
                             const std::vector<Json>& profiles);
 
-// Outcome, evidence and time.
+// The end of a trainer: outcome, evidence and time.
 [[nodiscard]] Json trainer_end_json(const TrainerEnd& end);
 [[nodiscard]] Json check_json(const CheckRecord& check);
 
 // The rate at which a run really trained; nothing when that is not known.
 [[nodiscard]] std::optional<double> trained_samples_per_second(const storage::RunRow& run);
 
-// Whether the run trained faster than its measured ceiling, which is a lower limit and says nothing then.
+// Whether the run trained faster than its measured ceiling, a lower confidence limit that then says nothing.
 [[nodiscard]] bool has_passed_ceiling(const storage::RunRow& run);
 
 // Whether tuning ended without a measurement, because there was no budget for one.
 [[nodiscard]] bool is_unsearched(const storage::RunRow& run);
 
-// That the speed-up is not the quotient of the two rates beside it, and what it is; empty where they agree.
+// A note that the speed-up is not the quotient of the two rates beside it, and how it was measured; empty if they
+// agree.
 [[nodiscard]] std::string quotient_note(const storage::RunRow& run);
-// "other work took 43 % of the CPU time while it trained, and 3 % while it was tuned", where the machine was busier in the
-// training; else empty.
+// "other work took 43 % of the CPU time while it trained, and 3 % while it was tuned"; empty if the machine was not
+// busier in the training.
 [[nodiscard]] std::string busier_text(const storage::RunRow& run);
 
 // Whether the time of a trial ended before its interval decided (glossary: undecided).
 [[nodiscard]] bool is_undecided(const TrialRecord& trial);
-// "undecided", "gain unlikely", "slower" or "no gain", of a trial that was measured and rejected for its rates.
+// "undecided", "gain unlikely", "slower" or "no gain", for a trial that was rejected because of its rates.
 [[nodiscard]] std::string no_gain_text(const TrialRecord& trial);
 
-// What rates of this run count: "samples", or "steps" of a script whose samples cannot be counted.
+// The unit that this run's rates count: "samples", or "steps" for a script whose samples cannot be counted.
 [[nodiscard]] std::string_view unit_of(const storage::RunRow& run);
-// The check after the training of this run failed; false where there was none.
+// Whether the check after the training of this run failed; false if there was none.
 [[nodiscard]] bool has_failed_check(const storage::RunRow& run);
-// What must be said of that check; nothing where it passed or there was nothing to check.
+// The message about that check; empty if it passed or there was nothing to check.
 [[nodiscard]] std::string trained_check_text(const storage::RunRow& run);
 
-// What must be said beside every result of this recipe (Recipe::to_json()), or nothing.
+// A note that belongs beside every result of this recipe (Recipe::to_json()), such as that its data are synthetic; or
+// empty.
 [[nodiscard]] std::string stand_in_note(const Json& recipe);
 
-// What each kept change gives at the end, as a table; empty when nobody asked.
+// A table of what each kept change gives at the end (`--ablate`); empty if that was not measured.
 [[nodiscard]] std::string ablation_text(const std::vector<TrialRecord>& trials);
-// What came of a run, without its trials: lines that begin with a label of nine columns. Of a run that keeps nothing yet no
-// more than its error.
+// The result of a run, without its trials: lines that begin with a label of nine columns. For a run that keeps nothing
+// yet, only its error.
 [[nodiscard]] std::string summary_text(const storage::RunRow& run,
                                        const std::vector<TrialRecord>& trials);
-// The whole of a run: what it was, its trials, the outcome.
+// The whole report of a run: the job, its trials, the result.
 [[nodiscard]] std::string run_text(const storage::RunRow& run,
                                    const std::vector<TrialRecord>& trials);
 
-// "26.0 s: 8.0 s in 14 blocks; the rest went into ...": how long a trial took, and of what.
+// How long a trial took, and for what: "26.0 s: 8.0 s in 14 blocks; the rest went into ...".
 [[nodiscard]] std::string time_of_trial_text(const TrialRecord& trial,
                                              const std::vector<TrialBlock>& blocks,
                                              bool is_of_script);

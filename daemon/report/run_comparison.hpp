@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two runs or trials of the history against each other: what differs, and how much.
+// Compares two runs or trials of the history: what differs, and how much.
 //
 // Their rates were not measured side by side, so their ratio says less than that of a trial.
 #pragma once
@@ -16,7 +16,7 @@
 
 namespace autotuned::daemon {
 
-// One of the two. A run stands for its best configuration as it was confirmed, a trial for its candidate.
+// One side of the comparison. A run stands for its best configuration as it was confirmed, a trial for its candidate.
 struct ComparedSide {
   std::string name;  // "r-20261121-7f3a9c.3"
   std::string what;  // "fashion-cnn, trial of set_to_none, accepted"
@@ -37,11 +37,11 @@ struct ComparedSide {
 // `blocks` are those of measured_trial().
 [[nodiscard]] ComparedSide side_of(const RunRecord& record, const std::optional<TrialRecord>& trial,
                                    const std::vector<TrialBlock>& blocks);
-// The trial whose candidate blocks are this side's: `trial`, or the one that settled the run.
+// The trial whose candidate blocks measure this side: `trial`, or the trial that decided the run.
 [[nodiscard]] std::optional<TrialRecord> measured_trial(const RunRecord& record,
                                                         const std::optional<TrialRecord>& trial);
 
-// What was named, with all that the history holds of it.
+// Reads everything that the history holds about the named run or trial.
 [[nodiscard]] Result<ComparedSide> read_side(const storage::History& history, NamedRun named);
 
 // A field that differs; null where it is missing.
@@ -50,18 +50,19 @@ struct Difference {
   Json a;
   Json b;
 };
-// Of two JSON values, by path, objects and arrays opened up.
+// The differences of two JSON values, leaf by leaf: `field` is the path.
 [[nodiscard]] std::vector<Difference> differences_between(const Json& a, const Json& b);
 
-// Why a ratio of the rates of these two says nothing, as a clause: "they train different models (mlp and resnet)". Empty
-// where both are of one job, or of jobs that differ in settings only.
+// Why the ratio of these two rates means nothing, as a clause: "they train different models (mlp and resnet)". Empty if
+// both are of one job, or of jobs that differ in settings only.
 [[nodiscard]] std::string different_jobs_text(const ComparedSide& a, const ComparedSide& b);
 
-// The ratio of the rates and the differences of metrics and spans are null where there is such a reason.
+// The comparison as JSON. The ratio of the rates and the differences of metrics and spans are null if
+// different_jobs_text() gives a reason.
 [[nodiscard]] Json comparison_json(const ComparedSide& a, const ComparedSide& b);
-// What differs, the rates and the gains: five lines, and one for each side of which something must be said.
+// A summary in five lines (differences, rates, gains), with one more line for each side that needs a note.
 [[nodiscard]] std::string comparison_summary(const ComparedSide& a, const ComparedSide& b);
-// Everything.
+// The whole comparison for people.
 [[nodiscard]] std::string comparison_text(const ComparedSide& a, const ComparedSide& b);
 
 }  // namespace autotuned::daemon

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run has left in its output folder.
+// The files that a run has left in its output folder.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,8 @@
 
 namespace autotuned::daemon {
 
-// In `training` of a run: SHA-256 of its model.pt and model_ema.pt, by their names. Runs of older versions have none.
+// The key of RunRow::training for the SHA-256 of model.pt and model_ema.pt, by their names. Runs of older versions have
+// none.
 inline constexpr const char* kModelDigests = "model_sha256";
 
 struct RunFile {
@@ -22,14 +23,14 @@ struct RunFile {
 
 struct RunFiles {
   std::vector<RunFile> files;  // that are there: results first, then logs
-  // The run that has written its results into this folder since: then `files` are those with this run's name.
-  // Empty where they are this run's, or nobody can tell.
+  // The run that has written its results into this folder since; `files` are then only those with this run's name.
+  // Empty if the results are this run's, or if this is not known.
   std::string other_run;
 };
 
 [[nodiscard]] RunFiles files_of(const storage::RunRow& run);
 
-// A table, and who has the others now; empty where the folder is gone or has none.
+// A table of the files, and which run owns the others now; empty if the folder is gone or has no such files.
 [[nodiscard]] std::string files_text(const storage::RunRow& run);
 
 }  // namespace autotuned::daemon

@@ -9,8 +9,8 @@
 
 namespace autotuned::daemon {
 
-// A table of runs, and below it what must be said of some. In a terminal of so many columns the days of the starts, the rates
-// and long names give way; 0: no terminal, and nothing gives way.
+// A table of runs with notes below it. It shortens the start times, rates and long names as far as needed to fit
+// `columns`; 0: no terminal, nothing is shortened.
 [[nodiscard]] std::string run_list_text(const std::vector<storage::RunRow>& runs, int columns);
 
 }  // namespace autotuned::daemon

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is said of a run whose job is a script of the user. Its row has no recipe: `recipe` is {"kind": "script", "name",
-// "command", ...}, and `training` tells
+// Texts and JSON about a run whose job is a script of the user. Its row has no recipe: `recipe` is {"kind": "script",
+// "name", "command", ...}, and `training` tells
 //   steps              of the script, since its start
 //   is_counted_to_end  false: up to the end of the tuning only
 //   steps_under        what the steps of the tuning ran under: a list of {"change", "steps"}, in which an empty change is
@@ -32,16 +32,17 @@ inline constexpr const char* kUntunedByScript = "is_untuned_by_script";
 inline constexpr const char* kNoSecondLook =
     "the budget did not suffice for a second look at what was close; --budget gives more time";
 
-// Whether that column of a run is a script's.
+// Whether `recipe`, that column of a run, describes a script.
 [[nodiscard]] bool is_script(const Json& recipe);
 
 // "the script train.py: python3 train.py --epochs 2".
 [[nodiscard]] std::string script_text(const Json& recipe);
 
-// "620 as the script is, 480 with loader.workers 0 → 2"; of more than one change only how many. Empty where there is none.
+// "620 as the script is, 480 with loader.workers 0 → 2"; for several changes only their number. Empty if no steps were
+// made.
 [[nodiscard]] std::string steps_under_text(const Json& training);
 
-// Whether the time did not suffice for everything, as far as that is known.
+// Whether something is known to be untried because the time was too short.
 [[nodiscard]] bool has_untried(const Json& training);
 
 // What there was no time to try, as sentences: of several proposals the first and how many there are, or a line for each (`is_whole`).
@@ -50,17 +51,18 @@ inline constexpr const char* kNoSecondLook =
 // The same as lines of a summary, behind a label of nine columns.
 [[nodiscard]] std::string untried_lines(const storage::RunRow& run);
 
-// "exit status 3", "signal 9 (Killed)": how a script ended.
+// How a script ended: "exit status 3", "signal 9 (Killed)".
 [[nodiscard]] std::string end_text(const Json& training);
 
-// "finished", "finished (exit status 3 of the script)", "interrupted (signal 2 (Interrupt))"; of a script that has ended.
+// The state of a run whose script has ended: "finished", "finished (exit status 3 of the script)", "interrupted (signal
+// 2 (Interrupt))".
 [[nodiscard]] std::string script_state_text(const storage::RunRow& run);
 
-// What the loggers that the script uses are told when its tuning ends: {"run", "change", "speedup", "faster"}; null where
-// nothing was kept.
+// What the script's own loggers get when its tuning ends: {"run", "change", "speedup", "faster"}; null if nothing was
+// kept.
 [[nodiscard]] Json kept_json(const storage::RunRow& run);
 
-// What was kept, what it gives and what the tuning took: a few lines for the terminal of the script.
+// A few lines for the script's terminal: what was kept, what it gives and what the tuning took.
 [[nodiscard]] std::string tuned_text(const storage::RunRow& run);
 
 }  // namespace autotuned::daemon

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The story of a run: what was slow, what was tried, what came of it, what is left and what it cost.
+// The story of a run: what was slow, what was tried, the outcomes, what remains and what it cost.
 #pragma once
 
 #include <map>
@@ -33,7 +33,7 @@ enum class Outcome {
   kept,          // a change in the best configuration
   dropped,       // accepted, and given up when the whole did not hold
   held,          // a confirmation or verification that was accepted
-  did_not_hold,  // one that was not
+  did_not_hold,  // a confirmation or verification that was not
   slower,
   no_gain,
   wrong_result,  // it does not train the same model
@@ -43,14 +43,14 @@ enum class Outcome {
 };
 [[nodiscard]] std::string_view to_string(Outcome outcome);
 
-// Of every trial, by number.
+// The outcome of every trial, by number.
 [[nodiscard]] std::map<int, Outcome> outcomes_of(const RunRecord& record);
 
 // The accepted change that was given up because this confirmation did not hold; null for none.
 [[nodiscard]] const TrialRecord* dropped_by(const RunRecord& record,
                                             const TrialRecord& confirmation);
 
-// Plugins without a trial, with what they said last.
+// A plugin without a trial, and the last thing it said.
 struct Silence {
   std::string plugin;
   std::string because;
@@ -59,29 +59,29 @@ struct Silence {
 };
 [[nodiscard]] std::vector<Silence> silent_plugins(const RunRecord& record);
 
-// Of every plugin that the run asked.
+// Counts the plugins that the run asked.
 [[nodiscard]] PluginCounts plugin_counts(const RunRecord& record);
 
 // What disturbed the measurements of a run: each once, as they were found.
 [[nodiscard]] std::vector<std::string> machine_findings(
     const std::vector<storage::PluginAnswerRow>& answers);
 
-// How much training pays for the tuning: at `seconds` with the best configuration, or after `samples`, both
-// have taken as long as training with the starting one would. The interval follows the speed-up's; without
-// an upper end it may never pay. Samples are steps where the run counts those (unit_of()).
+// How much training repays the tuning. After `seconds` of training with the best configuration (after `samples`),
+// tuning and training have taken as long as training with the starting configuration would. The interval follows that
+// of the speed-up; without an upper end it may never be repaid. Samples are steps if the run counts steps (unit_of()).
 struct BreakEven {
   double seconds = 0.0;
   double samples = 0.0;
   double samples_low = 0.0;
   std::optional<double> samples_high;
 };
-// What the tuning has cost: all of its time or, of a script, what it took beyond the time of its steps at the rate of the
-// start, for they are steps of the training.
+// What the tuning has cost, in seconds: all of its time or, for a script, its time less that of its steps at the rate
+// of the start, because these are steps of the training.
 [[nodiscard]] double tuning_cost_s(const storage::RunRow& run);
 // Nothing when the run is not confirmed to be faster.
 [[nodiscard]] std::optional<BreakEven> break_even(const storage::RunRow& run);
 
-// What the training of a run saved against the same with the starting configuration: the time that its samples take at
+// What the training of a run saved compared with the starting configuration: the time that its samples would take at
 // the rate of the start in the confirmation, less the time that they took.
 struct TrainingSavings {
   double samples = 0.0;
@@ -102,16 +102,16 @@ struct Share {
 // Operators by their share of the step, largest first, at most `limit`.
 [[nodiscard]] std::vector<Share> operators_of(const Json& profile, std::size_t limit);
 
-// Share of the ceiling that the best configuration reaches; nothing when one of the two is unknown.
+// The share of the ceiling that the best configuration reaches; nothing if the ceiling or the rate is unknown.
 [[nodiscard]] std::optional<double> reached_ceiling_ratio(const storage::RunRow& run);
 
-// What tuning cost and when that is repaid: that part of the story.
+// The part of the story about what tuning cost and when that is repaid.
 [[nodiscard]] Json cost_json(const storage::RunRow& run);
 [[nodiscard]] std::string cost_text(const storage::RunRow& run);
 
 [[nodiscard]] Json story_json(const RunRecord& record);
-// Plain sentences under headings, one on each line. Plugins that proposed nothing, and proposals for which no time was left, are a
-// number where there are many, unless `is_whole`.
+// The story as plain sentences under headings, one on each line. If many plugins proposed nothing, or many proposals
+// had no time left, only their number is told, unless `is_whole`.
 [[nodiscard]] std::string story_text(const RunRecord& record, bool is_whole = false);
 
 }  // namespace autotuned::daemon

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the rules found in the profiles of a run, with what came of trying what they call for.
+// The findings in the profiles of a run, with the outcomes of the trials that answer them.
 #pragma once
 
 #include <string>
@@ -12,7 +12,8 @@ namespace autotuned::daemon {
 // The findings of a profile of the run (FindingRecord::to_json()). One that a decided trial of the run answers, of its plugin
 // or of its knob, has it as `tried`: {"trial", "outcome", "rejection", "is_given_up", "reason"}.
 [[nodiscard]] Json findings_json(const RunRecord& record, const Json& profile);
-// One a line, behind `heading`: what came of trying it, else who acts on it, or what to do.
+// A line for each finding, behind `heading`: the outcome of its trial, or else the plugin that acts on it, or what to
+// do.
 [[nodiscard]] std::string findings_text(const RunRecord& record, const Json& profile,
                                         const char* heading);
 

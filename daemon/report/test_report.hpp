@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the evaluation of a trained model says about single classes, as text.
+// The text about single classes in the evaluation of a trained model.
 #pragma once
 
 #include <string>
@@ -8,8 +8,9 @@
 
 namespace autotuned::daemon {
 
-// "classes  recall from 61.20 % (shirt) to 98.10 % (bag); most often taken for another: shirt for coat, 96 of 1,000", a
-// line with its end; of masks "classes  IoU from …". `training` is that of a run. Empty: nothing is known of its classes.
+// "classes  recall from 61.20 % (shirt) to 98.10 % (bag); most often taken for another: shirt for coat, 96 of 1,000",
+// with a line end; for masks "classes  IoU from …". `training` is that column of a run. Empty: nothing is known of its
+// classes.
 [[nodiscard]] std::string classes_text(const Json& training);
 
 }  // namespace autotuned::daemon

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rates and figures of language models, whose samples are blocks of tokens.
+// Texts with rates and figures of language models, whose samples are blocks of tokens.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,16 @@
 
 namespace autotuned::daemon {
 
-// Tokens of a sample that the model sees. `recipe` is that of a run. 0: its samples are no tokens.
+// The number of tokens in a sample that the model sees; 0: its samples are not tokens. `recipe` is that column of a
+// run.
 [[nodiscard]] std::int64_t tokens_per_sample(const Json& recipe);
 
-// "1,234 samples/s"; of tokens "1,234 samples/s (78,976 tokens/s)". 0 tokens: samples are none.
+// "1,234 samples/s", or "1,234 samples/s (78,976 tokens/s)" unless `tokens_per_second` is 0.
 [[nodiscard]] std::string rate_with_tokens(double samples_per_second, double tokens_per_second,
                                            std::string_view unit = "samples");
 // The rate in an event: `samples_per_second`, with `tokens_per_second` if it is there.
 [[nodiscard]] std::string told_rate(const Json& event);
-// A rate of a run.
+// The text for a rate of this run, with tokens if its samples are tokens.
 [[nodiscard]] std::string run_rate_text(const storage::RunRow& run, double samples_per_second);
 
 // `perplexity` and `bits_per_byte`, whichever `figures` has under its name behind `prefix`: "perplexity 5.931" and

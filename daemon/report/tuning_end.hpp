@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is said of a run whose tuning is over and has confirmed nothing: it was stopped, it failed, or the script ended first.
+// Texts about a run whose tuning is over and has confirmed nothing: it was stopped, it failed, or the script ended
+// first.
 #pragma once
 
 #include <string>
@@ -10,16 +11,16 @@
 
 namespace autotuned::daemon {
 
-// Whether nothing is at work on the tuning of this run any more, and it has no result. False while it is tuned.
+// Whether the tuning of this run is over without a result. False while it is being tuned.
 [[nodiscard]] bool is_unconfirmed(const storage::RunRow& run);
 
-// Why, as a clause, and what was faster in a trial of it: "train.py ended before its tuning did; not confirmed:
-// loader.workers 0 → 2, 1.49 x (1.22 to 1.57)". The script is named only where the reason is its own. For runs that are
-// unconfirmed.
+// Why nothing is confirmed, as a clause, and which changes were faster in a trial: "train.py ended before its tuning
+// did; not confirmed: loader.workers 0 → 2, 1.49 x (1.22 to 1.57)". The script is named only where the reason is its
+// own. For runs that are unconfirmed.
 [[nodiscard]] std::string unconfirmed_text(const storage::RunRow& run,
                                            const std::vector<TrialRecord>& trials);
 
-// What the history has of a script. Pointers are into the list that was looked at; null where there is none.
+// The runs of a script in the history. Pointers into the list that was searched; null if there is no such run.
 struct RunsOfScript {
   const storage::RunRow* tuned = nullptr;  // the newest of this text with a result
   const storage::RunRow* unconfirmed =

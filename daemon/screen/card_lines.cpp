@@ -13,7 +13,7 @@ namespace autotuned::daemon {
 
 namespace {
 
-// Its path below `here`, where it is there.
+// The path relative to `here` if it is below; otherwise the whole path.
 std::string path_text(const std::filesystem::path& path, const std::filesystem::path& here) {
   const std::filesystem::path relative = path.lexically_relative(here);
   const bool is_below = !relative.empty() && !relative.native().starts_with("..");

@@ -7,8 +7,9 @@
 
 namespace autotuned::daemon {
 
-// The first blank of `text` from `from` on at which it may be broken; its size if there is none. What is read as one figure
-// stays together: "12.3 %", "1,234 samples/s", "1.35 x", "4 min 05 s", "(1.2 to 1.4)".
+// The position of the first blank of `text`, from `from` on, at which the line may be broken; the size of `text` if
+// there is none. A figure with its unit stays together: "12.3 %", "1,234 samples/s", "1.35 x", "4 min 05 s", "(1.2 to
+// 1.4)".
 [[nodiscard]] std::size_t next_break(std::string_view text, std::size_t from);
 
 }  // namespace autotuned::daemon

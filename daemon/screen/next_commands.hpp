@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What to type after a run.
+// Which commands to type after a run.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace autotuned::daemon {
 
-// Lines of commands for a run whose result is that of `run --json`: how to read its story and, where it has trained a model
-// that takes pictures, how to use that.
+// Lines with commands: how to read the story of the run and, if it has trained a model for pictures, how to use the
+// model. `result` is that of `run --json`.
 [[nodiscard]] std::string next_commands(const Json& result);
 
 }  // namespace autotuned::daemon

@@ -12,7 +12,8 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// Drawing takes time from what is measured: blocks and steps that follow one another faster share a drawing.
+// The least time between two drawings. Drawing takes CPU time from the measurement, so fast blocks and steps share a
+// drawing.
 constexpr nanoseconds kLeastBetweenDrawings = std::chrono::milliseconds(200);
 
 nanoseconds time_now() {

@@ -26,11 +26,11 @@ class ProgressView {
   // `out` must outlive the view. A live one draws its panel at once.
   ProgressView(std::FILE* out, const ScreenView& options);
 
-  // An event of a session (docs/architecture.md). Unknown events are passed over.
+  // Shows an event of a session (docs/architecture.md). Unknown events are ignored.
   void show(const Json& event);
   // Draws the panel again: time goes on without events too.
   void tick();
-  // Takes the panel away: nothing follows but a line.
+  // Removes the panel. To be called before other output.
   void finish();
 
  private:

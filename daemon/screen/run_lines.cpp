@@ -22,7 +22,7 @@ namespace autotuned::daemon {
 
 namespace {
 
-// Of files that could not be read, by name.
+// How many unreadable files are named, and how many findings are shown.
 constexpr std::int64_t kMostDamagedNamed = 3;
 constexpr std::size_t kMostFindings = 1;
 // An upper bound that is as good as reached says nothing.
@@ -64,7 +64,7 @@ std::string with_cut_words(std::string_view text, int columns) {
   return cut;
 }
 
-// What the trial came to takes a line of its own where one line is too narrow for both.
+// The lines of a verdict. The outcome gets a line of its own if title and outcome do not fit into one.
 Lines verdict_lines(const Span& verdict, const std::string& title, const std::string& outcome,
                     const Look& look) {
   const std::string told = outcome.empty() ? "" : ", " + outcome;
@@ -93,13 +93,13 @@ Lines finished_trial_lines(const Json& trial, const RunProgress& progress, const
   const std::string reason = text_in(trial, "reason");
   const std::string word = short_reason(trial);
   std::vector<std::string> outcome;
-  // What a trial that failed has measured decides nothing: its reason is the message.
+  // The ratio of a failed trial is left out: only its reason matters.
   if (estimate.pairs > 0 && verdict != "failed") outcome.push_back(estimate_text(estimate));
   if (is_provisional) outcome.emplace_back("provisional");
   if (!word.empty() && verdict == "rejected") outcome.push_back(word);
   Lines lines = verdict_lines(label(verdict, tone_of(verdict, is_provisional)),
                               title_of_finished(trial, look), joined(outcome, kWhole), look);
-  // Of one that was stopped the run says why, and of a rejected one often the word.
+  // The run says why a trial was stopped, and the verdict often says why it was rejected.
   const bool is_explained = verdict == "interrupted" || !word.empty();
   const bool says_more = verdict != "accepted" && (!is_explained || look.is_verbose);
   if (!reason.empty() && says_more) append(lines, labelled(label(""), reason, look));
@@ -113,7 +113,7 @@ Lines finished_trial_lines(const Json& trial, const RunProgress& progress, const
 
 // The lower rungs of the ladder only for those who want to know everything.
 Lines upper_bound_lines(const Json& event, const RunProgress& progress, const Look& look) {
-  // Those of later configurations are in the panel, and the last one is on the card.
+  // Later upper bounds are shown in the panel, and the last one on the card.
   if (progress.upper_bounds > 1 && !look.is_verbose) return {};
   Lines lines = labelled(
       label("ceiling"),
@@ -264,7 +264,7 @@ Lines plugin_lines(const RunProgress& progress, const Look& look) {
   return labelled(label("plugins"), fmt::format("{} asked: {}", counts.asked, counts.text()), look);
 }
 
-// What an earlier process of the run has left.
+// Lines about the trials of an earlier process of the run.
 Lines earlier_lines(const RunProgress& progress, const Look& look) {
   if (progress.trials_before == 0 || progress.trial || progress.trials_about > 0) return {};
   std::string text = fmt::format("{} trial{} decided", progress.trials_before,
@@ -286,7 +286,7 @@ std::string best_text(const RunProgress& progress, int columns) {
   } else {
     parts = {"the start", rate_text(progress.start_samples_per_second)};
   }
-  // It is a lower limit, in times the start as what stands before it.
+  // The bound is a lower limit, as a multiple of the start like the ratio before it.
   const double bound_ratio = progress.best_ratio() * progress.free_input_ratio;
   if (bound_ratio >= progress.best_ratio() + kLeastAbove) {
     parts.push_back(fmt::format("upper bound {} x or more", format_ratio(bound_ratio)));

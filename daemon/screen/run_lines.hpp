@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a person reads of a run: lines that stay, the panel below them, and the card at the end. Pure: the same state at the
-// same time gives the same lines for a look.
+// The lines that show a run to a person: lines that stay, the panel below them, and the card at the end. Pure: the
+// result depends on the arguments alone.
 #pragma once
 
 #include <chrono>
@@ -14,16 +14,16 @@
 
 namespace autotuned::daemon {
 
-// What is said of an event for good. `progress` has taken it.
+// The lines that stay on the screen for an event. REQUIRES: take() has applied `event` to `progress`.
 [[nodiscard]] std::vector<Line> lasting_lines(const Json& event, const RunProgress& progress,
                                               const Look& look);
 
-// What goes on at `now`: at most seven lines, none once the run has ended. `look` has a width.
+// The panel at the time `now`: at most seven lines, none once the run has ended. REQUIRES: look.columns > 0.
 [[nodiscard]] std::vector<Line> panel_lines(const RunProgress& progress,
                                             std::chrono::nanoseconds now, const Look& look);
 
-// The end of a run: `result` is that of `run --json`, `text` its summary (summary_text() of daemon/report). Paths below `here`
-// are shown from there.
+// The card at the end of a run. `result` is that of `run --json`, `text` its summary (summary_text() of daemon/report).
+// Paths below `here` are shown relative to it.
 [[nodiscard]] std::vector<Line> card_lines(const Json& result, const std::string& text,
                                            const std::filesystem::path& here, const Look& look);
 

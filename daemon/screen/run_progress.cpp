@@ -23,7 +23,7 @@ nanoseconds duration_in(const Json& object, const char* field) {
   return nanoseconds(std::max<std::int64_t>(integer_in(object, field), 0));
 }
 
-// Of the run that the session has in the history: it may be one that an earlier session had begun to tell.
+// Takes the run that the session has in the history. An earlier session may have reported a part of it already.
 void take_run(RunProgress& progress, const Json& event) {
   progress.recipe = text_in(event, "recipe");
   const bool is_tuned = text_in(event, "state") == "training";
@@ -38,7 +38,7 @@ void take_run(RunProgress& progress, const Json& event) {
   progress.free_input_ratio = 0.0;
 }
 
-// Of the highest rung of the ladder: the rates of two other moments may have drifted apart.
+// The ratio of the highest rung, measured in the same blocks: rates of two other moments may have drifted.
 double free_input_ratio_of(const Json& event) {
   for (const Json& rung : member(event, "ladder")) {
     const double reached = number_in(rung, "reached_ratio");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of a run while it goes on, taken from the events of its session (docs/architecture.md). A value without I/O or
-// a clock of its own: the same events at the same times give the same state.
+// The state of a run while it goes on, from the events of its session (docs/architecture.md). A value without I/O or a
+// clock: the same events at the same times give the same state.
 #pragma once
 
 #include <chrono>
@@ -47,11 +47,11 @@ struct TrainingUnderWay {
 
   [[nodiscard]] double done_ratio() const;
   [[nodiscard]] std::string rate_text() const;
-  // At `now`, by the rate that was told last.
+  // The time left at `now`, by the last rate that was told.
   [[nodiscard]] std::chrono::nanoseconds left(std::chrono::nanoseconds now) const;
 };
 
-// What the last event gave reason to say.
+// What the last event is a reason to tell.
 struct Said {
   bool inapplicable = false;  // how many plugins have nothing to try
   bool training = false;      // it has begun, or half of it is over
@@ -66,13 +66,13 @@ struct RunProgress {
   nanoseconds started{0};
   Stage stage = Stage::starting;
   std::string doing;      // "asking amp"; empty: the stage says it
-  std::string waits_for;  // what somebody else has; empty: it does not wait
+  std::string waits_for;  // what the run waits for, such as a device; empty: it does not wait
   std::string recipe;
   bool is_stopping = false;
   bool is_only_watched = false;  // Ctrl-C ends the watching, not the run
 
   int trials_done = 0;
-  int trials_about = 0;   // so many there will be, as far as is known; 0: not known yet
+  int trials_about = 0;   // the expected number of trials; 0: not known yet
   int trials_before = 0;  // of them done by earlier processes of the run
   std::optional<nanoseconds> budget;
   nanoseconds budget_spent{0};  // when it was told
@@ -80,8 +80,8 @@ struct RunProgress {
   std::optional<TrialUnderWay> trial;
 
   double start_samples_per_second = 0.0;
-  // The upper bound over the rate of the configuration with which it was measured, in the same blocks; 0: not known of what is
-  // kept now.
+  // The upper bound over the rate of the configuration with which it was measured, in the same blocks; 0: not known for
+  // the present incumbent.
   double free_input_ratio = 0.0;
   std::string bound_by;
   int upper_bounds = 0;  // how many were told
@@ -97,15 +97,16 @@ struct RunProgress {
   int told_tenths = -1;  // of it, when an evaluation was told
   Said said;
 
-  // Of the best configuration against the starting one: the product of what trials showed, until it is confirmed.
+  // The ratio of the best configuration over the starting one: the product of the trials' ratios, until it is
+  // confirmed.
   [[nodiscard]] double best_ratio() const;
   [[nodiscard]] nanoseconds spent(nanoseconds now) const;
 };
 
-// Unknown events change nothing but `said`.
+// Applies an event. Unknown events change nothing but `said`.
 void take(RunProgress& progress, const Json& event, std::chrono::nanoseconds now);
 
-// "loader.workers 0 → 2" of a trial as an event tells it.
+// The change of a trial in an event, such as "loader.workers 0 → 2".
 [[nodiscard]] std::string change_of(const Json& trial);
 [[nodiscard]] Estimate estimate_of(const Json& trial);
 // "amp: precision.autocast off → bf16". A trial that no plugin proposed has its kind in the place of the plugin.

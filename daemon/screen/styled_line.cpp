@@ -15,7 +15,7 @@ namespace autotuned::daemon {
 
 namespace {
 
-// Of the 16 colours that every terminal has, in the shades that its owner has chosen.
+// The code of one of the 16 colours that every terminal has, in the shades that its user has chosen.
 const char* code_of(Tone tone) {
   switch (tone) {
     case Tone::plain:
@@ -45,7 +45,7 @@ bool is_set(const char* variable) {
   return value != nullptr && *value != '\0';
 }
 
-// One line of labelled(). The first word of a line is taken whatever its width.
+// Takes one line for labelled() from `text`. The first word of a line is taken whatever its width.
 std::string_view next_line(std::string_view& text, int columns) {
   std::size_t end = 0;
   while (end < text.size()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A line for a terminal before it is one: texts with what they mean, made into bytes for a width and with or without colours.
-// Pure; any thread.
+// Lines for a terminal as texts with a meaning (Tone), and their conversion into bytes for a width, with or without
+// colours. Pure; any thread.
 #pragma once
 
 #include <string>
@@ -24,37 +24,38 @@ struct Span {
 };
 using Line = std::vector<Span>;
 
-// How lines are to look.
+// How lines are drawn.
 struct Look {
   int columns = 0;  // 0: as many as the line has
   bool is_coloured = false;
   bool is_verbose = false;
-  bool has_panel = false;  // what goes on is shown there, and needs no line
+  bool has_panel = false;  // the panel shows the present activity, which then needs no line
 };
 
 enum class ColorChoice { automatic, always, never };
 
-// With `automatic` by where it goes to, and by the variables NO_COLOR and TERM.
+// Whether to use colours. `automatic` decides by `is_terminal` and the variables NO_COLOR and TERM.
 [[nodiscard]] bool is_coloured(ColorChoice choice, bool is_terminal);
 
 [[nodiscard]] int columns_of(const Line& line);
 
-// Without the end of the line. Its texts may be those of others: each becomes printable(). What is too wide ends with "…".
+// The bytes of a line, without the line end. Texts may come from elsewhere, so each is made printable(). A line that is
+// too wide is cut and ends with "…".
 [[nodiscard]] std::string drawn(const Line& line, const Look& look);
 
-// Labels of lines take so many columns.
+// The width of a label, in columns.
 inline constexpr int kLabelColumns = 11;
 [[nodiscard]] Span label(std::string_view text, Tone tone = Tone::quiet);
 
-// `text`, which may have several lines, behind a label, broken between words. A word that is wider than the look stays whole
+// `text`, which may have several lines, behind a label, broken between words. A word that is wider than `columns` stays whole
 // and is on a line of its own: it may be a path that somebody wants to copy.
 [[nodiscard]] std::vector<Line> labelled(const Span& head, std::string_view text, const Look& look,
                                          Tone tone = Tone::plain);
 
-// Puts `more` behind `lines`.
+// Appends `more` to `lines`.
 void append(std::vector<Line>& lines, std::vector<Line> more);
 
-// As many of the parts, from the first one on, as fit, joined by ", ".
+// The first parts, joined by ", ", as many as fit into `columns`.
 [[nodiscard]] std::string joined(const std::vector<std::string>& parts, int columns);
 
 // A bar of `columns` characters, of which `ratio` (0 to 1) are full.

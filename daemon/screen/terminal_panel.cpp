@@ -14,7 +14,8 @@ namespace {
 
 constexpr const char* kEraseRestOfLine = "\x1b[K";
 constexpr const char* kEraseBelow = "\x1b[J";
-// A terminal may take more columns for a character than utf8proc says. Its line is cut then, instead of taking two rows.
+// A terminal may need more columns for a character than utf8proc says. Without wrapping, such a line is cut instead of
+// taking two rows.
 constexpr const char* kWrapOff = "\x1b[?7l";
 constexpr const char* kWrapOn = "\x1b[?7h";
 

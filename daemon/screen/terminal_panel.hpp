@@ -20,7 +20,7 @@ struct ScreenSize {
   int rows = 24;
 };
 
-// Of the terminal behind `out`; 80 by 24 where there is none, or where it does not know.
+// The size of the terminal behind `out`; 80 by 24 if there is none, or if its size is not known.
 [[nodiscard]] ScreenSize screen_size(std::FILE* out);
 
 class TerminalPanel {
@@ -39,7 +39,7 @@ class TerminalPanel {
   void erase();
 
  private:
-  // Moves to the first row of what is drawn.
+  // The bytes that move the cursor to the first row of the panel.
   [[nodiscard]] std::string go_back(int columns) const;
 
   std::FILE* out_;

@@ -34,7 +34,7 @@ int milliseconds_until(Clock::time_point end) {
   return static_cast<int>(std::clamp<std::int64_t>(left, 0, std::numeric_limits<int>::max()));
 }
 
-// Other than FrameChannel::send(), after which nothing can be received from one that is gone: it may have said why.
+// Unlike FrameChannel::send(), it leaves the channel readable if the agent is gone: the agent may have sent the reason.
 void send_to(int agent, std::string_view rest) {
   while (!rest.empty()) {
     const ssize_t count = ::send(agent, rest.data(), rest.size(), MSG_NOSIGNAL);
@@ -58,7 +58,7 @@ Result<Json> AgentClient::receive(Patience patience) {
   if (end_) return end_with(*end_);
   const Clock::time_point end = Clock::now() + patience.time;
   for (;;) {
-    // What the agent says before it ends counts, also where the script has ended by now.
+    // Read what the agent sent before its end, even if the script has ended by now.
     auto frame = channel_.receive(std::chrono::nanoseconds(0));
     if (!frame && frame.error().kind == ErrorKind::timeout) {
       if (cancel_->is_requested())
@@ -124,7 +124,7 @@ Result<Json> AgentClient::request(const std::string& name, Json fields, Patience
          .text = "the answer of the script's agent to '" + name + "' has no 'ok' or 'error'"});
   }
   Error told = trainer_error_from(error);
-  // What we cancelled we would know.
+  // A cancel by us would be known, so this one is an internal error.
   if (told.kind == ErrorKind::cancelled) told.kind = ErrorKind::internal;
   return tl::unexpected(std::move(told));
 }

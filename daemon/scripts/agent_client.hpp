@@ -20,7 +20,7 @@
 
 namespace autotuned::daemon {
 
-// Why there is no more conversation.
+// How the conversation with the agent ended.
 struct AgentEnd {
   enum class Kind {
     script_ended,  // reported by the agent, or by the process that started the script
@@ -33,7 +33,7 @@ struct AgentEnd {
   std::int64_t steps = 0;  // since the start of the script, where the agent told
 };
 
-// What happens where an answer takes longer than `time`: `on_end` is called once, and the waiting goes on.
+// What to do if an answer takes longer than `time`: `on_end` is called once, and the wait goes on.
 struct Patience {
   std::chrono::nanoseconds time{0};
   std::function<void()> on_end;  // empty: nothing
@@ -46,11 +46,11 @@ class AgentClient {
   AgentClient(Descriptor socket, CancelSource& cancel)
       : channel_(std::move(socket)), cancel_(&cancel) {}
 
-  // Waits for the hello, as long as the script takes to import PyTorch. ErrorKind::unsupported: another protocol.
+  // Waits for the hello, which comes once the script has imported PyTorch. ErrorKind::unsupported: another protocol.
   Result<Json> receive_hello();
   // Sends {"request": name, ...fields} and waits for the answer. Errors: those that the agent tells, and `cancelled`.
   Result<Json> request(const std::string& name, Json fields, Patience patience = {});
-  // Waits for the end: of the script, or of the conversation. After a `finish` the agent closes the socket.
+  // Waits for the end of the script or of the conversation. After a `finish` the agent closes the socket.
   const AgentEnd& wait_for_end();
 
   [[nodiscard]] const std::optional<AgentEnd>& end() const { return end_; }

@@ -7,9 +7,9 @@
 // may come first: where a request takes seconds more than its steps should, the lock is dropped, and the steps that
 // still come are made beside other sessions.
 //
-// So nothing is put back, no process is started, and no knob that needs another process is offered:
-// make_ready() and share_process() are those of the interface. Between two requests the script waits at the
-// end of a step. After load(), the caller must go on with requests, or release the script with finish().
+// The state of the script is never restored, no process is started, and no knob that needs another process is offered:
+// make_ready() and share_process() are those of the interface. Between two requests the script waits at the end of a
+// step. After load(), the caller must go on with requests, or release the script with finish().
 #pragma once
 
 #include <chrono>
@@ -90,21 +90,23 @@ class ScriptJob final : public tuner::TrainingBackend {
                       const Json& kept = Json());
   // After finish(): waits for the end of the script. Returns whether steps() is the number of all its steps.
   bool see_out();
-  // Nothing while the agent is there.
+  // How the conversation ended; nothing while the agent still answers.
   [[nodiscard]] const std::optional<AgentEnd>& end() const { return agent_.end(); }
-  // Since load(), in the order of their first step. Those of a check are the reference's.
+  // The steps since load() by configuration, in the order of their first step. The steps of a check count for the
+  // reference.
   [[nodiscard]] const std::vector<StepsUnder>& steps_under() const { return steps_under_; }
-  // Since the start of the script, at the last look.
+  // The steps since the start of the script, as of the last count.
   [[nodiscard]] std::int64_t steps() const { return steps_; }
 
  private:
   Result<void> prepare(const Configuration& configuration, Patience patience);
-  // A request that makes steps under this configuration, which should take `expected`. `fields` is asked once it is in force,
-  // and again where the script has made its model or optimizer anew meanwhile: a few times, then ErrorKind::cancelled.
+  // Sends a request that makes steps under this configuration, which should take `expected`. `fields` gives its fields;
+  // it is called once the configuration is in force, and again if the script has made its model or optimizer anew
+  // meanwhile. After a few such repetitions: ErrorKind::cancelled.
   Result<Json> ask_for_steps(const Configuration& configuration, const std::string& name,
                              std::chrono::nanoseconds expected,
                              const std::function<Json()>& fields);
-  // As the last block tells; nothing before the first one.
+  // The time that `steps` steps take by the last block; 0 before the first block.
   [[nodiscard]] std::chrono::nanoseconds time_of(std::int64_t steps) const {
     return steps * step_time_;
   }

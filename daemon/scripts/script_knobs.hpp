@@ -15,11 +15,11 @@ namespace autotuned::daemon {
 struct ScriptKnobs {
   std::vector<recipes::Knob> knobs;  // sorted by name; those that are switched live
   Configuration starting;            // of each of them, the script's own value
-  std::vector<std::string> notes;    // what was told and cannot be used
+  std::vector<std::string> notes;    // entries that cannot be used, and why
 };
 
-// Reads `knobs` and `configuration` of the agent's answer to `load`. What is no knob is left out with a note, and so is
-// one that needs another process: a script has one.
+// Reads `knobs` and `configuration` of the agent's answer to `load`. An entry that is not a valid knob is left out with
+// a note, and so is a knob that needs another process: a script has only one.
 [[nodiscard]] ScriptKnobs script_knobs(const Json& facts);
 
 }  // namespace autotuned::daemon

@@ -16,7 +16,7 @@
 
 namespace autotuned::daemon {
 
-// SIGINT and SIGTERM ask the trainer to stop, for its lifetime.
+// A CancelSource that SIGINT and SIGTERM request, for as long as it lives.
 class SignalCancel final : public CancelSource {
  public:
   SignalCancel();
@@ -33,15 +33,15 @@ class SignalCancel final : public CancelSource {
   bool is_requested_ = false;
 };
 
-// Waits, and says on standard error for whom. `command` is its name, for others who wait. Errors are those of
-// lock_folder() and lock_device().
+// Locks the device of the recipe. If it must wait, it says on standard error for whom. `command` is the name that
+// others who wait are told. Errors are those of lock_folder() and lock_device().
 [[nodiscard]] Result<DeviceLock> lock_device_for(const std::string& command,
                                                  const recipes::Recipe& recipe,
                                                  const Machine& machine);
 
-// Makes the folder in which trainers write, and keeps runs and other commands out of it while a copy of the
-// descriptor is open: trainers inherit it. Not open where the file system has no locks, which standard error
-// says. ErrorKind::busy names who is there.
+// Makes the folder in which trainers write, and locks it against runs and other commands while a copy of the descriptor
+// is open; trainers inherit it. If the file system has no locks, the descriptor is not open, and standard error says
+// so. ErrorKind::busy names the holder.
 [[nodiscard]] Result<Descriptor> lock_logs_for(const std::string& command,
                                                const recipes::Recipe& recipe,
                                                const std::filesystem::path& folder);

@@ -40,7 +40,7 @@ Result<std::vector<RunRow>> all_runs(const History& history) {
                        .limit = -1});
 }
 
-// The finished training whose model lies in the folder of `run`; nothing where the history does not know.
+// The finished training whose model is in the output folder of `run`; nothing if the history does not know it.
 std::optional<RunRow> owner_of_model(const History& history, const RunRow& run) {
   const auto text =
       read_file(std::filesystem::path(run.output_dir) / "summary.json", kMostBytesOfSummary);
@@ -51,7 +51,7 @@ std::optional<RunRow> owner_of_model(const History& history, const RunRow& run) 
   auto owner = history.run(id);
   if (!owner || owner->id.text != id) return std::nullopt;
   if (!owner->is_tune_only) return *std::move(owner);
-  // It wrote its summary beside the model of an earlier one.
+  // The run wrote its summary beside the model of an earlier run.
   auto runs = all_runs(history);
   if (!runs) return std::nullopt;
   for (RunRow& other : *runs) {
@@ -61,7 +61,8 @@ std::optional<RunRow> owner_of_model(const History& history, const RunRow& run) 
   return std::nullopt;
 }
 
-// Of a run that was killed between the end of its training and its summary: the summary is still that of the run before it.
+// Whether a run has saved its model, although it was killed before it wrote its summary, so that the summary is still
+// that of an earlier run.
 bool has_saved_model(const RunRow& run) {
   if (run.state != storage::RunState::training) return false;
   const std::filesystem::path folder = run.output_dir;
@@ -72,7 +73,7 @@ bool has_saved_model(const RunRow& run) {
   return !failed && model > summary;
 }
 
-// What is left of two recipes without all that runs of one job may differ in.
+// Whether two recipes are equal apart from what runs of one job may differ in.
 bool says_same(Json one, Json other) {
   for (Json* const recipe : {&one, &other}) {
     if (!recipe->is_object()) return false;
@@ -109,7 +110,7 @@ bool is_model_there(const RunRow& run) {
   return std::filesystem::exists(std::filesystem::path(run.output_dir) / "model.pt", ignored);
 }
 
-// Where no run of the history is the owner. One that was killed before its summary may have written the model all the same.
+// The message if no run of the history owns the model. A run that was killed before its summary may have written it.
 std::string foreign_files_text(const History& history, const RunRow& run) {
   const std::filesystem::path folder = run.output_dir;
   std::error_code ignored;
@@ -164,7 +165,7 @@ std::string plan_of(const recipes::Recipe& recipe, const std::string& extends,
 std::string replaced_model_text(const History& history, const RunRow& run) {
   if (!extended_run(run).empty()) return {};
   const auto owner = owner_of_model(history, run);
-  // One that goes on with its training may have written them before it was killed.
+  // A run that was killed in its training may have written these files before.
   if (!owner && run.state == storage::RunState::training) return {};
   if (!owner) return foreign_files_text(history, run);
   if (run.is_tune_only || !is_model_there(run) || has_saved_model(run)) return {};

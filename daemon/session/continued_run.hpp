@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A session calls these functions before it continues a run that another process began.
+// Functions that a session calls before it continues a run that another process began.
 #pragma once
 
 #include <chrono>
@@ -67,15 +67,16 @@ inline constexpr const char* kTrainedData = "data";
 [[nodiscard]] std::chrono::nanoseconds earlier_tuning_time(const storage::RunRow& run,
                                                            const std::vector<TrialRecord>& trials);
 
-// Waits for minutes rather than for what a command does: a copy or a stopped program must not cost a search. Says once
-// that it waits; a cancel ends it. `control` must outlive it.
+// How long a session waits for a lock of the history: minutes, longer than a command, because a running copy or a
+// stopped program must not cost a search. It reports once that it waits; a cancel ends the wait. `control` must outlive
+// the result.
 [[nodiscard]] storage::LockPatience patience_of(SessionControl& control,
                                                 const std::filesystem::path& history);
-// The last that is stored of a run that an error ended; trials that were going on become interrupted. Waits for a lock as
-// long as any command does, also after a cancel. Each part is stored if it can be, whatever becomes of the others.
+// Stores the end of a run that an error ended; its running trials become interrupted. Waits for a lock as long as any
+// command does, also after a cancel. Each part is stored if possible, even if another part fails.
 [[nodiscard]] Result<void> store_end(storage::History& history, const storage::RunRow& run);
 
-// For people, where that failed.
+// The message if store_end() failed.
 [[nodiscard]] std::string unstored_end_text(const storage::RunRow& run, const Error& error);
 
 // Settles the checkpoints of finished trainings in this folder (settle_checkpoint()), which a process leaves if it is killed

@@ -41,8 +41,8 @@ Result<void> check_shared_folder(const fs::path& folder) {
 }
 
 Result<Descriptor> try_shared_lock(const fs::path& file) {
-  // Others must be able to open it from its first moment on. There is nothing in it to read, and no other
-  // thread yet that could make files meanwhile.
+  // All users must be able to open the file from its creation on. It holds nothing, and there is no other thread yet
+  // that could make files with this umask.
   const mode_t mask = ::umask(0022);
   auto lock = lock_file(file, /*holder=*/"", /*wait=*/false);
   ::umask(mask);
@@ -68,7 +68,7 @@ Result<DeviceLock> lock_device(const std::string& device, const std::string& hol
   std::string name = "device-" + device + ".lock";
   std::ranges::replace(name, '/', '_');
   DeviceLock lock;
-  // What systemd-tmpfiles respects; without it a lock of many days could lose its file.
+  // systemd-tmpfiles does not clean a locked folder; otherwise a lock of many days could lose its file.
   lock.folder.reset(::open(folders.own.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (lock.folder.is_open()) static_cast<void>(::flock(lock.folder.get(), LOCK_SH | LOCK_NB));
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One run at a time on a device: of this user, and on a GPU of all users.
+// Locks a device, so that one run at a time uses it: among the runs of this user, and on a GPU among all users.
 #pragma once
 
 #include <filesystem>
@@ -21,19 +21,20 @@ struct LockFolders {
 struct DeviceLock {
   Descriptor own;       // among the runs of this user
   Descriptor shared;    // among users
-  Descriptor folder;    // while it is open, systemd-tmpfiles does not tidy the own folder up
+  Descriptor folder;    // while it is open, systemd-tmpfiles does not clean the user's own folder
   std::string problem;  // why `shared` is not held although the device is a GPU; else empty
 
-  // For trainers to inherit.
+  // The descriptors that trainers inherit.
   [[nodiscard]] std::vector<int> descriptors() const;
 };
 
-// Is told who has the device, and waits a little; false ends the waiting.
+// Called while the device is taken, with a text about the holder. It waits a little and returns true, or returns false
+// to give up.
 using OnBusy = std::function<bool(const std::string& holder)>;
 
-// `device` as of device_of(), `holder` for people who wait. The lock among users is one that nobody need
-// respect, and that anybody may hold or spoil: where it cannot be had at all, the device is taken
-// without it. ErrorKind::cancelled when `on_busy` gave up.
+// Waits for the device and locks it. `device` is device_of(); `holder` is shown to others who wait. Other users may
+// ignore, hold or spoil the lock among users: if it cannot be made at all, the device is taken without it.
+// ErrorKind::cancelled: `on_busy` gave up.
 [[nodiscard]] Result<DeviceLock> lock_device(const std::string& device, const std::string& holder,
                                              const LockFolders& folders, const OnBusy& on_busy);
 

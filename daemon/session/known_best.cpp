@@ -17,7 +17,7 @@ constexpr std::int64_t kDecidedTrials = 200;
 // The newest, in which a failed check and the search that found the best are looked for.
 constexpr std::int64_t kCheckedRuns = 200;
 
-// Of the training of a run of this job; 0: not known.
+// The samples of the training of a run of this job; 0: not known.
 std::int64_t samples_of(const storage::History& history, const std::string& run,
                         const Json& job_facts) {
   const auto row = history.run(run);
@@ -50,9 +50,9 @@ bool is_of_search(const storage::PluginAnswerRow& answer) {
   return answer.kind == storage::AnswerKind::asked;
 }
 
-// Of `plugins`, those that the search which found `best` did not ask in this version, or got no answer
-// from. None where that search is not known any more. A run that only verified it has asked nobody:
-// then the search is that of the newest run before that asked and came to its end.
+// The plugins that the search which found `best` did not ask in this version, or got no answer from. Empty if that
+// search is no longer known. A run that only verified it has asked nobody: then the search is that of the newest run
+// before that asked and came to its end.
 Result<std::vector<std::string>> not_asked(const storage::History& history,
                                            const storage::RunRow& run, const storage::BestRow& best,
                                            const std::map<std::string, std::string>& plugins) {
@@ -164,7 +164,7 @@ Result<std::string> add_known_best(const storage::History& history, const storag
                " had no answer of these plugins as they are now: " + joined(*missing);
     }
   }
-  // It may be from before a plugin was removed.
+  // The stored configuration may be older than the removal of a plugin.
   std::optional<Configuration> known = known_best(input.knobs, run.starting, (*best)->best);
   for (const Configuration& settings : input.refused) {
     if (known && contains(*known, settings)) known.reset();
@@ -183,7 +183,7 @@ Result<std::string> add_known_best(const storage::History& history, const storag
   }
   input.is_known_best_complete = why_on.empty();
   if (!why_on.empty()) {
-    // What there was no time to decide, or what only this training repays, is as good as untried.
+    // Trials that were undecided for lack of time, or not repaid then but by this training, count as untried.
     std::erase_if(*decided, [samples](const TrialRecord& trial) {
       return trial.rejection == RejectionReason::undecided_in_time ||
              (trial.rejection == RejectionReason::not_repaid &&

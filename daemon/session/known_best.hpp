@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What earlier runs of a job have found, for a run that is about to be tuned.
+// Passes the results of earlier runs of a job to a run that is about to be tuned, and stores its result for later ones.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@
 
 namespace autotuned::daemon {
 
-// The most trials of earlier runs that plugins are told of.
+// The greatest number of earlier trials that plugins get.
 inline constexpr std::int64_t kHistoryTrials = 200;
 
 // The environments of this machine for which a best configuration of the job is stored; that of the newest run first.
 [[nodiscard]] Result<std::vector<std::string>> best_environments(const storage::History& history,
                                                                  const std::string& recipe_hash,
                                                                  const Machine& machine);
-// The first of these that can be read.
+// The best configuration of the first of these environments that can be read.
 [[nodiscard]] Result<std::optional<storage::BestRow>> find_best(const storage::History& history,
                                                                 const std::string& recipe_hash,
                                                                 const Machine& machine);
@@ -38,14 +38,14 @@ inline constexpr std::int64_t kHistoryTrials = 200;
                                                  const std::map<std::string, std::string>& plugins,
                                                  tuner::SessionInput& input);
 
-// Stores what the tuning of `run` found. What an earlier run found stays where this one has not searched, and where its time
-// ended before the verification of it decided and it found nothing else. Returns what to say then, or an empty text.
+// Stores what the tuning of `run` found. The result of an earlier run stays if this run did not search, or if its time
+// ended before the verification decided and it found nothing else. Returns a message about that, or an empty text.
 [[nodiscard]] Result<std::string> keep_best(storage::History& history, const storage::RunRow& run,
                                             const tuner::SessionOutcome& outcome,
                                             std::int64_t now_unix_ns);
 
-// After the check of its training failed: what is to blame is not offered to later runs of this job, and a remembered best
-// configuration that has it is forgotten.
+// To be called if the check after the training failed. The settings to blame are not offered to later runs of this job,
+// and a remembered best configuration with one of them is forgotten.
 [[nodiscard]] Result<void> refuse_best(storage::History& history, const storage::RunRow& run);
 
 }  // namespace autotuned::daemon

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is left of configurations, trials and runs when a plugin, and with it its knobs, is gone.
+// Fits stored configurations, trials and runs to the present knobs: a plugin may have been removed since, and its knobs
+// with it.
 #pragma once
 
 #include <optional>
@@ -20,8 +21,8 @@ namespace autotuned::daemon {
 [[nodiscard]] Configuration unknown_part(const std::vector<recipes::Knob>& knobs,
                                          const Configuration& configuration);
 
-// The trial as one of a run that starts from `starting`, which has a value for each known knob; nothing when
-// its change turns a knob that is not known.
+// The trial with configurations over the known knobs. `starting` has a value for each of them. Nothing if the trial's
+// change sets an unknown knob.
 [[nodiscard]] std::optional<TrialRecord> known_trial(const std::vector<recipes::Knob>& knobs,
                                                      const Configuration& starting,
                                                      TrialRecord trial);

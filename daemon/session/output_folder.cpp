@@ -71,7 +71,7 @@ bool pattern_matches(const std::string& pattern, const fs::path& path) {
   return ::fnmatch(pattern.c_str(), path.c_str(), FNM_PATHNAME | FNM_PERIOD) == 0;
 }
 
-// What a run of the recipe writes into its output folder, as if its id were r-1.
+// The names of the files that a run of the recipe writes into its output folder, with the id r-1.
 std::vector<const char*> names_of_written(const recipes::Recipe& recipe, bool trains) {
   std::vector<const char*> names = {"best.yaml",
                                     "summary.json",
@@ -150,7 +150,7 @@ void clear_output_folder(const fs::path& folder) {
   const fs::path log = folder / "log";
   std::error_code ignored;
   if (!fs::exists(log / kOutputLock, ignored)) return;
-  // Whoever holds it writes such files now.
+  // The holder of the lock may be writing such files now.
   const auto lock = lock_file(log / kOutputLock, {}, /*wait=*/false);
   if (!lock) return;
   for (const fs::path& place : {folder, log})
@@ -168,7 +168,7 @@ Result<void> check_place_of_best(const fs::path& folder, const fs::path& recipe)
   const fs::path best = folder / "best.yaml";
   std::error_code ignored;
   if (recipe.empty() || !fs::equivalent(best, recipe, ignored)) return {};
-  // What a run wrote there may be run again: the next one says the same and more.
+  // A best.yaml that a run wrote may be run again: the next one contains the same settings.
   const auto text = read_file(best, recipes::kMaxYamlBytes);
   if (text && text->starts_with("# " + std::string(kBestComment))) return {};
   return fail(ErrorKind::invalid, "this is the recipe itself, and the run would replace it",
@@ -230,7 +230,7 @@ void settle_checkpoint(const fs::path& folder, const std::string& run, bool keep
   if (!fs::exists(checkpoint, ignored)) return;
   for (const fs::path& best : best_models_of(folder, run))
     fs::remove(best, ignored);
-  // Of a training that has ended since. What is not there is as old as can be.
+  // The state is that of a training that has ended since. A missing file counts as oldest.
   if (fs::last_write_time(state, ignored) > fs::last_write_time(checkpoint, ignored)) {
     fs::remove(checkpoint, ignored);
     return;

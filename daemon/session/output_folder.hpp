@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The output folder of a run: nobody else can write there, and one run at a time does.
+// Opens and cleans the output folder of a run: no other user can write there, and one run at a time does.
 #pragma once
 
 #include <array>
@@ -31,18 +31,18 @@ struct OutputFolder {
 // Removes what writers left that were killed. Does nothing where a run holds the lock, or none ever wrote there.
 void clear_output_folder(const std::filesystem::path& folder);
 
-// ErrorKind::invalid: a folder stands where the model is to be written, which would be found out after the training only.
+// Checks the path of the model before the training. ErrorKind::invalid: there is a folder of that name.
 [[nodiscard]] Result<void> check_place_of_model(const std::filesystem::path& model);
 
-// How the recipe begins that a run leaves in its output folder, after the mark of a comment.
+// The beginning of best.yaml, the recipe that a run writes into its output folder, after "# ".
 inline constexpr std::string_view kBestComment = "The best configuration of run ";
 
-// ErrorKind::invalid: the recipe is the best.yaml of the output folder, and no run wrote it: the run would write its own
-// in its place.
+// ErrorKind::invalid: the recipe is the best.yaml of its output folder, and no run wrote it: the run would overwrite
+// it.
 [[nodiscard]] Result<void> check_place_of_best(const std::filesystem::path& folder,
                                                const std::filesystem::path& recipe);
 
-// What open_output_folder() and check_place_of_model() would refuse of what is there now; nothing is made or locked.
+// The errors that open_output_folder() and check_place_of_model() would give now. Makes and locks nothing.
 [[nodiscard]] Result<void> check_output_folder(const std::filesystem::path& folder);
 
 // ErrorKind::invalid, at the key of the recipe: a file that model or data name is one that a run of it would write or replace in
@@ -51,23 +51,23 @@ inline constexpr std::string_view kBestComment = "The best configuration of run 
 [[nodiscard]] Result<void> check_input_files(const recipes::Recipe& recipe,
                                              const std::filesystem::path& history, bool trains);
 
-// In the output folder: the state at the end of the training whose model lies there.
+// The file in the output folder with the state at the end of the training whose model lies there.
 inline constexpr const char* kTrainingState = "training_state.pt";
 
 // The best model of a run while it trains, model_best-RUN.pt, and the averages beside it, with `_ema`.
 [[nodiscard]] std::array<std::filesystem::path, 2> best_models_of(
     const std::filesystem::path& folder, const std::string& run);
 
-// Makes them model_best.pt and model_best_ema.pt, in place of those of an earlier training. What is not there has been
-// renamed already, or no evaluation was better than those of the run that was extended.
+// Renames them to model_best.pt and model_best_ema.pt, in place of those of an earlier training. A missing file is no
+// error: it was renamed before, or no evaluation was better than those of the run that was extended.
 [[nodiscard]] Result<void> publish_best_model(const std::filesystem::path& folder,
                                               const std::string& run);
 
-// What becomes of the last checkpoint of a run once its model is in the folder: the state from which another run goes on, or
-// nothing. The state of an earlier model goes in both cases; one that is newer
-// than the checkpoint stays, and the checkpoint goes. A best model that was not published goes before it. Does nothing if the
-// checkpoint has gone; what cannot be done
-// is left for the next run. REQUIRES: the folder is locked.
+// Settles the last checkpoint of a run once its model is in the folder. With `keeps_state` the checkpoint becomes the
+// file kTrainingState, from which another run can go on; otherwise it is removed. The state of an earlier model is
+// removed in both cases. A state that is newer than the checkpoint stays, and the checkpoint is removed. A best model
+// that was not published is removed first. Does nothing if the checkpoint is gone; a step that fails is left for the
+// next run. REQUIRES: the folder is locked.
 void settle_checkpoint(const std::filesystem::path& folder, const std::string& run,
                        bool keeps_state);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loaded plugins, as the tuner asks them.
+// The loaded plugins behind the interface through which the tuner asks for proposals.
 #pragma once
 
 #include <map>
@@ -14,12 +14,12 @@ namespace autotuned::daemon {
 
 class PluginAdvisors final : public tuner::Advisors {
  public:
-  // `plugins` must outlive this. Takes part: what is ready and, when `only` is given, named in it.
+  // `plugins` must outlive this. Uses the plugins that are ready and, if `only` is given, named in it.
   PluginAdvisors(const std::vector<plugins::FoundPlugin>& plugins,
                  const std::optional<std::vector<std::string>>& only);
 
   [[nodiscard]] std::vector<std::string> names() const override;
-  // The same, each with its version.
+  // The versions by name.
   [[nodiscard]] std::map<std::string, std::string> versions() const;
   Result<Json> ask(const std::string& plugin, const Json& situation) override;
 

@@ -27,7 +27,7 @@ Result<std::vector<std::string>> record_refused_plugins(
   };
   std::vector<std::string> told;
   for (const FoundPlugin& plugin : found) {
-    // That this machine lacks something is no failure of the plugin.
+    // `unsupported` is no failure of the plugin: this machine lacks something.
     const bool is_failure = plugin.state == FoundPlugin::State::refused;
     const std::string outcome = (is_failure ? "is refused: " : "is unsupported: ") + plugin.refusal;
     if (!is_wanted(plugin) || is_known(plugin.name, outcome)) continue;

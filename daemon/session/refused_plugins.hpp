@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plugins that a run was to have and cannot use.
+// Records the plugins that a run should use but cannot.
 #pragma once
 
 #include <cstdint>

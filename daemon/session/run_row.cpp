@@ -48,7 +48,7 @@ bool take_end(const Error& error, std::int64_t ended_unix_ns, storage::RunRow& r
     return false;
   }
   run.error = error.message();
-  // It has trained, and not all of its results could be written: only that is left to do.
+  // The run has trained, but not all of its results could be written: only that is left to do.
   if (run.state == RunState::finished) {
     run.state = RunState::training;
     run.ended_unix_ns = 0;

@@ -149,7 +149,7 @@ Result<void> RunningSession::open_run() {
   if (!stored) return stored;
 
   if (request_.extends) {
-    // One that was killed at its end has not named its state yet.
+    // A run that was killed at its end has not renamed its state yet.
     if (output_.lock.is_open()) remove_spent_checkpoints(*history_, request_.recipe.output_dir);
     auto found = find_sequel(*history_, request_, recipe_hash);
     if (!found) return tl::unexpected(found.error());
@@ -212,7 +212,7 @@ Result<void> RunningSession::open_run() {
 Result<void> RunningSession::begin_run(const storage::RunKey& key) {
   run_ = new_run(recipe_as_given_, request_, key, knobs_, clock_.unix_time_ns());
   if (sequel_) {
-    // What was begun on another machine is begun here anew.
+    // A sequel that was begun on another machine begins again here.
     if (!sequel_->base) {
       auto base = history_->run(sequel_->run);
       if (!base) return tl::unexpected(base.error());
@@ -299,7 +299,7 @@ void RunningSession::take_trainer_end(TrainerEnd end) {
   event["event"] = "trainer_ended";
   event["outcome"] = to_string(end.outcome);
   event["trial"] = trial_;
-  // It is evidence beside the verdict, which is stored in any case.
+  // The end of a trainer is only evidence: the verdict of the trial is stored in any case.
   if (has_run_) {
     if (auto stored = history_->put_trainer_end({run_.id, trial_}, end); !stored) {
       warn({stored.error().message()});

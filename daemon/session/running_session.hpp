@@ -43,7 +43,7 @@ class RunningSession {
     knobs_ = recipes::with_ranks(std::move(knobs_), request_.recipe.train.ranks);
   }
 
-  // The exit code of the command.
+  // Does the whole run. Returns the exit code of the command.
   Result<int> run();
 
  private:
@@ -55,9 +55,9 @@ class RunningSession {
   Result<void> begin_run(const storage::RunKey& key);
   Result<void> claim_new_run();
   Result<void> continue_run(storage::RunRow row);
-  // Tells of what disturbs the measurements, now and in the story of the run.
+  // Reports what disturbs the measurements, and stores it for the story of the run.
   Result<void> record_findings(const std::vector<MachineFinding>& findings);
-  // Whether the disk has room for what the training writes: warns, or says what is certain to fail.
+  // Checks that the disk has space for the files of the training. Warns if they may not fit; an error if they cannot.
   Result<void> check_room();
   Result<void> load_plugins();
   Result<tuner::SessionInput> search_input(const PluginAdvisors& advisors);
@@ -66,20 +66,21 @@ class RunningSession {
   Result<void> store_outcome(const tuner::SessionOutcome& outcome,
                              const MachineState& state_at_end);
   Result<void> train();
-  // What tells the data that are trained on from others.
+  // Stores the identity of the training data, as the trainer tells it.
   void take_data(const Json& data);
-  // After the training ran out of memory: whether there is another configuration to go on with, which is recorded then.
+  // Called after the training ran out of memory. Returns whether there is another configuration to go on with, and
+  // records it.
   Result<bool> fall_back(const Error& error);
-  // Later runs of this job begin with what the training went on with.
+  // Stores the configuration that the training went on with as the best one, for later runs of this job.
   Result<void> keep_what_fits();
-  // The model, and the best one.
+  // Saves the model, and publishes the best one.
   Result<void> save_model();
   void note_digests();  // of the model that was saved
   Result<void> write_best();
-  // Of the model that was saved: what goes wrong in it changes nothing about that.
+  // The check after the training. A failure of it does not change the saved model.
   Result<void> check_trained_model();
   Result<int> finish();
-  // What is left to do once the history says that the run has finished.
+  // The work that is left once the history says that the run has finished.
   Result<int> conclude_finished();
   int end_with(const Error& error);
   int conclude(int exit_code);
@@ -97,7 +98,7 @@ class RunningSession {
     for (const std::string& text : sentences)
       report({{"event", "warning"}, {"text", text}});
   }
-  // For people who wait for what we hold.
+  // How this session is named to others who wait for its locks.
   [[nodiscard]] std::string holder_text() const {
     return (has_run_ ? "run " + run_.id.text : "a run") + " of " + request_.recipe.name +
            ", process " + std::to_string(::getpid());
@@ -112,7 +113,7 @@ class RunningSession {
   Places places_ = find_places();
   Machine machine_ = detect_machine();
   MachineState state_at_start_;
-  std::vector<MachineFinding> found_device_;           // that it is not the one to be expected
+  std::vector<MachineFinding> found_device_;  // findings that the device is not the expected one
   std::vector<plugins::FoundPlugin> trainer_plugins_;  // their code never runs here
   std::vector<recipes::Knob> knobs_;
   std::vector<plugins::FoundPlugin> plugins_;

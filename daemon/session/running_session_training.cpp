@@ -75,7 +75,7 @@ Result<void> RunningSession::train() {
   }
   if (!trained) {
     if (sequel_ && cannot_begin(trained.error(), checkpoint())) run_.state = RunState::failed;
-    // Whatever else has that memory may be gone when the same command is given again.
+    // Other programs may have freed the memory when the same command is given again.
     if (trained.error().kind == ErrorKind::out_of_memory) run_.training = as_begun;
     return tl::unexpected(trained.error());
   }
@@ -88,9 +88,9 @@ Result<void> RunningSession::train() {
   run_.training.update(end_of_search_);
   if (!trained_data_.is_null()) run_.training[kTrainedData] = trained_data_;
   if (!fallbacks.is_null()) run_.training[kFallbacks] = fallbacks;
-  // Of the process that tuned, where another one trains.
+  // Keep the shortage that an earlier process of the run stored when it tuned.
   if (!shortage.is_null()) run_.training[kShortage] = shortage;
-  // What was measured beside it: only that may be blamed for a slow training.
+  // The load while it trained: only that may be blamed for a slow training.
   const MachineState after = read_machine_state();
   run_.training["disturbances"] = Json::array();
   run_.training[kDisturbanceSubjects] = Json::array();
@@ -127,7 +127,7 @@ Result<bool> RunningSession::fall_back(const Error& error) {
 Result<void> RunningSession::keep_what_fits() {
   const Configuration fits = trained_configuration(run_);
   if (fits == run_.best) return {};
-  // It fits again when they have ended.
+  // The configuration fits again when the other programs have ended.
   if (is_memory_taken_by_others(run_)) return {};
   auto best = history_->best(run_.recipe_hash, run_.environment_key);
   if (!best) return tl::unexpected(best.error());
@@ -153,7 +153,7 @@ void RunningSession::note_digests() {
   for (const char* const name : {"model.pt", "model_ema.pt"}) {
     std::error_code ignored;
     const std::filesystem::path file = request_.recipe.output_dir / name;
-    // That of an earlier run stays where this one has no averages.
+    // If this run has no averages, the file of an earlier run stays.
     const bool is_ours = file == model() || request_.recipe.step_rules.ema_decay.has_value();
     if (!is_ours || !std::filesystem::exists(file, ignored)) continue;
     if (const auto digest = sha256_hex_of_file(file)) {
@@ -224,7 +224,8 @@ int RunningSession::conclude(int exit_code) {
   return exit_code;
 }
 
-// What has been acknowledged stays; the run gets the state from which the same command goes on.
+// Ends the run after an error: stored results stay, and the run gets the state from which the same command continues
+// it.
 int RunningSession::end_with(const Error& error) {
   bool is_left = false;
   if (has_run_) {
@@ -236,7 +237,7 @@ int RunningSession::end_with(const Error& error) {
     if (is_gone && !stored && stored.error().message() != error.message()) {
       warn({stored.error().message()});
     }
-    // One that is left stays as it was, and that is told below.
+    // A run that another process continues stays as it is; this is reported below.
     if (!is_gone && !stored && !is_left) warn({unstored_end_text(run_, stored.error())});
   }
   if (error.kind == ErrorKind::cancelled) return conclude(kCancelled);

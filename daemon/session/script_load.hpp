@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Load of other programs while a script is tuned: its rates are no part of a trend then (`autotuned history --trend`).
+// Records the load of other programs while a script is tuned. The rates of a disturbed run are no part of a trend
+// (`autotuned history --trend`).
 #pragma once
 
 #include <cstdint>
@@ -11,8 +12,8 @@
 
 namespace autotuned::daemon {
 
-// Without GPUs, which take time to ask: the script may wait. The script of this hello and our parent, which has started
-// it, count as own.
+// The state of the machine, without GPUs: asking them takes time, and the script may be waiting. The script that sent
+// `hello` and our parent, which has started it, count as our own load.
 [[nodiscard]] MachineState machine_beside_script(const Json& hello);
 
 // Stores the finding about load between two states, if there is one. Errors: those of the history.

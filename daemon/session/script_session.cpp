@@ -42,19 +42,19 @@ using std::chrono::nanoseconds;
 using storage::RunState;
 
 constexpr int kHashDigits = 16;
-// Of a script that has run before here, or whose variables tell how long it still trains, tuning takes no more than one part
-// in so many, unless the user says how much.
+// The part of a training that tuning takes at most, one in this many, unless the user gives a budget. Used if the
+// length is known: from an earlier run here, or from the script's variables.
 constexpr int kMostBudgetShare = 5;
 constexpr nanoseconds kLeastBudget = std::chrono::seconds(20);
-// So long the script stands still for the blocks of another run, before its own are measured beside them: no longer than
-// one part of its budget in so many, for it pays for the wait.
+// How long the script waits for the blocks of another run before it measures beside them: at most one part of its
+// budget in this many, because the script pays for the wait.
 constexpr nanoseconds kMostTurnWait = std::chrono::minutes(1);
 constexpr int kMostWaitShare = 10;
 // The script may wait for what is written.
 constexpr std::chrono::milliseconds kPatienceBesideScript{2'000};
 
-// What the job is known by: what runs with which arguments, wherever it lies, under this Python. What may be changed
-// belongs to it, as in a recipe: a search that was complete without a permission is not complete with it.
+// The identity of the job: the script's content and arguments, wherever it is stored, and this Python. The permissions
+// belong to it, as in a recipe: a search that was complete without a permission is not complete with it.
 std::string identity_of(const ScriptRequest& script, const std::string& content,
                         const std::string& python) {
   Json words = Json::array();
@@ -73,7 +73,7 @@ std::string identity_of(const ScriptRequest& script, const std::string& content,
   return sha256_hex(to_line(identity)).substr(0, kHashDigits);
 }
 
-// What the tuner is to know of a recipe.
+// The recipe that stands for the script in the tuner.
 recipes::Recipe tuned_as(const ScriptRequest& script, nanoseconds budget) {
   recipes::Recipe recipe;
   recipe.name = script.name;
@@ -82,7 +82,7 @@ recipes::Recipe tuned_as(const ScriptRequest& script, nanoseconds budget) {
   return recipe;
 }
 
-// That the script was started with, which no knob of it changes.
+// The allocator with which the script was started. No knob changes it.
 std::string allocator_here() {
   const char* const preloaded = std::getenv("LD_PRELOAD");
   const std::string_view libraries = preloaded == nullptr ? "" : preloaded;
@@ -100,8 +100,9 @@ Json places_in(const Json& facts) {
   return places;
 }
 
-// The run has ended with the script, however that ended: an exit code is the script's own word. Somebody who stops it, at
-// the terminal or otherwise, interrupts the run as well. By any other signal it crashed, or was killed.
+// The state of the run after the end of the script. A signal with which people stop programs interrupts the run, also
+// as a shell reports it (exit code 128 + number). Any other signal means that the script crashed or was killed, any
+// other exit code that it has finished.
 RunState state_after(std::int64_t code, std::int64_t signal) {
   constexpr std::array kStops = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
   constexpr std::int64_t kSignalBase = 128;  // of the exit code by which a shell tells a signal
@@ -139,13 +140,13 @@ class ScriptSession {
   void run();
 
  private:
-  // What takes time, before the script has to wait.
+  // Does the slow work, before the script has to wait.
   Result<void> prepare();
   Result<void> open_run();
   Result<void> close_abandoned(const storage::RunKey& key);
   [[nodiscard]] BudgetChoice choose_budget() const;
-  // Where no run has told how long the script takes, and its variables tell how many epochs it makes: no more than a part of
-  // the time that the rest of them takes.
+  // If no earlier run tells how long the script takes, but its variables tell its epochs: at most a part of the time
+  // that the remaining ones take.
   Result<void> bound_budget();
   void set_budget(BudgetChoice budget);
   Result<void> tune();
@@ -155,7 +156,7 @@ class ScriptSession {
   // Waits for the end of the script, and stores it.
   void see_out();
   void take_steps();
-  // What the tuning has cost, and what it had no time for.
+  // Stores what the tuning has cost, and what it had no time for.
   void take_cost(const tuner::SessionOutcome& outcome);
   [[nodiscard]] std::string permission_note() const;
   void store();
@@ -252,7 +253,7 @@ Result<void> ScriptSession::open_run() {
   stored = history_->put_run(run_);
   if (!stored) return stored;
   has_run_ = true;
-  // At once: to another session of this script a run that nobody has claimed is one whose session was killed.
+  // Claimed at once: to another session of this script, an unclaimed run looks like one whose session was killed.
   auto claimed = history_->claim(run_.id);
   if (!claimed) return forward_error(claimed);
   claim_ = *std::move(claimed);
@@ -287,7 +288,7 @@ BudgetChoice ScriptSession::choose_budget() const {
   const auto runs = history_->runs(same_job);
   if (!runs) return usual;
   for (const storage::RunRow& earlier : *runs) {
-    // One that ended with an error may have ended early.
+    // A run that ended with an error may have ended early, so its length says nothing.
     if (earlier.state != RunState::finished || earlier.ended_unix_ns <= earlier.started_unix_ns ||
         get_integer(earlier.training, "exit_code").value_or(0) != 0) {
       continue;
@@ -396,7 +397,7 @@ Result<void> ScriptSession::tune() {
   return history_->update_run(run_);
 }
 
-// What was left alone for want of a permission.
+// A note about changes that were not tried because they are not permitted.
 std::string ScriptSession::permission_note() const {
   const bool is_left = std::ranges::any_of(job_->knobs(), [this](const recipes::Knob& knob) {
     const std::vector<std::string>& allow = request_.script->allow;
@@ -418,7 +419,7 @@ void ScriptSession::take_steps() {
 }
 
 void ScriptSession::take_cost(const tuner::SessionOutcome& outcome) {
-  // Its steps are steps of the training: what they would have taken as the script is, they have not cost.
+  // The steps of the tuning are steps of the training: the time that they would have taken without tuning is no cost.
   std::int64_t steps = 0;
   for (const StepsUnder& part : job_->steps_under())
     steps += part.steps;

@@ -43,7 +43,7 @@ bool is_of(const RunRow& run, const recipes::Recipe& recipe) {
          member(plan, "seed") == Json(recipe.seed);
 }
 
-// One that was interrupted, and that the same command continues.
+// Whether this is an interrupted sequel that the same command continues.
 bool is_begun(const RunRow& run, const SessionRequest& request) {
   const std::string extends = extended_run(run);
   if (extends.empty()) return false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Going on with a finished training to a new length (`run --extend`): whose training, from which state, and what becomes of its
-// learning rate.
+// Finds the finished training that a run extends to a new length (`run --extend`), and decides how its learning rate
+// goes on.
 #pragma once
 
 #include <filesystem>
@@ -17,23 +17,23 @@
 namespace autotuned::daemon {
 
 struct Sequel {
-  std::string run;              // whose training goes on
+  std::string run;              // the run whose training goes on
   std::filesystem::path state;  // of its end
-  // What becomes of one that depends on the length: "stretch" or "restart"; empty: nothing was said.
+  // What a learning-rate schedule that depends on the length does: "stretch" or "restart"; empty: nothing was said.
   std::string schedule;
-  // That run; nothing if the sequel has begun before and is continued now, so that all of this has been decided.
+  // The row of that run; nothing if the sequel had begun before and is continued now, with these decisions made.
   std::optional<storage::RunRow> base;
 
   // The field `extend` of the trainer's `train`.
   [[nodiscard]] Json to_request() const;
 };
 
-// ErrorKind::not_found: the output folder is not there, so that no training has its results in it. Makes nothing.
+// ErrorKind::not_found: the output folder does not exist, so there is no training to extend. Makes nothing.
 [[nodiscard]] Result<void> check_place_of_sequel(const recipes::Recipe& recipe);
 
-// The newest finished training of the job with the recipe's seed and output folder, on whatever machine; or a sequel of
-// such a one to the recipe's length that was interrupted. ErrorKind::not_found: there is none, or its state has not been kept;
-// ErrorKind::invalid: it is as long as the recipe's already.
+// Finds the newest finished training of the job with the recipe's seed and output folder, on any machine; or an
+// interrupted sequel of such a training to the recipe's length. ErrorKind::not_found: there is none, or its state has
+// not been kept; ErrorKind::invalid: it is as long as the recipe's already.
 [[nodiscard]] Result<Sequel> find_sequel(const storage::History& history,
                                          const SessionRequest& request,
                                          const std::string& recipe_hash);
@@ -43,18 +43,17 @@ struct Sequel {
 [[nodiscard]] Result<void> check_schedule_of(const Sequel& sequel, const recipes::Recipe& recipe,
                                              const Json& job_facts);
 
-// Makes a new run one that goes on with `base`: with its configuration, as far as these knobs are there, and with what its tuning
-// measured. Returns what must be said.
-// No rates and no speedup where the configuration is another one than that of `base.best`.
+// Fills a new run that goes on with `base`: its configuration, without unknown knobs, and what its tuning measured.
+// Rates and speed-up are left out if the configuration differs from `base.best`. Returns messages for the user.
 [[nodiscard]] std::vector<std::string> take_over(const storage::RunRow& base,
                                                  const std::vector<recipes::Knob>& knobs,
                                                  storage::RunRow& run);
 
-// Whether the trainer's error says that there is nothing to go on with, and `checkpoint` of this run is not there yet: the same
-// command would end there again.
+// Whether the trainer's error says that there is nothing to go on with, while this run has no `checkpoint` yet: the
+// same command would fail again.
 [[nodiscard]] bool cannot_begin(const Error& error, const std::filesystem::path& checkpoint);
 
-// For people: that a training goes on; and that it could, for a run that begins anew.
+// Messages for people: that a training is extended; and, for a run that begins anew, that one could be.
 [[nodiscard]] std::string sequel_text(const Sequel& sequel);
 [[nodiscard]] std::string extendable_text(const Sequel& sequel);
 

@@ -15,12 +15,12 @@ class SessionControl final : public CancelSource {
   [[nodiscard]] int descriptor() const override { return channel_.descriptor(); }
   bool is_requested() override;
 
-  // What asked to stop; an object without members where the supervisor is gone.
+  // The request that asked to stop; an empty object if the supervisor is gone.
   [[nodiscard]] const Json& cancel() const { return cancel_; }
   // Waits until somebody asks to stop.
   void wait_for_cancel();
 
-  // The first frame.
+  // Waits for the first frame, the SessionRequest as JSON.
   Result<Json> receive_request();
   void report(const Json& event);
 

@@ -57,7 +57,7 @@ Result<void> SessionDevice::lock() {
     if (looks == 0) {
       control_.report({{"event", "waiting"}, {"for", "the device " + device_ + ", " + who}});
     }
-    // Whoever had the device may have been killed since.
+    // The holder of the device may have been killed since.
     if (++looks % kLooksAtOrphans == 0) end_orphans();
     // flock has no way to wait for a lock and for a cancel at once.
     pollfd cancel{control_.descriptor(), POLLIN, 0};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device of a session's run, which nobody else uses meanwhile.
+// Locks the device of a session's run, and follows the run if it turns out to be on another device.
 #pragma once
 
 #include <chrono>
@@ -25,11 +25,11 @@ class SessionDevice {
   // Ends what killed runs have left behind, then waits until the device is free or the session is asked to stop;
   // both are reported to `control`. Errors are those of lock_device().
   [[nodiscard]] Result<void> lock();
-  // Whether the job, whose trainer answered `load` with these facts, is on another device than was expected: that is
-  // this session's device from now on, and lock() must be called for it. What was locked is free.
+  // Returns whether the job, whose trainer answered `load` with `facts`, is on another device than expected. If so, the
+  // lock is released, that device is this session's from now on, and lock() must be called again.
   [[nodiscard]] bool moves_to(const Json& facts);
 
-  // For trainers to inherit.
+  // The descriptors of the locks, which trainers inherit.
   [[nodiscard]] std::vector<int> descriptors() const { return lock_.descriptors(); }
   // The UUID of the GPU; empty on the CPU.
   [[nodiscard]] std::string gpu() const { return device_ == "cpu" ? "" : device_; }
@@ -42,8 +42,8 @@ class SessionDevice {
   DeviceLock lock_;
 };
 
-// Starts the job with these locks and the device's, and anew where its trainer is on another device than was locked.
-// The time that the start took which counts.
+// Starts the job with the device's locks and `other_locks`; starts it again if its trainer is on another device than
+// the locked one. Returns how long the last start took.
 [[nodiscard]] Result<std::chrono::nanoseconds> start_on(SessionDevice& device, TrainerJob& job,
                                                         const Configuration& configuration,
                                                         const std::vector<int>& other_locks);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The session process: tunes and trains one run, and survives nothing. Its supervisor starts it
-// again when it dies; everything that matters is in the history.
+// The session process: tunes and trains one run. It recovers from no crash: the supervisor starts it again, and
+// everything that matters is in the history.
 #pragma once
 
 namespace autotuned::daemon {

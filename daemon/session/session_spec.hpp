@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a session asks of its trainers, as far as its request and the machine say it.
+// Makes the specification of a session's trainers from its request and the machine.
 #pragma once
 
 #include <vector>
@@ -14,7 +14,7 @@
 
 namespace autotuned::daemon {
 
-// Without folder, locks of devices and listeners. Errors are those of libraries_for().
+// Leaves the folder, the device locks and the callbacks empty. Errors are those of libraries_for().
 [[nodiscard]] Result<TrainerJobSpec> session_spec(
     const SessionRequest& request, const Machine& machine, const Places& places,
     const std::vector<recipes::Knob>& knobs,

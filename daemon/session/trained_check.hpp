@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the kept configuration still trains as the starting one does where the training has come to: an extension may behave
-// until then (docs/architecture.md, "Checks").
+// The check after the training: whether the kept configuration still trains like the starting one from the trained
+// weights. An extension may have worked correctly only until then (docs/architecture.md, "Checks").
 #pragma once
 
 #include <chrono>
@@ -12,11 +12,11 @@
 
 namespace autotuned::daemon {
 
-// To be asked right after the model was saved, while the trainer that trained is there; it may have ended afterwards. `start`
-// is what it takes to start a trainer. Returns what is kept as `training.check` of the run: `passed` (null: not made), `risk`,
-// `steps`, `detail` and `parameters`; of one that failed also `refused`, the settings to blame. Null where the kept
-// configuration trains as the starting one by its own knobs. It is not made where it would take longer than ten seconds and a
-// hundredth of the training. ErrorKind::cancelled is no error here: then it is not made either.
+// To be called right after the model was saved, while the trainer of the training is alive; it may have ended on
+// return. `start`: how long it takes to start a trainer. Returns `training.check` of the run: `passed` (null: not
+// made), `risk`, `steps`, `detail` and `parameters`, and after a failure `refused`, the settings to blame. Returns null
+// if no knob that differs from the start needs a check. The check is not made if it would take longer than ten seconds
+// and a hundredth of the training, or after a cancel.
 [[nodiscard]] Json check_training(const storage::RunRow& run, const tuner::SessionInput& input,
                                   tuner::TrainingBackend& backend, std::chrono::nanoseconds start);
 

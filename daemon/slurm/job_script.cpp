@@ -6,7 +6,8 @@
 namespace autotuned::daemon {
 namespace {
 
-// What a checkpoint takes, with room: Slurm looks at the time once in a minute.
+// How long before its time limit a job gets the signal: enough for a checkpoint, although Slurm checks the time only
+// once a minute.
 constexpr const char* kSecondsBeforeLimit = "60";
 
 constexpr std::string_view kNameCharacters =
@@ -34,8 +35,8 @@ signalled=
 trap 'signalled=yes; test -z "$run" || kill -TERM "$run"' TERM
 )sh";
 
-// A signal ends `wait`, and the run may go on. One that came just after its end makes `wait` answer 127 the next time, or the
-// code again, as the shell likes.
+// A signal ends `wait` while the run may go on. After a signal that came just after the end of the run, the next `wait`
+// returns 127 or the exit code again, depending on the shell.
 constexpr std::string_view kWait = R"sh(run=$!
 test -z "$signalled" || kill -TERM "$run"
 code=

@@ -10,7 +10,7 @@
 
 namespace autotuned::daemon {
 
-// What `squeue` shows as the comment of jobs that were submitted here.
+// The comment of submitted jobs, as `squeue` shows it.
 inline constexpr std::string_view kSlurmComment = "autotuned";
 
 struct JobScript {
@@ -25,7 +25,7 @@ struct JobScript {
 
 [[nodiscard]] std::string script_text(const JobScript& job);
 
-// One word of a shell, whatever stands in it.
+// `word` quoted as one word for a shell, whatever characters it has.
 [[nodiscard]] std::string single_quoted(std::string_view word);
 
 // The name without ending of the files of a job in its folder ("7", or of an array "7_0" and so on), by the number that

@@ -76,7 +76,7 @@ Result<Answer> ask(const std::string& command, const std::vector<std::string>& a
   return Answer{end->code, content_of(*out), content_of(*err)};
 }
 
-// Its last line says what went wrong; others are about options.
+// The last line of the command's output says what went wrong; the others are about options.
 Error refusal_of(const std::string& command, const Answer& answer) {
   std::string_view said = trimmed(answer.err);
   if (said.empty()) said = trimmed(answer.out);
@@ -245,7 +245,8 @@ Result<std::vector<SlurmJob>> slurm_jobs(const std::optional<std::string>& numbe
   if (!number) return jobs_of_squeue(answer->out, kSlurmComment);
   auto jobs = jobs_of_squeue(answer->out);
   if (!jobs.empty()) return jobs;
-  // squeue forgets a job some minutes after its end. Not every cluster has an accounting that knows it for longer.
+  // squeue forgets a job some minutes after its end. Not every cluster has accounting (sacct), which keeps it for
+  // longer.
   const auto record = ask(
       "sacct", {"--noheader", "--parsable2", "--allocations", kSacctFormat, "--jobs=" + *number});
   if (record && record->code == 0) jobs = jobs_of_sacct(record->out);
@@ -260,7 +261,7 @@ Result<void> cancel_slurm_job(const std::string& number) {
     return fail(ErrorKind::invalid, "it has ended (" + jobs->front().state + ")",
                 std::string(kSlurmPrefix) + number);
   }
-  // Those that wait first: none begins between the two.
+  // Cancels waiting jobs first, so that none begins between the two calls.
   for (const auto& how :
        {std::vector<std::string>{"--state=PENDING"},
         std::vector<std::string>{"--state=RUNNING", "--batch", "--signal=TERM"}}) {

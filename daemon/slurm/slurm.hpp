@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Slurm's own commands are asked: sbatch, squeue, sacct, scancel. Each is started with a list of arguments and this
+// Calls Slurm's own commands: sbatch, squeue, sacct, scancel. Each is started with a list of arguments and this
 // program's environment, and is ended when it takes longer than two minutes. ErrorKind::unsupported: the command is not
 // here; ErrorKind::not_found: Slurm knows no such job; ErrorKind::io: the command failed, with its own words.
 #pragma once
@@ -15,12 +15,12 @@
 
 namespace autotuned::daemon {
 
-// How a job of Slurm is told from a run of the daemon: "slurm:7", "slurm:7_2" for one of an array.
+// The prefix that tells a job of Slurm from a run of the daemon: "slurm:7", or "slurm:7_2" for one of an array.
 inline constexpr std::string_view kSlurmPrefix = "slurm:";
 
-// Whether a name is meant for Slurm at all.
+// Whether `name` has the prefix.
 [[nodiscard]] bool is_slurm_name(std::string_view name);
-// The number behind the prefix, as Slurm's commands take it. ErrorKind::invalid.
+// The number behind the prefix, as Slurm's commands take it. ErrorKind::invalid: it is not a job number.
 [[nodiscard]] Result<std::string> slurm_number_of(std::string_view name);
 
 struct SlurmJob {
@@ -35,23 +35,23 @@ struct SlurmJob {
   [[nodiscard]] Json to_json() const;
 };
 
-// By the answer of squeue in the form that slurm_jobs() asks for; `comment`: only jobs with this one. Pure.
+// Reads the answer of squeue in the format that slurm_jobs() asks for; `comment`: only jobs with this comment. Pure.
 [[nodiscard]] std::vector<SlurmJob> jobs_of_squeue(std::string_view answer,
                                                    std::string_view comment = {});
-// The same of sacct.
+// Reads the answer of sacct. Pure.
 [[nodiscard]] std::vector<SlurmJob> jobs_of_sacct(std::string_view answer);
 
-// How many nodes such options ask for, as it was typed ("2", "1-4"); empty: they say nothing of it. Pure.
+// The number of nodes that these sbatch options ask for, as it was typed ("2", "1-4"); empty: they do not say. Pure.
 [[nodiscard]] std::string nodes_asked_for(const std::vector<std::string>& options);
 
-// The number of the job.
+// Submits the script and returns the number of the job.
 [[nodiscard]] Result<std::string> submit_script(const std::filesystem::path& script,
                                                 const std::vector<std::string>& options);
-// This user's jobs that were submitted here and that Slurm still knows; or one, or those of one array.
+// This user's jobs with kSlurmComment that Slurm still knows; with `number`, that job or the jobs of that array.
 [[nodiscard]] Result<std::vector<SlurmJob>> slurm_jobs(
     const std::optional<std::string>& number = std::nullopt);
-// Takes a job that waits out of the queue, and asks the script of one that runs to stop its run (job_script.hpp); the second
-// time that ends the run at once. ErrorKind::invalid: it has ended.
+// Removes a waiting job from the queue. Asks the script of a running job to stop its run (job_script.hpp); the second
+// time, the run ends at once. ErrorKind::invalid: the job has ended.
 [[nodiscard]] Result<void> cancel_slurm_job(const std::string& number);
 
 }  // namespace autotuned::daemon

@@ -10,7 +10,7 @@
 namespace autotuned::daemon {
 namespace {
 
-// It has a few rows to write.
+// How long the session may take to store its last rows.
 constexpr std::chrono::nanoseconds kStoreLimit = std::chrono::seconds(5);
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The session of a training that an agent in the user's own process serves, for both who start one: `autotuned run` of a
-// script, and `autotuned agent-session`.
+// Starts the session for a training that runs in the user's own process with an agent. Used by `autotuned run` of a
+// script and by `autotuned agent-session`.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -14,9 +14,10 @@
 
 namespace autotuned::daemon {
 
-// Starts it in `context`, on whose thread everything happens. `agent`: its end of the socket; the caller closes it once
-// the context has run, since with it open the agent does not learn of the session's end. `what` is tuned, for the warning
-// of a session that failed: "the script". `on_end` is called once, after the last event.
+// Starts the session in `context`, on whose thread everything happens. `agent`: the session's end of the socket. The
+// caller closes its copy once the context has run: while it is open, the agent does not learn that the session has
+// ended. `what` is tuned, for the warning of a session that failed: "the script". `on_end` is called once, after the
+// last event.
 [[nodiscard]] std::shared_ptr<SupervisedSession> start_agent_session(
     boost::asio::io_context& context, SessionRequest request, const Descriptor& agent,
     const std::string& what, const SupervisedSession::OnEvent& on_event,

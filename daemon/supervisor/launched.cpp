@@ -96,7 +96,7 @@ bool was_started_with(pid_t process, const char* variable) {
                          environment->find(std::string(1, '\0') + begin) != std::string::npos);
 }
 
-// The nearest process above this one that has no rank itself: between the two may be scripts, one for each rank.
+// The nearest ancestor of this process that has no rank: there may be scripts between the two, one for each rank.
 pid_t launcher_of(const LaunchPlace& place) {
   const char* const variable = place.launcher == "torchrun" ? kTorchrunRank : kSrunRank;
   pid_t process = ::getppid();
@@ -142,7 +142,7 @@ Result<std::optional<LaunchPlace>> launch_place_from(const LaunchVariable& varia
     if (*all != *here) return several_machines(place, std::to_string(*here) + " on this one");
     return place_of(std::move(place));
   }
-  // Of a step that srun has started: in the script of a batch job there are none.
+  // srun sets these variables in the steps that it starts; in the script of a batch job they are missing.
   if (!is_set(kSrunRank) || !is_set("SLURM_STEP_NUM_TASKS")) return std::nullopt;
   const auto rank = number_of(variable, kSrunRank);
   if (!rank) return tl::unexpected(rank.error());

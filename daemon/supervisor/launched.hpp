@@ -21,24 +21,24 @@ struct LaunchPlace {
   std::string round;  // torchrun starts its processes again after a failure: which time this is
 };
 
-// By the variables of torchrun (RANK, WORLD_SIZE, LOCAL_WORLD_SIZE) or else of srun (SLURM_PROCID,
-// SLURM_STEP_NUM_TASKS, SLURM_STEP_NUM_NODES). Nothing: no launcher, or one that has started a single process.
-// ErrorKind::unsupported: several machines; ErrorKind::invalid names a variable that is wrong. `variable` looks one up
-// (null: it is not set).
+// Reads the place of this process from the variables of torchrun (RANK, WORLD_SIZE, LOCAL_WORLD_SIZE) or else of srun
+// (SLURM_PROCID, SLURM_STEP_NUM_TASKS, SLURM_STEP_NUM_NODES). Nothing: no launcher, or a launcher with a single
+// process. ErrorKind::unsupported: several machines; ErrorKind::invalid names a variable that is wrong. `variable`
+// looks one up (null: it is not set).
 using LaunchVariable = std::function<const char*(const char* name)>;
 [[nodiscard]] Result<std::optional<LaunchPlace>> launch_place_from(const LaunchVariable& variable);
 
-// Where these processes meet: a file in `folder`, which only this user can write, with a name that only they know:
-// that of the nearest process above them that has no rank, which is the launcher, also where each runs in a script.
+// The file over which these processes coordinate. `folder` is writable for this user only. The name is derived from the
+// nearest ancestor process that has no rank: the launcher, also if a script lies between.
 [[nodiscard]] std::filesystem::path meeting_file(const std::filesystem::path& folder,
                                                  const LaunchPlace& place);
 
-// The first process holds a lock on that file until it knows how it ends, or is gone. One thread.
+// The first of the processes: it holds a lock on that file until it has written its exit code, or is gone. One thread.
 class LaunchedLead {
  public:
-  // Also removes files of launchers that have ended.
+  // Takes the lock. Also removes files of launchers that have ended.
   [[nodiscard]] static Result<LaunchedLead> begin(const std::filesystem::path& file);
-  // The others end with this exit code.
+  // Writes the exit code with which the other processes end.
   void end(int code);
 
  private:
@@ -47,8 +47,8 @@ class LaunchedLead {
   Descriptor lock_;
 };
 
-// The exit code of the first process. ErrorKind::timeout: it has not begun within `patience`; ErrorKind::crashed: it
-// is gone without one.
+// Waits for the first process and returns its exit code. ErrorKind::timeout: it has not begun within `patience`;
+// ErrorKind::crashed: it is gone and has written none.
 [[nodiscard]] Result<int> wait_for_lead(
     const std::filesystem::path& file, std::chrono::nanoseconds patience = std::chrono::minutes(2));
 

@@ -16,8 +16,8 @@ namespace autotuned::daemon {
 
 namespace {
 
-// What a run in the daemon gets of the shell in which it was submitted, our own variables, and those with which this very
-// program was loaded: without them it might not find its libraries. Nothing else is a plugin's business.
+// The environment of a child: the variables that a run in the daemon gets from the shell of its submission, our own
+// variables, and those with which this program found its libraries. Plugins need no others.
 std::vector<std::string> own_environment() {
   std::vector<std::string> variables = environment_of(submitted_variables());
   for (std::string& variable : environment_of({"LD_LIBRARY_PATH", "LD_PRELOAD"}))
@@ -33,7 +33,7 @@ std::vector<std::string> own_environment() {
   return variables;
 }
 
-// When memory runs out, the kernel shall end the child, or one of its children, and not us. It inherits.
+// If memory runs out, the kernel should end the child or one of its children, which inherit this setting, and not us.
 constexpr const char* kOomScore = "500";
 
 void make_expendable(pid_t process) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Children that are this very program: what may crash or hang runs in one of them.
+// Starts this program as a child process, for work that may crash or hang.
 #pragma once
 
 #include <filesystem>

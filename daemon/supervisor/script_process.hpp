@@ -2,8 +2,8 @@
 // The user's own command as a child: in our process group, with our terminal, streams, folder and limits, as if the shell had
 // started it.
 //
-// It is never ended by us. It does not ask to be killed with its parent, it is not marked as part of a run, and no destructor
-// signals it: whatever becomes of this program, the script trains on.
+// We never end it. It is not killed with its parent, it has no mark of a run, and no destructor signals it: the script
+// trains on whatever happens to this program.
 #pragma once
 
 #include <sys/types.h>
@@ -35,7 +35,7 @@ class ScriptProcess {
   [[nodiscard]] pid_t pid() const { return pid_; }
   // Readable when it has ended: for poll().
   [[nodiscard]] int pidfd() const { return pidfd_.get(); }
-  // Nothing after its end.
+  // Sends a signal; does nothing after the process has ended.
   void signal(int number) const;
   // Waits for the end, once.
   [[nodiscard]] ProcessExit wait();
@@ -45,7 +45,7 @@ class ScriptProcess {
   Descriptor pidfd_;
 };
 
-// What a shell sees of a process that ended so: its exit code, or an end by the same signal. For the end of a program.
+// Ends this process as `exit` tells: with the same exit code or by the same signal, so that a shell sees no difference.
 [[noreturn]] void end_like(const ProcessExit& exit);
 
 }  // namespace autotuned::daemon

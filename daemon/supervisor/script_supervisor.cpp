@@ -22,11 +22,12 @@ namespace {
 
 namespace asio = boost::asio;
 
-// Those that somebody may send to a training job. The others mean this process, or cannot be held.
+// The signals that people send to training jobs, passed on to the script. Other signals are for this process, or cannot
+// be blocked.
 constexpr std::array kPassedOn = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 
-// As long as it lives, the signals wait for a descriptor, and none ends this process. Those that are ignored, as with nohup,
-// stay so for both.
+// While it lives, the signals are read from a descriptor, and none ends this process. Signals that are ignored, as with
+// nohup, stay ignored for both processes.
 class TakenSignals {
  public:
   TakenSignals() {
@@ -39,7 +40,7 @@ class TakenSignals {
     descriptor_.reset(::signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK));
   }
   ~TakenSignals() {
-    // What came too late for the script is not meant for us either.
+    // Signals that came too late for the script are not for this process either.
     while (next()) {
     }
     ::sigprocmask(SIG_SETMASK, &before_, nullptr);
@@ -49,7 +50,7 @@ class TakenSignals {
 
   // -1 where there is none.
   [[nodiscard]] int descriptor() const { return descriptor_.get(); }
-  // That were blocked before, and are for the script.
+  // The signals that were blocked before, which is how the script gets them.
   [[nodiscard]] const sigset_t& before() const { return before_; }
   std::optional<signalfd_siginfo> next() {
     signalfd_siginfo info{};
@@ -147,7 +148,8 @@ void ScriptSupervisor::wait_for_signals() {
 
 void ScriptSupervisor::pass_signals_on() {
   while (const auto info = signals_->next()) {
-    // The terminal's (by the kernel) have gone to the whole group. Those of the script itself are not for it.
+    // Signals of the terminal (sent by the kernel) have already reached the whole group. Signals that the script itself
+    // sent are not passed back to it.
     const bool is_from_somebody = info->ssi_code <= 0;
     if (exit_ || !is_from_somebody || static_cast<pid_t>(info->ssi_pid) == script_.pid()) continue;
     script_.signal(static_cast<int>(info->ssi_signo));
@@ -169,7 +171,7 @@ Result<ProcessExit> supervise_script(SessionRequest request, ScriptSpec spec,
   TakenSignals signals;
   spec.blocked_signals = signals.before();
   spec.socket = sockets->theirs.get();
-  // That of a script that started us is not this one's.
+  // Drop the variable of an outer script that started us: its socket is not this script's.
   const std::string variable = std::string(kScriptSocketVariable) + "=";
   std::erase_if(spec.environment,
                 [&variable](const std::string& known) { return known.starts_with(variable); });

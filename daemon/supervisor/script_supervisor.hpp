@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The user's script, and beside it a session that tunes it while it trains.
+// Runs the user's script, and beside it a session that tunes it while it trains.
 //
 // Both are children of this process, and neither is the other's: a session that ends, crashes or hangs takes nothing from
 // the script. The script has our process group, so the terminal's signals (Ctrl-C, Ctrl-Z, hang-up) reach it by themselves;

@@ -100,7 +100,7 @@ void SupervisedSession::begin() {
   attempt_ =
       std::make_shared<Attempt>(*context_, std::move(process->process), std::move(process->socket));
   if (auto watched = attempt_->watch(); !watched) return finish(tl::unexpected(watched.error()));
-  // It reads this before it does anything else. One that was killed by then is started again.
+  // The process reads this first. A process that was killed before it did so is started again.
   if (auto sent = tell(request_.to_json()); !sent && sent.error().kind != ErrorKind::crashed) {
     return finish(tl::unexpected(sent.error()));
   }
@@ -217,7 +217,7 @@ void SupervisedSession::take(const Json& event) {
     attempt_->answer_timer.cancel();
   }
   if (name == "answered" && get_bool(event, "is_failure").value_or(false)) {
-    // It is on record: the session stores before it tells.
+    // The failure is stored already: the session stores before it reports.
     const std::string plugin = get_string(event, "plugin").value_or("");
     std::erase_if(request_.faults,
                   [&](const PluginFault& fault) { return fault.plugin == plugin; });
@@ -229,8 +229,8 @@ void SupervisedSession::take(const Json& event) {
   on_event_(event);
 }
 
-// Deaths count as long as nothing comes of the starts between them: a proposal is decided once, and a step
-// that is trained again after a death is nothing new.
+// Deaths are counted until there is progress: a decided proposal, or a training step beyond the highest so far. A step
+// that is trained again after a death is no progress.
 bool SupervisedSession::is_progress(const Json& event) {
   const std::string name = get_string(event, "event").value_or("");
   if (name == "trial_finished") {
@@ -245,8 +245,8 @@ bool SupervisedSession::is_progress(const Json& event) {
   return true;
 }
 
-// An extension can end the session as anything of the user's can, and the trial is all that tells of it. Its number is another
-// one each time.
+// An extension can crash the session like any code of the user, and only the trial tells which one. The number of the
+// trial differs after each restart, so it is left out.
 bool SupervisedSession::is_lost(const Json& trial) {
   std::string deadly;
   if (get_string(trial, "kind").value_or("") == "proposal") {
@@ -273,7 +273,7 @@ void SupervisedSession::wait_for_end() {
       asio::posix::stream_descriptor::wait_read,
       [self = shared_from_this(), attempt = attempt_](const error_code& error) {
         if (error || self->attempt_ != attempt) return;
-        // What it said before it ended.
+        // Take the events that it sent before it ended.
         self->take_what_is_there(*attempt);
         self->conclude();
       });

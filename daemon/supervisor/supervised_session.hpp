@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A session that is watched: its process is started, its events are passed on, and it is started again
-// without a plugin that hung or crashed it, or a trial in which it ended twice, until the run has ended. One that tunes a
-// script is not started again: the agent in the script has let go.
+// Runs a session until the run has ended: starts its process, passes its events on and, if it dies, starts it again
+// without the plugin that hung or crashed it, or without the trial in which it died twice. A session that tunes a
+// script is not started again: the agent in the script has already let go.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -39,11 +39,11 @@ class SupervisedSession : public std::enable_shared_from_this<SupervisedSession>
   void start();
   // The first time asks the session to stop cleanly within `grace`, with `request`; the second time ends it at once.
   void cancel(std::chrono::nanoseconds grace, const Json& request = {{"request", "cancel"}});
-  // For the end of the supervisor: kills the process and does not wait for it, which may be one that the
-  // kernel does not end. False when there was none any more.
+  // Kills the process without waiting for it, for the end of the supervisor: the kernel may not end it at once. Returns
+  // false if there was no process any more.
   bool leave();
 
-  // Of the session process, -1 before the first and after the last.
+  // The PID of the session process; -1 before the first and after the last.
   [[nodiscard]] pid_t pid() const;
   // How often a session process was started again.
   [[nodiscard]] int restarts() const { return restarts_; }
@@ -53,7 +53,7 @@ class SupervisedSession : public std::enable_shared_from_this<SupervisedSession>
   struct Attempt;
 
   void begin();
-  // Sends what the socket takes now, and the rest when it takes more.
+  // Sends as much as the socket takes now, and the rest later.
   Result<void> tell(const Json& message);
   Result<void> send_unsent();
   void finish(Result<int> outcome);
@@ -61,15 +61,16 @@ class SupervisedSession : public std::enable_shared_from_this<SupervisedSession>
   void wait_for_end();
   // False when the socket is finished.
   bool take_events();
-  // Takes every frame that has arrived; why there is no further one.
+  // Takes every frame that has arrived. Returns why there is no further one.
   Error take_what_is_there(Attempt& attempt);
   void take(const Json& event);
   bool is_progress(const Json& event);
-  // Of a death in this trial: whether the one before was in it, too, and it has not been given up yet.
+  // After a death in this trial: whether the death before was in it, too, and it has not been given up yet.
   bool is_lost(const Json& trial);
   void expect_end();
   void conclude();
-  // Ends what the session has started and what outlives it: it may hold the device, for which the next one waits.
+  // Ends the processes that the session has started and that outlive it: they may hold the device, for which the next
+  // session waits.
   void end_rest() const;
 
   boost::asio::io_context* context_;
@@ -84,9 +85,9 @@ class SupervisedSession : public std::enable_shared_from_this<SupervisedSession>
   int unexplained_deaths_ = 0;
   std::int64_t highest_step_ = 0;  // of the training, as it was told
   int restarts_ = 0;
-  std::string suspect_;             // worked when the session was killed
+  std::string suspect_;             // the plugin that was working when the session was killed
   std::string last_deadly_;         // the trial in which the last session ended
-  std::set<std::string> given_up_;  // such trials
+  std::set<std::string> given_up_;  // trials in which sessions ended twice
 };
 
 }  // namespace autotuned::daemon

@@ -130,7 +130,7 @@ std::string output_refusal(const std::filesystem::path& folder) {
     there = there.parent_path();
   const std::string shown = there.string();
   if (!std::filesystem::is_directory(there, ignored)) return shown + " is no folder";
-  // As the effective user, and with the rights of root only where they hold: not on a read-only file system.
+  // Checks access as the effective user. Even root cannot write on a read-only file system.
   if (::faccessat(AT_FDCWD, there.c_str(), W_OK | X_OK, AT_EACCESS) != 0) {
     return errno == EROFS ? shown + " is on a file system that cannot be written"
                           : "this user may not write into the folder " + shown;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is wrong with a recipe that only its data, its model or its output folder can tell. A trainer is asked.
+// Finds the mistakes in a recipe that only show with its data, its model or its output folder. Asks a trainer.
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,7 @@ namespace autotuned::daemon {
 
 struct DataCheck {
   std::vector<recipes::Diagnostic> problems;
-  std::vector<std::string> notes;    // what was not looked at, and why; what may not be meant so
+  std::vector<std::string> notes;    // parts that were not checked, and why; probable mistakes
   std::int64_t parameter_bytes = 0;  // of the model; 0: not known
   std::chrono::nanoseconds start_time{
       0};  // of the trainer alone, without what it loads; 0: not known
@@ -33,21 +33,21 @@ struct DataCheck {
 void add_shortages(const recipes::Recipe& recipe, const std::filesystem::path& file,
                    DataCheck& check);
 
-// Why a trainer could not load the recipe, as the mistake at its place in the recipe, after all others have been told to
-// `tell_other`. The error itself where the recipe is not at fault.
+// Turns the error of a trainer that could not load the recipe into the mistake at its line of the recipe; `tell_other`
+// gets all other mistakes first. Returns the error itself if the recipe is not at fault.
 [[nodiscard]] Error as_recipe_problem(const Error& error, const recipes::Recipe& recipe,
                                       const std::vector<recipes::Knob>& knobs,
                                       const std::vector<plugins::FoundPlugin>& trainer_plugins,
                                       const std::function<void(const std::string&)>& tell_other);
 
-// Why results cannot be written into this folder; empty where they can. Writes nothing itself.
+// Why results cannot be written into this folder; empty if they can. Writes nothing.
 [[nodiscard]] std::string output_refusal(const std::filesystem::path& folder);
 
-// The same of the recipe's output folder, as the mistake at its place in the recipe, or nothing.
+// The same for the recipe's output folder, as a mistake at its line of the recipe; empty if there is none.
 [[nodiscard]] std::vector<recipes::Diagnostic> output_problems(const recipes::Recipe& recipe,
                                                                const std::filesystem::path& file);
 
-// What the recipe's ranks cannot do yet (recipes::refuse_ranks), at train.ranks.
+// The mistakes about what several ranks cannot do yet (recipes::refuse_ranks), at train.ranks.
 [[nodiscard]] std::vector<recipes::Diagnostic> rank_problems(const recipes::Recipe& recipe,
                                                              const std::filesystem::path& file);
 

@@ -53,7 +53,8 @@ Result<Descriptor> MeasurementLock::acquire(CancelSource& cancel) {
   const auto deadline = has_waited_in_vain_ ? Clock::time_point::min() : Clock::now() + limit_;
   std::filesystem::path next = file_;
   next += ".next";
-  // Whoever holds this one gets the lock next. The holder of the lock has to take it, too, to get the lock again.
+  // The holder of this second lock gets the measurement lock next. The holder of the lock has to take it, too, to get
+  // the lock again.
   const auto turn = take(next, deadline, cancel, kOthersWait, on_wait_);
   auto lock = turn ? take(file_, deadline, cancel, "", on_wait_) : tl::unexpected(turn.error());
   has_waited_in_vain_ = !lock && lock.error().kind == ErrorKind::busy;

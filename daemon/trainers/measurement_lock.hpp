@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One session at a time measures: those of one user on several devices share the CPUs.
+// Makes sure that only one session of a user measures at a time: sessions on several devices share the CPUs.
 #pragma once
 
 #include <chrono>
@@ -23,11 +23,12 @@ class MeasurementLock {
                   std::function<void(const std::string&)> on_warning,
                   std::function<void(const std::string&)> on_wait = {});
 
-  // Held as long as the descriptor is open; one that is not open where the limit has passed. Later calls do not
-  // wait until the lock was free once. ErrorKind::cancelled as soon as `cancel` is requested.
+  // Waits for the lock. It is held as long as the returned descriptor is open; a closed descriptor means that the limit
+  // has passed. After that, calls do not wait until the lock has been free once. ErrorKind::cancelled as soon as
+  // `cancel` is requested.
   Result<Descriptor> acquire(CancelSource& cancel);
 
-  // For later calls of acquire().
+  // Sets the limit of later calls of acquire().
   void set_limit(std::chrono::nanoseconds limit) { limit_ = limit; }
 
  private:

@@ -62,7 +62,8 @@ std::optional<std::string> OutsideTime::add(const Configuration& configuration, 
   const double reported = std::log(totals.reported_rate / other_totals.reported_rate);
   const double shown = std::log(totals.seen_rate / other_totals.seen_rate);
   if (!(reported > 0.0)) return std::nullopt;
-  // How busy the machine was is told by the other one alone: this one could make its own spread as wide as it needs.
+  // The noise of the machine is taken from the reference alone: a candidate could make its own spread as wide as it
+  // needs.
   const double noise = kErrors * std::sqrt(2.0) * error_of(other.outside());
   if (reported - shown - noise <= std::max(kAlwaysTolerated, kShareOfGain * reported)) {
     return std::nullopt;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Time that an extension's blocks leave out: work that its threads do after the block, and clocks that are wrong.
+// Detects time that the blocks of an extension leave out: work that its threads do after the block, or a wrong clock.
 //
 // A trainer reports how long a block took. Whoever asked for it saw more time pass until the trainer was at rest again: a
 // little, for both configurations of a trial alike. A gain has to be seen in that time, too: over all blocks of the trial, the
@@ -26,9 +26,9 @@ class OutsideTime {
   explicit OutsideTime(std::vector<std::string> extension_knobs)
       : extension_knobs_(std::move(extension_knobs)) {}
 
-  // Takes a block that was over after `seen`. For a trial's candidate, answers why its blocks are not to be believed beside
-  // those of the reference that they alternate with; nothing where they are, or where there are too few to tell. The reference
-  // claims no gain: where it looks faster than the candidate, nothing is asked of it.
+  // Adds a block that took `seen` by our clock. For a candidate, returns why its blocks are not credible beside those
+  // of the reference that they alternate with; nothing if they are, or if there are too few to tell. A reference is
+  // never refused: it claims no gain.
   std::optional<std::string> add(const Configuration& configuration, bool is_candidate,
                                  const Block& block, std::chrono::nanoseconds seen);
 
@@ -38,7 +38,7 @@ class OutsideTime {
     double reported_ns = 0.0;
     double seen_ns = 0.0;  // from the request until the trainer was at rest again
   };
-  // All samples over all time.
+  // All samples over all time, in samples per second.
   struct Totals {
     double reported_rate = 0.0;
     double seen_rate = 0.0;
@@ -52,7 +52,7 @@ class OutsideTime {
     [[nodiscard]] std::vector<double> outside() const;
   };
   std::vector<std::string> extension_knobs_;
-  std::array<Arm, 2> arms_;  // the one that ran last first
+  std::array<Arm, 2> arms_;  // the arm that ran last comes first
 };
 
 }  // namespace autotuned::daemon

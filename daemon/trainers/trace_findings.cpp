@@ -17,10 +17,11 @@
 namespace autotuned::daemon {
 namespace {
 
-// Of a few steps, by the trainer's own limit on events; another trainer may know no such limit.
+// The most bytes of a trace of a few steps. The trainer's own limit on events keeps it below; another trainer may have
+// no such limit.
 constexpr std::int64_t kMostBytes = 64 << 20;
 
-// One figure under the name of a metric and under that of a signal.
+// A figure that exists under the name of a metric and under that of a signal.
 struct SameFigure {
   const char* metric;
   const char* signal;
@@ -35,7 +36,7 @@ constexpr std::array kSameFigures = {
     SameFigure{"operators.gemm_conv_ratio", "cpu.gemm_conv_share_ratio", true},
 };
 
-// What a profile has measured of the signals.
+// The signals that a profile has measured itself.
 analysis::Signals measured_by(const Json& metrics) {
   const double step_ns = get_number(metrics, "step.duration_ns").value_or(0.0);
   const double operators_ns = get_number(metrics, "operators.count_per_step").value_or(0.0) *

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run learns from a trace of a few of its steps.
+// Adds the results of a trace of a few steps to a profile.
 #pragma once
 
 #include <filesystem>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What trainers and scripts tell of errors and of compared updates, read from their answers (docs/trainer-protocol.md).
+// Reads errors, comparisons of updates and losses from the answers of trainers and scripts (docs/trainer-protocol.md).
 #pragma once
 
 #include <vector>
@@ -17,7 +17,7 @@ namespace autotuned::daemon {
 // ErrorKind::invalid names a field that must be there.
 [[nodiscard]] Result<tuner::UpdateComparison> comparison_from(const Json& answer);
 
-// A list of losses. One that is no number reads as NaN.
+// Reads a list of losses. An entry that is not a number reads as NaN.
 [[nodiscard]] std::vector<double> losses_from(const Json& list);
 
 // The `inputs` of a block.

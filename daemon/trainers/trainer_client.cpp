@@ -42,8 +42,8 @@ constexpr const char* kKilledForMemory = "sent by the kernel's out-of-memory kil
 
 enum class Woken { trainer, cancel, timeout };
 
-// Waits until the trainer has something to say (POLLIN), takes more (POLLOUT) or has ended (its socket closes), a
-// cancel is there, or the deadline passes.
+// Waits until the trainer has sent something (POLLIN), can take more (POLLOUT) or has ended (its socket closes), a
+// cancel arrives, or the deadline passes.
 Woken wait_for(int trainer, short events, int cancel, Clock::time_point deadline) {
   for (;;) {
     std::array<pollfd, 2> polled{{{trainer, events, 0}, {cancel, POLLIN, 0}}};
@@ -58,7 +58,8 @@ Woken wait_for(int trainer, short events, int cancel, Clock::time_point deadline
   }
 }
 
-// Else it is a device, which is written to as it is. A link counts as a file: it is replaced, never followed.
+// Whether the log is a file to be replaced. Otherwise it is a device, which is written to directly. A link counts as a
+// file: it is replaced, never followed.
 bool is_file_or_new(const std::filesystem::path& log) {
   if (log.empty()) return false;
   std::error_code ignored;
@@ -67,8 +68,8 @@ bool is_file_or_new(const std::filesystem::path& log) {
          std::filesystem::is_symlink(status);
 }
 
-// When the machine has no memory left, the kernel is to choose a trainer: that costs a trial, while the session
-// or the daemon would cost more. Where it cannot be told so, it chooses as it likes.
+// If the machine runs out of memory, the kernel should end a trainer: that costs a trial, while the end of the session
+// or the daemon would cost more. If this cannot be set, the kernel decides alone.
 void offer_to_the_kernel(pid_t trainer) {
   std::ofstream("/proc/" + std::to_string(trainer) + "/oom_score_adj") << 1000;
 }
@@ -194,8 +195,7 @@ Result<Json> TrainerClient::request(const std::string& name, Json fields, nanose
   return wait_for_answer(id, name, limit, on_progress, is_advance);
 }
 
-// The next frame. Its parts may arrive one by one: only a whole one counts. ErrorKind::cancelled when
-// somebody asked to stop meanwhile.
+// Receives the next whole frame, whose parts may arrive one by one. ErrorKind::cancelled: a cancel arrived meanwhile.
 Result<Json> TrainerClient::receive_before(Clock::time_point deadline, bool is_cancellable) {
   for (;;) {
     // Looked at before each frame: there may always be a further one.
@@ -248,7 +248,7 @@ Result<Json> TrainerClient::wait_for_answer(std::int64_t id, const std::string& 
     }
     if (const Json& ok = member(*frame, "ok"); ok.is_object()) return ok;
     const Json& error = member(*frame, "error");
-    // Whatever it failed with, it failed because it was to stop; but a file that is damaged stays so.
+    // After a cancel, every error counts as the cancel, except a damaged file, which stays damaged.
     if (is_cancelled) {
       if (on_progress && get_string(error, "kind").value_or("") == to_string(ErrorKind::corrupt)) {
         on_progress({{"warning", trainer_error_from(error).message()}});
@@ -322,8 +322,8 @@ void TrainerClient::resume() {
   is_suspended_ = false;
 }
 
-// Other than FrameChannel::send(), which waits as long as it takes. After an error a part of the frame may be on its
-// way: the trainer must be ended.
+// Unlike FrameChannel::send(), it has a deadline. After an error a part of the frame may have been sent: the trainer
+// must be ended.
 Result<void> TrainerClient::send(const Json& frame, Clock::time_point deadline,
                                  bool is_cancellable) {
   const std::string bytes = encode_frame(to_line(frame));

@@ -34,7 +34,7 @@ class CancelSource {
   virtual bool is_requested() = 0;
 };
 
-// For work that is short, or that nobody waits for.
+// Never requested: for work that is short, or that nobody waits for.
 class NeverCancelled final : public CancelSource {
  public:
   [[nodiscard]] int descriptor() const override { return -1; }
@@ -45,21 +45,21 @@ struct TrainerSpec {
   std::filesystem::path program;
   std::vector<std::string> arguments;
   std::vector<std::string> environment;  // complete, NAME=value
-  // Of what it prints, kept small (daemon/trainers/trainer_output.hpp). A device such as /dev/null takes all of it; empty:
-  // ours are shared.
+  // The log of the trainer's output, bounded (daemon/trainers/trainer_output.hpp). A device such as /dev/null gets all
+  // of it. Empty: the trainer shares our own output.
   std::filesystem::path log;
   std::vector<int> inherited_locks;  // of the device, held as long as the trainer lives
-  // For its hello. LibTorch for CUDA has 3.6 GB of libraries, which a slow disk takes minutes to read the first time; a
-  // program that is no trainer never says it.
+  // How long to wait for the hello. LibTorch for CUDA has 3.6 GB of libraries, which a slow disk takes minutes to read
+  // the first time; a program that is no trainer never says hello.
   std::chrono::nanoseconds hello_limit = std::chrono::minutes(5);
   // Told when the trainer ends before its time, and when it says that there is no memory. May be empty.
   std::function<void(TrainerEnd)> on_end;
   std::string system_root;  // below which the kernel's counters are; empty but in tests
 };
 
-// A trainer that has said hello. Requests block until there is an answer, the time limit passes, the
-// trainer ends or a cancel arrives; also while it does not read what it is asked. After `crashed`, `timeout`, `internal` and too much memory the
-// process has been ended and every further request answers `crashed`. One thread.
+// A trainer that has said hello. Requests block until there is an answer, the time limit passes, the trainer ends or a
+// cancel arrives, also if the trainer does not read the request. After `crashed`, `timeout`, `internal` and too much
+// memory the process has been ended and every further request answers `crashed`. One thread.
 class TrainerClient {
  public:
   // `cancel` must outlive the client. Errors: not_found (no such program), crashed (with the last lines
@@ -77,10 +77,11 @@ class TrainerClient {
                        const std::function<void(const Json&)>& on_progress = {},
                        const std::function<bool(const Json&)>& is_advance = {});
 
-  // The most that the process and its children may hold resident while a request runs, from the next one on; 0: any.
-  // One that holds more is ended: ErrorKind::out_of_memory. How it is counted: base/process/resident_memory.hpp.
+  // Sets the most resident memory that the process and its children may have while a request runs, from the next
+  // request on; 0: no limit. A trainer with more is ended: ErrorKind::out_of_memory. How it is counted:
+  // base/process/resident_memory.hpp.
   void limit_memory(std::int64_t bytes) { memory_limit_bytes_ = bytes; }
-  // What they hold just now, counted exactly where it is more than `enough_bytes`.
+  // The resident memory of the process and its children now, in bytes. Exact only if it is more than `enough_bytes`.
   [[nodiscard]] std::int64_t held_bytes(std::int64_t enough_bytes) {
     return memory_.held_bytes(enough_bytes);
   }

@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kAllocator = "memory.allocator";
 constexpr const char* kDriver = "libcuda.so.1";
-// A folder that has one of these is not the driver's alone: its libraries would take the place of others.
+// A folder with one of these libraries holds more than the driver: its libraries would replace LibTorch's.
 constexpr std::array<std::string_view, 7> kNotOfDrivers = {
     "libcudart.so", "libcublas", "libcudnn", "libtorch", "libc10", "libc.so", "libstdc++.so"};
 
@@ -92,7 +92,7 @@ Result<std::vector<std::string>> trainer_environment(const Configuration& config
     if (!name.starts_with("env.")) continue;
     const std::string variable = name.substr(4) + "=";
     const std::string text = to_text(value);
-    // Of two entries the first counts.
+    // If a variable is there twice, the first entry counts.
     std::erase_if(environment,
                   [&](const std::string& entry) { return entry.starts_with(variable); });
     if (text.empty()) continue;

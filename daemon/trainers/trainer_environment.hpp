@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a trainer sees of our own environment.
+// Makes the environment variables of a trainer from our own.
 #pragma once
 
 #include <span>
@@ -12,8 +12,8 @@
 
 namespace autotuned::daemon {
 
-// NAME=value: a list of variables of ours, our process as AUTOTUNED_PARENT_PID, GPUs numbered as nvidia-smi does
-// (unless CUDA_DEVICE_ORDER says otherwise), and the library path.
+// The environment as NAME=value: selected variables of ours, our PID as AUTOTUNED_PARENT_PID, CUDA_DEVICE_ORDER so that
+// GPUs are numbered as nvidia-smi does (unless it is set), and the library path.
 [[nodiscard]] std::vector<std::string> trainer_environment();
 
 // The library path of a trainer, which is not ours: a toolkit's libraries there would take the place of those that
@@ -23,9 +23,9 @@ namespace autotuned::daemon {
 [[nodiscard]] std::string trainer_library_path(std::string_view libtorch, std::string_view own_path,
                                                std::span<const char* const> driver_folders);
 
-// Of a trainer that is to work under `configuration`: with its env.NAME, the library that it wants for
-// memory.allocator in LD_PRELOAD, and OMP_WAIT_POLICY=passive unless it names another. Whatever this fails
-// with, the library cannot be used (find_allocator_library).
+// The environment of a trainer for `configuration`: also with its env.NAME variables, the library of memory.allocator
+// in LD_PRELOAD, and OMP_WAIT_POLICY=passive unless the configuration sets it. Any error means that the library cannot
+// be used (find_allocator_library).
 [[nodiscard]] Result<std::vector<std::string>> trainer_environment(
     const Configuration& configuration);
 

@@ -20,7 +20,7 @@ using std::chrono::nanoseconds;
 
 constexpr nanoseconds kLoadLimit = std::chrono::minutes(5);  // reads the data
 constexpr std::size_t kTrainersAtOnce = 2;
-// Of the trainers that were started last; each is small, and a run of days may start thousands.
+// How many logs are kept, those of the last trainers: a run of days may start thousands.
 constexpr int kLogs = 8;
 // A trainer and whatever it starts carries it, so that what it started is found wherever it went.
 constexpr const char* kTrainerVariable = "AUTOTUNED_TRAINER_MARK";
@@ -187,7 +187,7 @@ Error TrainerJob::with_rank(const TrainerClient& client, Error error) const {
 
 void TrainerJob::take_end(TrainerEnd end) const {
   if (!spec_.on_trainer_end) return;
-  // What a trainer on a GPU says it has no memory for lies there, as far as anybody can tell.
+  // If a trainer on a GPU reports that it has no memory, the memory of the GPU is assumed.
   const std::string device = get_string(facts_, "device").value_or(spec_.recipe.device);
   if (end.has_told && device.starts_with("cuda")) {
     end.outcome = TrainerOutcome::out_of_device_memory;

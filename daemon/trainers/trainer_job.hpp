@@ -59,8 +59,7 @@ struct TrainerJobSpec {
 [[nodiscard]] std::int64_t host_memory_limit_bytes(const recipes::Recipe& recipe,
                                                    const Machine& machine);
 
-// Whether a trainer failed for what another one has: memory, or a GPU that one process alone may use
-// (EXCLUSIVE_PROCESS).
+// Whether a trainer failed because another process has what it needs: memory, or a GPU in EXCLUSIVE_PROCESS mode.
 [[nodiscard]] bool is_for_want_of_room(const Error& error);
 
 class TrainerJob final : public tuner::TrainingBackend {
@@ -72,17 +71,16 @@ class TrainerJob final : public tuner::TrainingBackend {
   // Starts a trainer for `configuration` and loads the recipe. The trainer's hello and its answer to
   // `load` are then known. Removes what a session that was killed in a trace or a check has left of it.
   Result<void> start(const Configuration& configuration);
-  // For trainers that are started from now on, in the place of those of the spec.
+  // Replaces the spec's device locks for trainers that are started from now on.
   void inherit_locks(std::vector<int> device_locks) {
     spec_.device_locks = std::move(device_locks);
   }
   [[nodiscard]] const Json& hello() const { return hello_; }
   [[nodiscard]] const Json& facts() const { return facts_; }
 
-  // Where two trainers fit into memory when they load but not in a block, each is measured alone from then on, by
-  // restart. A block that fails beside another trainer is measured alone the next time it is asked for. The
-  // `one_time_ns` of a block also holds what the first switch to its configuration took by our clock, where that was a second or
-  // more.
+  // If two trainers fit into memory when they load but not in a block, each is measured alone from then on, by restart.
+  // A block that fails beside another trainer is measured alone the next time. The `one_time_ns` of a block includes
+  // the time of the first switch to its configuration by our clock, if that was a second or more.
   Result<Block> run_block(const Configuration& configuration,
                           const tuner::BlockRequest& request) override;
   Result<void> make_ready(const Configuration& configuration,
@@ -95,10 +93,11 @@ class TrainerJob final : public tuner::TrainingBackend {
                                                   std::int64_t steps,
                                                   tuner::CheckedSteps which) override;
   Result<tuner::Profile> profile(const Configuration& configuration) override;
-  // In a trainer of its own: CUPTI stays attached to a process and slows it down. The trace stays in the job's folder.
+  // Records the trace in a trainer of its own: CUPTI stays attached to a process and slows it down. The trace stays in
+  // the job's folder.
   Result<void> add_trace(const Configuration& configuration, tuner::Profile& profile,
                          std::chrono::nanoseconds limit) override;
-  // The request `trace` with these fields, for at most `limit` besides the block limit; its answer.
+  // Sends the request `trace` with these fields and returns its answer; waits at most `limit` beyond the block limit.
   Result<Json> trace(const Configuration& configuration, Json fields,
                      std::chrono::nanoseconds limit);
 
@@ -108,15 +107,15 @@ class TrainerJob final : public tuner::TrainingBackend {
   // checkpoint is not there; null: from the initial state.
   Result<Json> train(const Configuration& configuration, const std::filesystem::path& checkpoint,
                      const std::function<void(const Json&)>& on_progress, const Json& extend = {});
-  // Stops its trainers (SIGSTOP) until it is asked something again: another job is going to be measured.
+  // Stops all trainers of this job (SIGSTOP) until its next request, because another job is going to be measured.
   void rest() { suspend_others(nullptr); }
-  // Writes the model that train() left.
+  // Writes the model that train() has trained.
   Result<Json> save(const std::filesystem::path& file);
   void stop();
 
  private:
-  // What it took to switch to a configuration, without what blocks tell of filling. It holds what an extension does when
-  // it is switched on, and what the steps that follow do once, such as to record a graph.
+  // The time that a switch to a configuration took, without the filling that blocks report. It includes what an
+  // extension does when it is switched on, and what the following steps do once, such as recording a graph.
   struct Switch {
     std::chrono::nanoseconds beside_steps{0};
     std::chrono::nanoseconds in_steps{0};
@@ -138,7 +137,7 @@ class TrainerJob final : public tuner::TrainingBackend {
 
   // A live trainer whose restart knobs match, prepared for `configuration`.
   Result<Trainer*> trainer_for(const Configuration& configuration);
-  // Without the knobs of extensions that are switched live: they are switched by prepare(), which sees what that takes.
+  // Starts without the live knobs of extensions: prepare() switches these, so that the time of the switch is measured.
   Result<Trainer*> start_trainer(const Configuration& configuration);
   Result<Trainer*> prepared(Trainer& trainer, const Configuration& configuration);
   // A trainer that has loaded the recipe, and its answer to that.
@@ -149,41 +148,43 @@ class TrainerJob final : public tuner::TrainingBackend {
   };
   Result<Loaded> load_trainer(const Configuration& configuration, std::chrono::nanoseconds limit,
                               std::function<void(TrainerEnd)> on_end);
-  // Leaves room for one more.
+  // Ends trainers until one more may be started.
   void make_room();
-  // What trainers of this folder left that were killed while they wrote one.
+  // Removes the partial traces of trainers that were killed while they wrote one.
   void remove_unfinished_traces() const;
-  // Until the lock is let go, no other session of this user measures.
+  // Takes the measurement lock: until it is released, no other session of this user measures.
   [[nodiscard]] Result<Descriptor> lock_measurement();
   // The trainer's answer to `trace`; the trainer has then ended. Subtracts the time that it took from `left`, without the
   // wait for other sessions that measure.
   Result<Json> record_trace(const Configuration& configuration, const std::filesystem::path& file,
                             std::chrono::nanoseconds& left);
   Result<void> prepare(Trainer& trainer, const Configuration& configuration);
-  // Steps that are not timed after a switch or a restore: either may move memory, and a graph is then recorded anew.
+  // The number of untimed steps after a switch or a restore: both may move memory, and a graph is then recorded again.
   [[nodiscard]] int steps_to_record(const Configuration& configuration) const;
   // `stepped` are the steps that the trainer was warmed with after the switch.
   static void note_switch(Trainer& trainer, std::chrono::nanoseconds taken,
                           const std::optional<Block>& stepped);
-  // All others are stopped then.
+  // Sends a request to this trainer while all others are stopped.
   Result<Json> ask(Trainer& trainer, const std::string& name, Json fields,
                    std::chrono::nanoseconds limit);
-  // Of several ranks the trainer itself tells which of the others has ended; if it has ended, that is the first rank.
+  // Adds to an error which rank has ended. The trainer itself tells this of other ranks; if the trainer has ended, it
+  // is the first rank.
   [[nodiscard]] Error with_rank(const TrainerClient& client, Error error) const;
   // The same for what is timed: ErrorKind::unsupported where another trainer used CPU time meanwhile.
   Result<Json> ask_undisturbed(Trainer& trainer, const std::string& name, Json fields,
                                std::chrono::nanoseconds limit);
   void suspend_others(const Trainer* working);
   [[nodiscard]] bool is_on_gpu() const;
-  // Steps that a block has at least, for the time of a step to be that of the training.
+  // The fewest steps of a block with which the time of a step is like that in the training.
   [[nodiscard]] std::int64_t least_steps(const Trainer& trainer) const;
-  // Of a trainer on a GPU, before it waits: LibTorch keeps what it has freed, and the other one needs it.
+  // Makes a trainer on a GPU return unused memory before it waits: LibTorch keeps freed memory, and the other trainer
+  // needs it.
   void release_memory(Trainer& trainer);
-  // Ends those whose restart knobs are others than `key`.
+  // Ends the trainers whose restart key is not `key`.
   void end_others(const std::string& key);
-  // Untimed blocks until its rate is flat.
+  // Runs untimed blocks until the rate no longer rises.
   Result<void> warm_up(Trainer& trainer);
-  // Its training is at the recipe's initial state and a few steps further, the same in every trainer.
+  // Brings the trainer to the same state in every trainer: a few steps from the recipe's initial state.
   Result<void> reset(Trainer& trainer);
   Result<Block> measure_block(const Configuration& configuration,
                               const tuner::BlockRequest& request);
@@ -193,21 +194,21 @@ class TrainerJob final : public tuner::TrainingBackend {
   Result<void> see_out(const Trainer& trainer, const Configuration& configuration,
                        const Configuration* reference, std::chrono::steady_clock::time_point begin,
                        const Block& block);
-  // Does `work` for `configuration`; where there is no memory for it beside other trainers, without them, and
-  // remembers that where this helps.
+  // Does `work` for `configuration`. If it fails for lack of memory beside other trainers, ends them and tries again,
+  // and remembers that if it helps.
   template <typename Value>
   Result<Value> make_room_for(const Configuration& configuration,
                               const std::function<Result<Value>()>& work);
   [[nodiscard]] std::vector<std::string> keys_beside(const std::string& key) const;
   void remember_misfits(const std::string& key, const std::vector<std::string>& others);
-  // Of the checkpoints `reference` and `candidate`, after those blocks of the plan.
+  // Compares the checkpoints `reference` and `candidate`, which the blocks of the check plan ended with.
   Result<tuner::UpdateComparison> compare_blocks(Trainer& trainer, const Json& reference,
                                                  const Json& candidate,
                                                  const std::string& candidate_base);
   class Copies;
   struct CheckPlan {
     std::int64_t steps = 0;
-    Json place;        // of the trainer protocol; null: where the checkpoint stands
+    Json place;        // the `place` of the trainer protocol; null: that of the checkpoint
     std::string base;  // the checkpoint that both arms begin at
   };
   // Prepares a check that begins where `trainer` stands: records its place and, if the check begins at its state, makes a
@@ -215,11 +216,11 @@ class TrainerJob final : public tuner::TrainingBackend {
   Result<void> plan_from(Trainer& trainer, tuner::CheckedSteps which);
   // Reads the state at which the last such check began from reached_file().
   Result<void> take_reached(Trainer& trainer);
-  // From one checkpoint to another.
+  // Makes the steps of the check from one checkpoint to another.
   Result<Json> check_steps(Trainer& trainer, const Configuration& configuration,
                            const CheckPlan& plan, const std::string& from,
                            const std::string& checkpoint);
-  // A request that keeps a checkpoint of that name, until the check ends.
+  // Sends a request that keeps a checkpoint of that name, until the check ends.
   Result<void> keep_copy(Trainer& trainer, const std::string& request, Json fields,
                          const std::string& name);
   [[nodiscard]] std::filesystem::path copy_file() const;

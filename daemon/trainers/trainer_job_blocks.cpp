@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is timed: blocks and profiles, and how a trainer is made ready for them.
+// Blocks and profiles of TrainerJob, and the preparation of a trainer for them.
 #include <fmt/format.h>
 #include <sys/types.h>
 
@@ -25,24 +25,25 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kProfileSteps = 20;
 constexpr std::int64_t kProfileWarmupSteps = 3;
-// Of a job whose steps take seconds, fewer must do: the budget is for trials.
+// The limit of a profile. A job whose steps take seconds is profiled over fewer steps: the budget is for trials.
 constexpr nanoseconds kProfileLimit = std::chrono::seconds(10);
 constexpr const char* kTimedCheckpoint = "timed.checkpoint";
 constexpr int kStepsAfterReset = 3;
 constexpr const char* kGraph = "cuda.graph";
-// A GPU begins a block with nothing to do and ends it with nothing left: what the host takes to get ahead of it is a part of
-// each block, and a small one of so many steps. Not where they would take longer than that.
+// A GPU is idle at the begin and at the end of a block, so each block includes the time that the host needs to get
+// ahead of it. With this many steps that part is small. Fewer are made if they would take longer than this limit.
 constexpr std::int64_t kStepsOnGpu = 8;
 constexpr nanoseconds kMostForStepsOnGpu = std::chrono::milliseconds(400);
 // A busy machine takes less for a switch that costs nothing.
 constexpr nanoseconds kNotableSwitch = std::chrono::seconds(1);
 
-// Of a block, the CPU time that another trainer may use: one in so many, and never less than what it takes to stop it.
+// The part of a block's time that another trainer may use as CPU time, one in this many; at least as much as stopping
+// it takes.
 constexpr int kToleratedPart = 100;
 constexpr nanoseconds kLeastDisturbance = std::chrono::microseconds(500);
 
-// Where checkpoints take this share of the time, a block has one, like any stretch of the training as long
-// as the time between two. More rarely than that, a block that long would cost the trials their budget.
+// If checkpoints take this share of the training's time, a block lasts until the next one is due and includes it. If
+// they are rarer than this, such a long block would cost too much of the budget.
 constexpr double kNotableCheckpoints = 0.01;
 constexpr nanoseconds kMostBetweenCheckpoints = std::chrono::seconds(10);
 
@@ -82,7 +83,7 @@ Result<void> TrainerJob::prepare(Trainer& trainer, const Configuration& configur
     }
   }
   trainer.configuration = configuration;
-  // What is cold is warm after a second, and more steps of a slow job would cost the trials their budget.
+  // A trainer is warm after a second; more steps of a slow job would use up the budget of the trials.
   if (trainer.step >= kSlowStep) warmup_steps = std::min(warmup_steps, 1);
   std::optional<Block> stepped;
   if (warmup_steps > 0) {
@@ -102,7 +103,8 @@ int TrainerJob::steps_to_record(const Configuration& configuration) const {
   return is_on ? graph->warmup_steps : 0;
 }
 
-// As many steps as usual would have come in any case: what they take more, such as to record a graph, belongs to the switch.
+// The usual number of steps is made in any case; their extra time, such as for recording a graph, belongs to the
+// switch.
 void TrainerJob::note_switch(Trainer& trainer, nanoseconds taken,
                              const std::optional<Block>& stepped) {
   const std::int64_t told = stepped ? stepped->one_time_ns : trainer.told_one_time_ns;
@@ -233,7 +235,7 @@ Result<void> TrainerJob::warm_up(Trainer& trainer) {
 Result<void> TrainerJob::reset(Trainer& trainer) {
   auto restored = ask(trainer, "restore", {{"name", "initial"}}, spec_.block_limit);
   if (!restored) return tl::unexpected(restored.error());
-  // What a restore leaves cold is warmed: not the business of the first block.
+  // Warm up again after a restore, so that the first block is not slower.
   const int usual = std::max(kStepsAfterReset, steps_to_record(trainer.configuration));
   const int steps = trainer.step >= kSlowStep ? 1 : usual;
   auto settled =
@@ -275,7 +277,7 @@ Result<Block> TrainerJob::run_block(const Configuration& configuration,
   const bool is_alone = keys_beside(key).empty();
   auto block =
       make_room_for<Block>(configuration, [&] { return measure_block(configuration, request); });
-  // That a rung of the ceiling is refused is nobody's fault.
+  // A refused rung of the ladder is no failure of the configuration.
   if (!block && !is_alone && request.reuse.empty()) failed_key_ = key;
   return block;
 }
@@ -328,7 +330,8 @@ Result<Block> TrainerJob::measure_block(const Configuration& configuration,
     if (auto warm = warm_up(**trainer); !warm) return tl::unexpected(warm.error());
   }
   const std::int64_t steps = std::max(request.minimum_steps, least_steps(**trainer));
-  // The time of so many, too: by it the trainer decides how long the ring of the loader may take to fill again.
+  // Also asks for the time of this many steps: from it the trainer decides how long the loader's ring may take to fill
+  // again.
   nanoseconds least =
       std::max(request.minimum_duration, is_on_gpu() ? steps * (*trainer)->step : nanoseconds(0));
   Json fields = {{"minimum_steps", steps}};

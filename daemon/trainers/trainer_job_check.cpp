@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What two configurations make of the same steps: the job's side of a check.
+// The checks of TrainerJob: runs the same steps under two configurations and compares the updates.
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
@@ -23,7 +23,7 @@ constexpr std::int64_t kLateTenths = 9;
 
 }  // namespace
 
-// What a check keeps in trainers is dropped when it ends, however it ends.
+// Drops the checkpoints that a check keeps in trainers, however the check ends.
 class TrainerJob::Copies {
  public:
   explicit Copies(TrainerJob& job) : job_(job) {}
@@ -91,7 +91,7 @@ Result<void> TrainerJob::plan_from(Trainer& trainer, tuner::CheckedSteps which) 
   check_plan_.place = *std::move(place);
   if (which != tuner::CheckedSteps::reached) return {};
   check_plan_.base = kReached;
-  // Of a rank, where there are several.
+  // With several ranks, the samples of one rank.
   check_plan_.place["samples"] =
       tuner::training_samples(spec_.recipe, facts_) / spec_.recipe.train.ranks / 10 * kLateTenths;
   if (auto kept = keep_copy(trainer, "checkpoint", {{"name", kReached}}, kReached); !kept) {
@@ -112,7 +112,7 @@ Result<tuner::UpdateComparison> TrainerJob::compare_updates(const Configuration&
                                                             const Configuration& candidate,
                                                             std::int64_t steps,
                                                             tuner::CheckedSteps which) {
-  // Its steps use all CPUs, which another session may be measuring on.
+  // The steps of a check use all CPUs, on which another session may be measuring.
   const auto lock = lock_measurement();
   if (!lock) return tl::unexpected(lock.error());
   const Copies copies(*this);
@@ -134,7 +134,7 @@ Result<tuner::UpdateComparison> TrainerJob::compare_updates(const Configuration&
       auto exported = ask(*last, "export", {{"name", earlier}, {"path", copy_file().string()}},
                           spec_.block_limit);
       if (!exported) return tl::unexpected(exported.error());
-      // What has trained may hold more than leaves room for another.
+      // A trainer that has trained may hold so much memory that another does not fit.
       if (has_trained_) stop();
     }
     auto found = trainer_for(configuration);

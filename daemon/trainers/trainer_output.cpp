@@ -21,7 +21,8 @@ namespace autotuned::daemon {
 namespace {
 
 constexpr std::size_t kChunkBytes = std::size_t{16} << 10U;
-// More than a pipe holds: whoever goes on printing after the trainer's end is not listened to for ever.
+// The most bytes that are read after the trainer's end, more than a pipe holds: a process that goes on printing is not
+// read for ever.
 constexpr std::size_t kMostAfterwards = std::size_t{256} << 10U;
 
 void keep(const Descriptor& pipe, const Descriptor& going_on, BoundedLog& log) {
@@ -69,7 +70,7 @@ class SignalsBlocked {
 Result<void> make_room(const std::filesystem::path& file) {
   std::error_code ignored;  // usually there is none
   std::filesystem::rename(file, file.string() + ".1", ignored);
-  // It is still there where .1 is another name of the same file, or a folder.
+  // The file is still there if .1 is a link to the same file, or a folder.
   std::filesystem::remove(file, ignored);
   // Made here, so that it is no link to a file of somebody.
   const Descriptor made(::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a trainer prints, in two files of at most 512 KiB each (BoundedLog). A pipe and a thread of its own, so
-// that a trainer which prints much neither fills the disk nor waits for a session that waits for it.
+// Writes the output of a trainer to two files of at most 512 KiB each (BoundedLog). It has a pipe and a thread of its
+// own, so that a trainer that prints much neither fills the disk nor blocks on a session that waits for it.
 #pragma once
 
 #include <filesystem>
@@ -22,9 +22,9 @@ class TrainerOutput {
   TrainerOutput(TrainerOutput&&) noexcept = default;
   TrainerOutput& operator=(TrainerOutput&& other) noexcept;
 
-  // For the trainer's standard output and error.
+  // The descriptor for the trainer's standard output and error.
   [[nodiscard]] int writing_end() const { return writing_.get(); }
-  // Once the trainer has its copies: with the last of them the output ends.
+  // To be called once the trainer has its copies: the output ends when the last copy closes.
   void close_writing_end() { writing_.reset(); }
   // Reads what is in the pipe. Afterwards the file is complete: a process that still holds the other end,
   // such as one that outlived its trainer, cannot write any more.

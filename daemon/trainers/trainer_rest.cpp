@@ -50,7 +50,7 @@ bool wait_for_rest(pid_t process, nanoseconds limit) {
   for (int looks = 0; looks < kLooksAtRest; ++looks) {
     std::this_thread::sleep_for(kLook);
     const auto now = cpu_time_of(process);
-    // One that has ended is at rest: the next request will say what became of it.
+    // A process that has ended counts as idle: the next request reports its end.
     if (!used || !now) return true;
     if (*now - *used > kNotable || has_runnable_thread(process)) {
       if (Clock::now() >= deadline) return false;

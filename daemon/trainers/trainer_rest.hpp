@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a trainer that has answered is really done: code of an extension may go on working in threads of its own.
+// Waits until a trainer that has answered is really idle: code of an extension may go on working in threads of its own.
 #pragma once
 
 #include <sys/types.h>
@@ -15,8 +15,8 @@ namespace autotuned::daemon {
 // milliseconds. False when that has not come about within `limit`.
 [[nodiscard]] bool wait_for_rest(pid_t process, std::chrono::nanoseconds limit);
 
-// How long that is waited for after `block`: much longer than what a trainer may honestly have left to do. A moment where
-// the wait would be in vain: if the trainer did not come to rest the last time (`was_restless`), or if threads of its
+// The limit of wait_for_rest() after `block`: much longer than an honest trainer needs. It is very short if the wait
+// would be in vain: if the trainer did not become idle the last time (`was_restless`), or if threads of its
 // configuration spin while they wait (env.OMP_WAIT_POLICY: active).
 [[nodiscard]] std::chrono::nanoseconds rest_limit(const Configuration& configuration,
                                                   const Block& block, bool was_restless);

@@ -29,15 +29,15 @@ constexpr nanoseconds kMostFilling = std::chrono::seconds(1);
 constexpr const char* kTraceOfStart = "start.pt.trace.json.gz";
 constexpr const char* kTraceOfBest = "best.pt.trace.json.gz";
 
-// What a trainer leaves that is killed while it writes.
+// Removes the partial file of a trainer that was killed while it wrote a trace.
 void remove_unfinished(std::filesystem::path trace) {
   trace += traces::kUnfinishedTrace;
   std::error_code ignored;
   std::filesystem::remove(trace, ignored);
 }
 
-// Whether `value` is already what a finding about this knob asks for: on, or another choice than the default. The default
-// may itself be what is asked for: it is where gradients are released and losses read later. Of numbers nobody knows.
+// Whether `value` is already what a finding about this knob asks for: on, or another choice than the default. For
+// gradients that are released and losses that are read later, it is the default itself. For numbers this is not known.
 bool has_change(const recipes::Knob& knob, const KnobValue& value) {
   switch (knob.type) {
     case recipes::KnobType::boolean:
@@ -80,7 +80,7 @@ Result<void> TrainerJob::add_trace(const Configuration& configuration, tuner::Pr
   remove_unfinished(file);
   if (!recorded) return tl::unexpected(recorded.error());
   if (auto added = add_findings(file, profile); !added) return added;
-  // What calls for a change that this configuration has made is no news.
+  // Drop findings that call for a change that this configuration already has.
   std::erase_if(profile.findings, [&](const FindingRecord& finding) {
     const auto knob = recipes::find_knob(spec_.knobs, finding.knob);
     const KnobValue* value = configuration.find(finding.knob);

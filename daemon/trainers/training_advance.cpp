@@ -21,7 +21,7 @@ bool TrainingAdvance::update(const Json& progress) {
     steps_total_ = *told;
   }
   const std::int64_t most = steps_total_.value_or(std::numeric_limits<std::int64_t>::max());
-  // There are no more epochs than steps.
+  // `most` also limits epochs: there are no more epochs than steps.
   return is_beyond(progress, "step", most, step_) ||
          is_beyond(member(progress, "evaluation"), "epoch", most, evaluated_epoch_) ||
          is_beyond(member(progress, "checkpoint"), "step", most, checkpoint_step_);

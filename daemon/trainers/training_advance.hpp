@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a trainer that reports progress gets on: one that repeats itself for ever has hung.
+// Decides whether the progress that a trainer reports is new: a trainer that repeats itself for ever has hung.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace autotuned::daemon {
 
-// Of one `train` (docs/trainer-protocol.md). A step counts up to the last that was announced first, an evaluation
-// by its epoch, a checkpoint by its step; and each only when it is beyond all before it.
+// The progress of one request `train` (docs/trainer-protocol.md). A step counts up to the total that was announced
+// first, an evaluation by its epoch, a checkpoint by its step; each counts only if it is beyond all before it.
 class TrainingAdvance {
  public:
   // Takes a report of the trainer. Returns whether the training has advanced since the reports before.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// When a trainer that was just started runs as fast as it will: threads, caches and memory are there.
+// Decides when a trainer that was just started has reached its final speed.
 #pragma once
 
 #include <chrono>
@@ -9,12 +9,12 @@ namespace autotuned::daemon {
 // Steps that take longer get fewer blocks and steps of warm-up.
 inline constexpr std::chrono::nanoseconds kSlowStep = std::chrono::seconds(1);
 
-// Fed with untimed blocks, one after the other. Over when three blocks in a row were not faster than the fastest
-// before them by more than 2 %; after 20 blocks or 3 s in any case. Steps of over a second are warm after
-// two blocks, and more would cost the trials their budget.
+// Takes untimed blocks, one after the other. Over when three blocks in a row were not faster than the fastest before
+// them by more than 2 %; after 20 blocks or 3 s in any case. Steps of over a second are warm after two blocks, and more
+// would cost the trials their budget.
 class WarmUp {
  public:
-  // What a block is asked to take at least.
+  // The least duration of a warm-up block.
   static constexpr std::chrono::nanoseconds kBlock = std::chrono::milliseconds(50);
 
   // REQUIRES: `steps` above 0.

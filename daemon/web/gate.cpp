@@ -18,7 +18,7 @@ constexpr std::size_t kLongestTarget = 2048;
 
 std::string random_digits() {
   std::array<unsigned char, 16> bytes{};
-  // So few bytes come whole once the system has started.
+  // getrandom() returns so few bytes at once, after the system has started.
   if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
     std::abort();
   constexpr std::string_view kDigits = "0123456789abcdef";
@@ -73,7 +73,7 @@ std::string Gate::address() const {
   return "http://127.0.0.1:" + std::to_string(port_) + "/?token=" + secrets_.token;
 }
 
-// A page of elsewhere reaches us by a name of its own that leads to 127.0.0.1; the browser tells that name.
+// A foreign page can reach us through a host name of its own that resolves to 127.0.0.1; the browser sends that name.
 bool Gate::is_our_host(const std::string& host) const {
   const std::string port = ":" + std::to_string(port_);
   for (const char* const name : {"127.0.0.1", "localhost", "[::1]"}) {

@@ -14,14 +14,14 @@
 
 namespace autotuned::daemon {
 
-// Each 128 bits as 32 hexadecimal digits.
+// The secrets of one server: each is 128 bits as 32 hexadecimal digits.
 struct WebSecrets {
   std::string token;   // in the address
   std::string folder;  // "/FOLDER/" is where the page lies
   std::string cookie;
 };
 
-// From the system's generator.
+// Draws new secrets from the system's random generator.
 [[nodiscard]] WebSecrets make_web_secrets();
 
 class Gate {
@@ -31,7 +31,7 @@ class Gate {
   // What the request asks for: its path below the folder, such as "api/status" or "", or an answer that it gets instead.
   [[nodiscard]] std::variant<std::string, WebAnswer> admit(const WebRequest& request) const;
 
-  // With the token.
+  // The address for the user, with the token.
   [[nodiscard]] std::string address() const;
   [[nodiscard]] bool may_control() const { return may_control_; }
 

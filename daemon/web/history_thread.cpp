@@ -91,7 +91,7 @@ bool HistoryThread::ask(HistoryQuery query, OnAnswer on_answer) {
 }
 
 void HistoryThread::work() {
-  // Of this thread alone, as Linux has it.
+  // On Linux, this sets the priority of the thread alone.
   static_cast<void>(::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNiceness));
   for (;;) {
     Question question;

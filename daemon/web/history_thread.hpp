@@ -16,7 +16,7 @@
 
 namespace autotuned::daemon {
 
-// Ends what takes long, between two steps of it.
+// Returns true to end long work; asked between two steps of it.
 using IsStopped = std::function<bool()>;
 
 // Opens `history` (empty: the default place) for this question alone. Any thread.
@@ -24,20 +24,21 @@ using IsStopped = std::function<bool()>;
                                             const std::filesystem::path& history,
                                             const IsStopped& is_stopped);
 
-// One question after the other, at a low priority: runs may be measuring.
+// Answers one question after the other, at a low priority: runs may be measuring.
 class HistoryThread {
  public:
   using Answer = std::function<WebAnswer(const HistoryQuery&, const IsStopped&)>;
   using OnAnswer = std::function<void(WebAnswer)>;
 
-  // More than `most_waiting` are refused.
+  // Refuses questions while `most_waiting` are waiting.
   HistoryThread(Answer answer, std::size_t most_waiting);
   // Waits for the question that is being answered; the others are dropped.
   ~HistoryThread();
   HistoryThread(const HistoryThread&) = delete;
   HistoryThread& operator=(const HistoryThread&) = delete;
 
-  // `on_answer` is called on the thread. False, and it is never called, where too many wait.
+  // Adds a question. `on_answer` is called on the thread. Returns false, and never calls it, if too many questions
+  // wait.
   [[nodiscard]] bool ask(HistoryQuery query, OnAnswer on_answer);
 
  private:

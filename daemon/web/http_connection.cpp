@@ -37,8 +37,8 @@ std::string header_of(const http::request<http::string_body>& request, http::fie
   return request.count(name) == 1 ? text_of(request[name]) : std::string();
 }
 
-// No browser sends it twice. Where it stands several times, the first must not speak for the others: the gate knows no site
-// of this name and refuses it.
+// No browser sends this header twice. If it is there several times, the value becomes "several", which the gate
+// refuses.
 std::string fetch_site_of(const http::request<http::string_body>& request) {
   constexpr const char* kFetchSite = "Sec-Fetch-Site";
   return request.count(kFetchSite) > 1 ? "several" : text_of(request[kFetchSite]);
@@ -55,7 +55,7 @@ WebRequest web_request(const http::request<http::string_body>& request) {
           .last_event_id = text_of(request[kLastEvent])};
 }
 
-// What a request that cannot be understood gets; 0: whoever sent it has gone.
+// The status for a request that cannot be read; 0: the client has gone.
 unsigned status_of(const error_code& error) {
   if (error == http::error::header_limit || error == http::error::buffer_overflow) return 431;
   if (error == http::error::body_limit) return 413;
@@ -81,7 +81,7 @@ void HttpConnection::read() {
   parser_.emplace();
   parser_->header_limit(limits_.header_bytes);
   parser_->body_limit(limits_.body_bytes);
-  // Of the whole request: bytes that trickle in buy no time.
+  // The limit is for the whole request, so that a slow client cannot extend it.
   stream_.expires_after(std::chrono::duration_cast<std::chrono::milliseconds>(
       is_admitted_ ? limits_.patience : limits_.stranger_patience));
   http::async_read(
@@ -206,7 +206,7 @@ void HttpConnection::close() {
   const auto self = shared_from_this();  // the owner lets go of it
   beat_timer_.cancel();
   error_code ignored;
-  // What was sent still arrives.
+  // Bytes that were sent still arrive.
   stream_.socket().shutdown(Socket::shutdown_send, ignored);
   stream_.close();
   on_close_(*this);

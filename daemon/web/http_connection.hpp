@@ -26,7 +26,7 @@ namespace autotuned::daemon {
 class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
  public:
   using Socket = boost::asio::ip::tcp::socket;
-  // To be answered with answer() or follow(), at once or later.
+  // Called for each request, which must be answered with answer() or follow(), at once or later.
   using OnRequest = std::function<void(HttpConnection&, const WebRequest&)>;
   using OnClose = std::function<void(HttpConnection&)>;
 
@@ -43,7 +43,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   // Sends the events of `job` from `reader` on as server-sent events, the first `skip` left out; an event's id is its number
   // from 1. The connection ends with the run.
   void follow(std::int64_t job, EventReader reader, std::int64_t skip);
-  // To be called when the followed log has grown; with `end` once it will not any more.
+  // To be called when the followed log has grown; with `end` when it is complete.
   void advance(const std::optional<Json>& end);
   void close();
 

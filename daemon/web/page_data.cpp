@@ -21,11 +21,11 @@ namespace autotuned::daemon {
 namespace {
 
 constexpr std::int64_t kMostRuns = 500;
-// Of a trial; a page of many trials stays small.
+// The most pairs of a trial that are shown, so that a page of many trials stays small.
 constexpr std::size_t kMostPairs = 100;
 constexpr std::size_t kLongestSentence = 200;
 
-// What a table needs of a run that is not opened.
+// The members of a run that a row of the table shows.
 Json run_row_json(const storage::RunRow& run) {
   Json row = run_summary_json(run);
   row["best"]["change"] = run.best.empty()

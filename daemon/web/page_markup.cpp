@@ -115,7 +115,7 @@ std::string page_of_run(const Json& run, std::string_view text) {
                           "</pre></details>\n<script type=\"application/json\" id=\"run\">" +
                           as_data(run) + "</script>";
   std::string page = kWebMarkup;
-  // What is put in could hold the marks that stand before it, so the last goes first.
+  // Inserted text could contain an earlier mark, so the last mark is replaced first.
   replace(page, "@PAGE_END@", end);
   replace(page, "@PAGE_TEXT@", "<pre>" + as_markup(text) + "</pre>");
   replace(page, "@PAGE_HEAD@", head);

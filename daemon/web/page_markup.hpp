@@ -19,7 +19,7 @@ namespace autotuned::daemon {
 // of run_page_text(). Nothing of the run can become markup or script.
 [[nodiscard]] std::string page_of_run(const Json& run, std::string_view text);
 
-// Modules as one: in the order in which they stand, each without its imports and its `export`.
+// Joins modules into one, in this order, each without its imports and its `export`.
 [[nodiscard]] std::string joined_modules(const std::vector<std::string_view>& modules);
 
 }  // namespace autotuned::daemon

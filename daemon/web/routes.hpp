@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can be asked for below the page's folder. Pure; docs/web.md lists it.
+// The requests below the page's folder (docs/web.md lists them). Pure.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct CancelQuery {
   std::int64_t job = 0;
 };
 
-// What the history answers, on a thread of its own. A name is that of find_named_run().
+// Questions that are answered from the history, on a thread of its own. Names are those of find_named_run().
 struct RunsQuery {};
 struct RunQuery {
   std::string run;
@@ -40,7 +40,7 @@ using HistoryQuery = std::variant<RunsQuery, RunQuery, CompareQuery, ProfileQuer
 
 using WebQuery = std::variant<FileQuery, StatusQuery, EventsQuery, CancelQuery, HistoryQuery>;
 
-// `path` is what Gate::admit() lets through, with its query behind "?". Nothing: there is no such thing.
+// `path` is the result of Gate::admit(), with its query behind "?". Nothing: there is no such page.
 [[nodiscard]] std::optional<WebQuery> route(std::string_view method, std::string_view path);
 
 }  // namespace autotuned::daemon

@@ -23,7 +23,7 @@ constexpr std::int64_t kMostTraceBytes = std::int64_t{64} << 20U;
 constexpr std::size_t kMostPageBytes = std::size_t{16} << 20U;
 constexpr std::chrono::seconds kLimit{60};
 constexpr std::chrono::milliseconds kLook{100};
-// A trace is moved to its place some moments after the run was begun, and clocks of file systems are coarse.
+// A trace gets its final name some moments after the run began, and clocks of file systems are coarse.
 constexpr std::int64_t kClockSlackNs = 2'000'000'000;
 
 // The name of a fresh file, which goes with it.
@@ -96,7 +96,7 @@ WebAnswer trace_page(const storage::RunRow& run, const std::string& which,
   auto process = Process::start(spec);
   if (!process) return error_web_answer(process.error());
   const auto end = std::chrono::steady_clock::now() + kLimit;
-  // Its end goes with `process` where it takes too long.
+  // A process that takes too long is ended by the destructor of `process`.
   while (!process->wait(kLook)) {
     if (!is_stopped() && std::chrono::steady_clock::now() < end) continue;
     return error_web_answer({ErrorKind::timeout, "the trace could not be read in time",

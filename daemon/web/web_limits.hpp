@@ -9,12 +9,12 @@
 namespace autotuned::daemon {
 
 struct HttpLimits {
-  // For a whole request to arrive, and for what was sent to be read.
+  // How long a whole request may take to arrive, and a client to read what was sent.
   std::chrono::nanoseconds patience = std::chrono::seconds(30);
   // The same limit until a connection has shown the cookie, so that an unknown client that asks nothing loses
   // its place soon.
   std::chrono::nanoseconds stranger_patience = std::chrono::seconds(5);
-  // Between two signs of life to a page that follows a run.
+  // The time between two heartbeats to a page that follows a run.
   std::chrono::nanoseconds beat = std::chrono::seconds(20);
   std::uint32_t header_bytes = 8192;
   std::uint64_t body_bytes = 1024;

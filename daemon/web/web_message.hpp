@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests and answers of the web page as plain values: what decides about them knows no socket.
+// Requests and answers of the web page as plain values, so that the code that decides about them needs no socket.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace autotuned::daemon {
 
-// Headers that are missing are empty.
+// A request. Missing headers are empty.
 struct WebRequest {
   std::string method;  // "GET"
   std::string target;  // "/path?query"
@@ -29,7 +29,8 @@ struct WebAnswer {
   std::vector<std::pair<std::string, std::string>> headers;  // beside those that every answer has
 };
 
-// Of every answer: nothing is stored, guessed, framed, or loaded from elsewhere.
+// The security headers of every answer: no caching, no guessing of content types, no framing, nothing loaded from
+// elsewhere.
 [[nodiscard]] const std::vector<std::pair<std::string, std::string>>& common_headers();
 
 [[nodiscard]] WebAnswer json_answer(const Json& value);

@@ -73,7 +73,7 @@ Result<Listening> listen_on_loopback(asio::io_context& context, std::uint16_t wa
     Listening listening;
     listening.port = (*four)->local_endpoint().port();
     auto six = listen(context, {asio::ip::address_v6::loopback(), listening.port});
-    // Who has the port there would get what is meant for us: "localhost" may lead to it.
+    // Another program on the IPv6 port would get requests for us, because "localhost" may resolve to ::1.
     if (!six && (wanted != 0 || tries == kPortTries)) return tl::unexpected(six.error());
     if (!six) continue;
     listening.acceptors.push_back(*std::move(four));
@@ -108,7 +108,7 @@ class WebPage : public QueueView {
 
   void changed(std::int64_t job) override {
     const auto end = queue_.end_of(job);
-    // One that is closed meanwhile leaves the list.
+    // A copy: a connection that closes meanwhile leaves the list.
     const auto connections = connections_;
     for (const auto& connection : connections) {
       if (connection->followed_job() == job) connection->advance(end);
@@ -152,8 +152,8 @@ class WebPage : public QueueView {
     connection->start();
   }
 
-  // Makes room: the connection that has been open longest without showing the cookie goes. Any user of the machine can open
-  // connections, and none of theirs may keep out the one who has the address. False: all of them have shown it.
+  // Closes the connection that has been open longest without the cookie, so that connections of other users of the
+  // machine cannot lock out the user who has the address. False: all connections have shown the cookie.
   bool close_a_stranger() {
     const auto found =
         std::ranges::find_if(connections_, [](const std::shared_ptr<HttpConnection>& connection) {

@@ -18,7 +18,8 @@ struct WebOptions {
   WebLimits limits;
 };
 
-// Listens on 127.0.0.1 and, where there is IPv6, on ::1. ErrorKind::busy: another program has the port.
+// Makes the queue view that serves the page. It listens on 127.0.0.1 and, if there is IPv6, on ::1. ErrorKind::busy:
+// another program has the port.
 [[nodiscard]] MakeQueueView web_page(WebOptions options);
 
 }  // namespace autotuned::daemon

@@ -35,7 +35,7 @@ std::optional<double> number_in(std::string_view text) {
   return is_percent ? number / 100.0 : number;
 }
 
-// Of the names at the beginning, with the words between them.
+// The length of the names at the beginning, with the words between them.
 std::size_t names_size(std::string_view text) {
   std::size_t size = 0;
   while (true) {
@@ -47,7 +47,7 @@ std::size_t names_size(std::string_view text) {
   }
 }
 
-// What stands between the words.
+// The texts between the words `or`.
 std::vector<std::string_view> alternatives_in(std::string_view text) {
   std::vector<std::string_view> alternatives;
   for (std::size_t at = text.find(kOr); at != std::string_view::npos; at = text.find(kOr)) {
@@ -125,7 +125,7 @@ std::string Fact::text(const sdk::Situation& situation) const {
   if (key.ends_with("_ratio")) return sdk::percent(number);
   if (key.ends_with("_bytes")) return format_bytes(std::llround(number));
   if (key.ends_with("_ns")) return format_duration(std::chrono::nanoseconds(std::llround(number)));
-  // Of a mean per step, parts of one say nothing from a hundred on.
+  // From a hundred on, the fraction of a mean per step is left out.
   if (number == std::round(number) || std::abs(number) >= 99.95) {
     return format_count(std::llround(number));
   }

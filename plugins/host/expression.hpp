@@ -28,13 +28,13 @@ inline constexpr std::size_t kMostExpressionCharacters = 500;
 class Fact {
  public:
   [[nodiscard]] static Parsed<Fact> parse(std::string_view name);
-  // Whether the text begins like one that is no metric, so that it is not taken for a plain word.
+  // Whether the text begins with the name of a section, such as `job.`: such a text is a fact, not a plain word.
   [[nodiscard]] static bool is_sectioned(std::string_view text);
 
   [[nodiscard]] const std::string& name() const { return name_; }
-  // Null when it is not known. Lives as long as the situation.
+  // The value of the fact; null when it is not known. The reference is valid as long as `situation`.
   [[nodiscard]] const Json& of(const sdk::Situation& situation) const;
-  // For people, by the unit in the name: 0.31 of a `_ratio` is "31 %".
+  // The value for people, formatted by the unit in the name: a `_ratio` of 0.31 is "31 %".
   [[nodiscard]] std::string text(const sdk::Situation& situation) const;
 
  private:
@@ -43,7 +43,7 @@ class Fact {
     std::string key;
   };
   [[nodiscard]] static Parsed<Name> parse_one(std::string_view text);
-  // The last one where none is known.
+  // The first of `names_` whose value is known; if none is, the last.
   [[nodiscard]] const Name& known_in(const sdk::Situation& situation) const;
 
   std::string name_;  // as written
@@ -61,17 +61,17 @@ class Sentence {
 };
 
 // `60% of step.data_wait_ratio * input.decode_ratio`: what a change hopes to save, as a part of a share of the step.
-// The share is a product of metrics that are shares, or of the rest of one: `(1 - input.decode_ratio)`. Of `PRODUCT or PRODUCT`
-// the first one counts whose metrics are all known.
+// The share is a product of metrics that are shares, or of the rest of one: `(1 - input.decode_ratio)`. `PRODUCT or
+// PRODUCT` takes the first product whose metrics are all known.
 class Saving {
  public:
-  // Whether the text is meant to be one, and not a plain number.
+  // Whether the text is meant as a Saving, and not as a plain number.
   [[nodiscard]] static bool is_meant(std::string_view text);
   [[nodiscard]] static Parsed<Saving> parse(std::string_view text);
 
-  // From 0 to 1; nothing where each product has a metric that is not known.
+  // The value of the product, from 0 to 1; nothing if every product has a metric that is not known.
   [[nodiscard]] std::optional<double> share(const sdk::Situation& situation) const;
-  // How much of the share is hoped for, above 0 and up to 1.
+  // The part of the share that the change is expected to save, above 0 and up to 1.
   [[nodiscard]] double hoped_ratio() const { return hoped_ratio_; }
 
  private:
@@ -94,8 +94,8 @@ class Saving {
 class Condition {
  public:
   [[nodiscard]] static Parsed<Condition> parse(std::string_view text);
-  // Why it does not hold, in the words of `otherwise` where there are some; empty when it holds. What is
-  // not known does not hold.
+  // Returns why the condition does not hold (`otherwise`, if it is given); empty when it holds. A condition over an
+  // unknown fact does not hold.
   [[nodiscard]] std::string failure(const sdk::Situation& situation,
                                     const std::optional<Sentence>& otherwise = {}) const;
 

@@ -135,7 +135,7 @@ class LibraryFile {
     return found;
   }
 
-  // As the loader leaves it. Nothing where the file has no bytes for the address: such memory starts as
+  // The memory as the dynamic linker leaves it. Nothing if the file has no bytes for the address: such memory starts as
   // zeros.
   std::optional<Word> word(std::uint64_t address) {
     const std::optional<Place> place = place_of(address);

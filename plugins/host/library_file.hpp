@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a shared library is and what it exports, read from the file: before anything of it runs.
+// Checks a shared library and reads what it exports from the file, before any of its code runs.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@
 
 namespace autotuned::plugins {
 
-// Ok for a whole shared library of this architecture. Libraries that read symbols believe the sizes in
-// a file's headers, and mapping a truncated one ends in SIGBUS; so everything that the headers point
-// to must lie in the file. Errors say what the file is and what was expected.
+// Ok for a complete shared library of this architecture. Everything that its headers point to must lie in the file:
+// code that reads symbols trusts those sizes, and reading a mapped, truncated file ends in SIGBUS. Errors say what the
+// file is and what was expected.
 [[nodiscard]] Result<void> check_library_file(const std::filesystem::path& file);
 
 // Whether a library exports the pointer `alias`, whose last character is the major version that this

@@ -80,8 +80,7 @@ class LibraryPolicy final : public Policy {
   const autotuned_plugin* descriptor_;
 };
 
-// Never closed: what a library registered or started must not outlive its code, so the end of the
-// process is the unload. That holds for refused ones too.
+// Libraries are never closed, also refused ones: threads and registrations of a library must not outlive its code.
 const boost::dll::shared_library& keep(boost::dll::shared_library library) {
   static auto* const kept = new std::vector<std::unique_ptr<boost::dll::shared_library>>;
   kept->push_back(std::make_unique<boost::dll::shared_library>(std::move(library)));
@@ -94,8 +93,7 @@ Result<const void*> load_alias(const std::filesystem::path& file, const std::str
   try {
     const boost::dll::shared_library& library = keep(boost::dll::shared_library(
         file, boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local));
-    // An alias that is a function or holds something else lies anywhere and points nowhere in particular:
-    // its bytes are copied.
+    // The alias may be a function or hold any value, so it is not dereferenced as a pointer: its bytes are copied.
     const auto& bytes = library.get<const unsigned char>(name);
     const void* alias = nullptr;
     std::memcpy(&alias, &bytes, sizeof alias);
@@ -202,7 +200,7 @@ Result<void> examine_yaml(FoundPlugin& found) {
   return {};
 }
 
-// Of a library that only the trainer loads.
+// Examines a library that only the trainer loads.
 Result<void> examine_for_trainer(FoundPlugin& found) {
   Result<TrainerLibrary> library = examine_trainer_library(found.path);
   if (!library) return tl::unexpected(std::move(library.error()));
@@ -270,7 +268,7 @@ Result<std::vector<FoundPlugin>> files_in(const std::filesystem::path& folder, C
   if (const std::error_code failure = names.failure()) {
     return tl::unexpected(system_error(failure.value(), "cannot be read", folder.string()));
   }
-  // Of a library and a YAML file with one name the library counts.
+  // If a library and a YAML file have the same name, the library counts.
   std::ranges::sort(files, {},
                     [](const FoundPlugin& file) { return std::pair(file.name, file.kind); });
   return files;

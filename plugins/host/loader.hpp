@@ -29,7 +29,7 @@ class Policy {
   virtual Result<Json> propose(const Json& situation) = 0;
 };
 
-// What a file in a plugin folder is, whether or not it could be used.
+// One file in a plugin folder, whether or not it can be used.
 struct FoundPlugin {
   // unsupported: nothing is wrong with it, but this machine lacks what it needs.
   enum class State { ready, refused, unsupported };
@@ -43,7 +43,7 @@ struct FoundPlugin {
   std::filesystem::path path;  // canonical
   std::string sha256;
   std::string refusal;  // names what the file is, or the machine lacks, and what was expected
-  std::shared_ptr<Policy> policy;    // set when ready, save for those that only the trainer loads
+  std::shared_ptr<Policy> policy;  // set when ready, except for plugins that only the trainer loads
   std::vector<recipes::Knob> knobs;  // of an extension
   std::vector<std::string> needs;    // of the machine (needs.hpp)
 
@@ -62,12 +62,10 @@ struct FoundPlugin {
 [[nodiscard]] std::vector<std::string> plugin_names(
     const std::vector<std::filesystem::path>& folders);
 
-// Examines every lib*.so and *.yaml of the folders and loads those that can be trusted, sorted by name;
-// save for lib*_trainer.so, which only the trainer loads: what they say about themselves is read from the
-// file.
-// A name found earlier hides a later one, also when the earlier file is refused: a broken replacement
-// must not become the original in silence. A folder that cannot be trusted or read is one refused entry
-// of kind "folder".
+// Examines every lib*.so and *.yaml of the folders and loads those that can be trusted. Returns them sorted by name. It
+// does not load lib*_trainer.so, which only the trainer loads: their metadata is read from the file. A name found
+// earlier hides a later one, also when the earlier file is refused: a broken replacement must not become the original
+// in silence. A folder that cannot be trusted or read is one refused entry of kind "folder".
 //
 // Before a file is loaded: its path is made canonical; it must be a regular file, owned by this user or root, and not
 // writable by others; so must its folder. Then its alias and descriptor are read from the file.
@@ -79,11 +77,11 @@ struct FoundPlugin {
     const std::vector<std::filesystem::path>& folders, const std::vector<std::string>& without,
     const std::function<void(const std::string& name)>& loading = {});
 
-// Of these only the extensions and workloads, libNAME_trainer.so: no code of any plugin runs.
+// Like find_plugins(), but only for extensions and workloads (libNAME_trainer.so). Runs no code of any plugin.
 [[nodiscard]] std::vector<FoundPlugin> find_trainer_plugins(
     const std::vector<std::filesystem::path>& folders, const std::vector<std::string>& without);
 
-// Loads the library and gives the address that its alias holds, which lies in the library.
+// Loads the library and returns the address that its alias holds. It points into the library, which stays loaded.
 [[nodiscard]] Result<const void*> load_alias(const std::filesystem::path& file,
                                              const std::string& alias);
 

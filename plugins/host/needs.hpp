@@ -10,11 +10,11 @@
 
 namespace autotuned::plugins {
 
-// "cuda", for any NVIDIA GPU with its driver, or a feature of the CPU as Machine::cpu_features names it.
-// Otherwise the error says what is wrong, with the nearest known name.
+// Returns why `need` is not a valid requirement, with the nearest known name; nothing if it is valid. Valid are "cuda"
+// (any NVIDIA GPU with its driver) and the CPU features that Machine::cpu_features names.
 [[nodiscard]] std::optional<std::string> why_no_need(const std::string& need);
 
-// The first need that the machine does not fulfil, with what the machine has; nothing when it fulfils all.
+// Describes the first need that the machine does not meet, and what the machine has; nothing if it meets all.
 [[nodiscard]] std::optional<std::string> why_unsupported(const std::vector<std::string>& needs,
                                                          const Machine& machine);
 

@@ -17,10 +17,9 @@ struct SkeletonSpec {
   std::filesystem::path parent;     // the folder parent/name is made
 };
 
-// Makes the folder and returns the files in it, sorted. Errors: `invalid` for what is no plugin name,
-// for a name that CMake keeps for itself (a policy's is that of a build target), and when the folder is
-// there already; `io` for templates that are missing; else what the system says. Whatever it made until
-// then is removed again.
+// Makes the folder and returns the files in it, sorted. Errors: `invalid` for a text that is no plugin name, for a name
+// that CMake reserves (a policy's name is that of a build target), and if the folder exists; `io` if templates are
+// missing; else the error of the system. After an error nothing that it made is left.
 [[nodiscard]] Result<std::vector<std::filesystem::path>> write_skeleton(const SkeletonSpec& spec);
 
 }  // namespace autotuned::plugins

@@ -23,7 +23,7 @@ constexpr const char* kTrainerAlias = "autotuned_trainer_v1";
 constexpr std::string_view kStart = "lib";
 constexpr std::string_view kEnding = "_trainer.so";
 
-// What the library was built with and what this program was, in the order in which they are compared.
+// A property of the library's build and the same of this program's, in the order of comparison.
 struct Agreement {
   const char* field;
   const char* words;

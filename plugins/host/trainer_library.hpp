@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Libraries that only the trainer loads: extensions and workloads. What one says about itself is read from
-// a section of its file, so that it can be refused, and its knobs known, before anything of it runs.
+// Libraries that only the trainer loads: extensions and workloads. Their metadata is read from a section of the file,
+// so that a library can be refused, and its knobs are known, before any of its code runs.
 #pragma once
 
 #include <filesystem>
@@ -31,8 +31,8 @@ struct TrainerLibrary {
 // its metadata are wrong. REQUIRES: the file is trusted (trust.hpp).
 [[nodiscard]] Result<TrainerLibrary> examine_trainer_library(const std::filesystem::path& file);
 
-// Runs the code of the library; in the trainer alone. Gives the surface of its kind (sdk/extension.hpp,
-// sdk/workload.hpp). Libraries are never unloaded.
+// Loads the library, which runs its code: call it in the trainer only. Returns the surface of its kind
+// (sdk/extension.hpp, sdk/workload.hpp). Libraries are never unloaded.
 [[nodiscard]] Result<const void*> load_trainer_library(const TrainerLibrary& library);
 
 }  // namespace autotuned::plugins

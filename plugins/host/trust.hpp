@@ -13,8 +13,8 @@
 
 namespace autotuned::plugins {
 
-// For whom trust is decided: the effective user and the group whose only member is that user (Debian, Fedora and others
-// give each user one, and a umask that lets it write); -1 when there is no such group.
+// The user for whom trust is decided, with the group whose only member is that user; -1 if there is no such group.
+// (Debian, Fedora and others give each user a group of their own, and a umask that lets it write.)
 struct Viewer {
   uid_t user = 0;
   gid_t private_group = static_cast<gid_t>(-1);
@@ -22,16 +22,17 @@ struct Viewer {
   [[nodiscard]] static Viewer current();
 };
 
-// Why something with this owner and mode must not be trusted, as a clause; empty: it may be.
-// A folder above (`is_ancestor`) may be writable by all when it is sticky and root's, like /tmp: in
-// such a folder nobody can replace what another user owns.
+// Returns why a file or folder with this owner and mode must not be trusted, as a clause; empty if it may be trusted. A
+// folder above (`is_ancestor`) may be writable by all when it is sticky and root's, like /tmp: in such a folder nobody
+// can replace what another user owns.
 [[nodiscard]] std::string distrust(const struct stat& status, const Viewer& viewer,
                                    bool is_ancestor);
 
-// The same for the access control list of what lies at `path` (links followed): entries for users and groups that the
-// mode does not name.
+// Like distrust(), for the access control list of the file at `path` (links are followed): entries for users and groups
+// that the mode does not name.
 [[nodiscard]] std::string distrust_acl(const std::string& path, const Viewer& viewer);
-// Of the value of the attribute system.posix_acl_access; empty also for what is no such value.
+// Like distrust_acl(), for the value of the attribute system.posix_acl_access; also empty if `value` is not a valid
+// one.
 [[nodiscard]] std::string distrust_acl_value(std::string_view value, const Viewer& viewer);
 
 // The canonical path of a folder that may be trusted, all folders above it included.

@@ -14,7 +14,7 @@
 
 namespace autotuned::plugins {
 
-// The values of one knob that an alternative tries: a literal, a fact, several of them, or the
+// The values that one alternative of a YAML plugin tries for a knob: a literal, a fact, a list of these, or the
 // neighbours of the incumbent's value in a range such as `1..environment.cpus_allowed`.
 class Values {
  public:
@@ -26,8 +26,8 @@ class Values {
   void append(Values other);
 
   [[nodiscard]] bool may_be_several() const { return items_.size() > 1 || has_range_; }
-  // In the knob's type and domain; values outside of it are left out. An error when a value can never
-  // be of the knob's type.
+  // Returns the values in the knob's type, without those outside its domain. An error if a value can never have the
+  // knob's type.
   [[nodiscard]] Parsed<std::vector<Json>> resolve(const sdk::Situation& situation,
                                                   const sdk::Knob& knob) const;
 

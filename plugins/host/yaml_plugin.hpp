@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Policy plugins that are a YAML file: when, what to try, why (sdk/README.md).
+// Policy plugins as YAML files: conditions, changes to try, and reasons (sdk/README.md).
 #pragma once
 
 #include <filesystem>
@@ -21,7 +21,7 @@ struct YamlPlugin {
   std::vector<std::string> needs;  // of the machine (needs.hpp)
 };
 
-// `file` names the plugin (NAME.yaml) and appears in the diagnostics. All mistakes at once.
+// `file` names the plugin (NAME.yaml) and appears in the diagnostics. Returns all mistakes, not only the first.
 [[nodiscard]] tl::expected<YamlPlugin, std::vector<recipes::Diagnostic>> parse_yaml_plugin(
     std::string_view text, const std::filesystem::path& file);
 

@@ -21,7 +21,7 @@
 #define AUTOTUNED_QUOTED_(text) #text
 #define AUTOTUNED_QUOTED(text) AUTOTUNED_QUOTED_(text)
 
-/* Of the headers that a library was built with: C++ objects cross, so another number is refused. */
+/* The version of these headers. A library that was built with another one is refused, because C++ objects are passed. */
 #define AUTOTUNED_TRAINER_SDK "2"
 
 #if defined(__clang__)
@@ -57,13 +57,13 @@ typedef struct autotuned_trainer {
 }
 #endif
 
-/* What it needs of the machine, a JSON array: "cuda", or features of the CPU such as "avx512_bf16". Define it
+/* What the library needs of the machine, a JSON array: "cuda", or features of the CPU such as "avx512_bf16". Define it
  * before this header is included; without it on a machine, the library is `unsupported` there. */
 #ifndef AUTOTUNED_TRAINER_NEEDS
 #define AUTOTUNED_TRAINER_NEEDS "[]"
 #endif
 
-/* What a library says about itself. KIND is "extension" or "workload"; KNOBS a JSON array; the others are
+/* The metadata of a library. KIND is "extension" or "workload"; KNOBS a JSON array; the others are
  * text without quotation marks or backslashes. */
 #define AUTOTUNED_TRAINER_METADATA(KIND, NAME, VERSION, SUMMARY, LIBTORCH, KNOBS)               \
   "{\"sdk\":\"" AUTOTUNED_TRAINER_SDK "\",\"kind\":\"" KIND "\",\"name\":\"" NAME               \

@@ -12,11 +12,11 @@
 
 namespace autotuned::sdk {
 
-// Stays loaded until the process ends, as in the program. Throws std::runtime_error when there is no
-// plugin in the file, or none that this surface knows.
+// A loaded policy plugin. The library stays loaded until the process ends, as in the program. The constructor throws
+// std::runtime_error if the file has no plugin, or one of another version of this surface.
 class BuiltPlugin {
  public:
-  // `file` with a slash in it: others are searched for in the system's folders.
+  // `file` must contain a slash: dlopen() looks for other names in the system's folders.
   explicit BuiltPlugin(const std::string& file) {
     void* const library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) throw std::runtime_error(::dlerror());

@@ -11,9 +11,9 @@
 
 namespace autotuned::sdk {
 
-// The surface of a built library: of detail::ExtensionSurface or detail::WorkloadSurface, whichever it is.
-// It stays loaded until the process ends. Throws std::runtime_error when there is none in the file. `file`
-// with a slash in it: others are searched for in the system's folders.
+// Loads a built library and returns its surface. `Surface` is detail::ExtensionSurface or detail::WorkloadSurface, as
+// the library is one or the other. The library stays loaded until the process ends. Throws std::runtime_error if the
+// file has no surface. `file` must contain a slash: dlopen() looks for other names in the system's folders.
 template <class Surface>
 [[nodiscard]] const Surface& built(const std::string& file) {
   void* const library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);

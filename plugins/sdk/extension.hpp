@@ -3,10 +3,10 @@
 // interposing an operator (operator.hpp), or hooking batches and steps. Needs LibTorch, and the compiler that
 // the program was built with (autotuned_trainer.h). docs/plugin-guide.md shows whole ones.
 //
-// An extension is loaded by a trainer whose configuration gives one of its knobs another value than its
-// default, and by nobody else. Functions may throw: the trial is then `failed` with what(), and the rest
-// of the run goes on without the extension; likewise where it crashes or hangs. Whether it trains the same is
-// checked by the risk that each knob declares, against a trainer that never loaded it.
+// Only a trainer whose configuration gives one of its knobs another value than the default loads an extension.
+// Functions may throw: the trial is then `failed` with what(), and the rest of the run goes on without the extension;
+// likewise if it crashes or hangs. Its results are checked as the declared risk of each knob asks, against a trainer
+// that never loaded the extension.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -50,7 +50,7 @@ class KnobValues {
   std::map<std::string, Value> values_;
 };
 
-// What a training step works on; a hook may put other tensors in their place.
+// The batch of one training step. A hook may replace the tensors.
 struct Batch {
   at::Tensor images;  // float32 (samples, channels, height, width)
   // The targets: classes are int64 (samples); numbers and tags are float32 (samples, values); masks are int64 (samples,
@@ -61,7 +61,7 @@ struct Batch {
 // The model's own forward.
 using Forward = std::function<at::Tensor(const at::Tensor& images)>;
 
-// One per trainer, made when it is first needed; one thread.
+// The base class of extensions. A trainer makes one object, when it is first needed, and calls it from one thread.
 class Extension {
  public:
   Extension() = default;
@@ -76,25 +76,25 @@ class Extension {
   // restart. Afterwards the program checks that the parameters are unchanged.
   virtual void undo(torch::nn::Module& model) = 0;
 
-  // Of a model that is TorchScript, after apply() for these values: changes the graphs of `script` and says
-  // whether it did. The graphs are a copy, which nobody has run; forward() runs them until undo(), which need
-  // not mind them. Parameters and buffers are the model's own and stay where they are. Called once for each
-  // set of values, and for each script before where several extensions rewrite: what became of it is kept.
+  // For TorchScript models, after apply() with these values: changes the graphs of `script` and returns whether it did.
+  // The graphs are a copy that has not run yet. forward() runs the copy until undo(), which need not restore it.
+  // Parameters and buffers are the model's own and must stay. Called once for each set of values and, if several
+  // extensions rewrite, for each script that the one before returned; the result is kept.
   virtual bool rewrite(const KnobValues& /*values*/, torch::jit::Module& /*script*/) {
     return false;
   }
 
-  // The hooks are called while applied. Whatever they do, every step trains the samples that the loader gave, with their labels,
-  // unless a knob that is turned declares the risk `semantics`: a step that is seen to leave or show the model fewer samples,
-  // other sizes or other numbers (of images with the risk `numerics`: beyond rounding) fails.
-  // In the place of the model's forward, in training and evaluation. In a step `original` gets all of `images`, at once or
-  // in parts:
+  // The hooks below are called between apply() and undo(). Every step must train the samples that the loader gave, with
+  // their labels, unless a changed knob declares the risk `semantics`. A step fails if a hook leaves or shows the model
+  // fewer samples, other sizes or other numbers (with the risk `numerics`, images may differ by rounding). Called
+  // instead of the model's forward, in training and evaluation. In a step, `original` must be given all of `images`, at
+  // once or in parts.
   virtual at::Tensor forward(const Forward& original, const at::Tensor& images) {
     return original(images);
   }
-  // Before each training step. Labels keep their type and, but for the number of samples, their sizes.
+  // Called before each training step. Labels must keep their type and, except for the number of samples, their sizes.
   virtual void on_batch(Batch& /*batch*/) {}
-  // After each training step; `loss` is a scalar on the device, reading it waits for the device.
+  // Called after each training step. `loss` is a scalar on the device; reading it waits for the device.
   virtual void after_step(std::int64_t /*steps_done*/, const at::Tensor& /*loss*/) {}
 };
 

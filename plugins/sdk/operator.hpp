@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An operator of LibTorch with code of an extension in its place, for as long as an object lives: native and
-// TorchScript models both call it, and the extension need not know the model. docs/plugin-guide.md shows one.
+// Replaces an operator of LibTorch by code of an extension, for as long as an object lives. Native and TorchScript
+// models both call the replacement, and the extension need not know the model. docs/plugin-guide.md shows one.
 //
 //   void apply(const KnobValues&, torch::nn::Module&) override {
 //     relu_ = replace_values<at::Tensor(const at::Tensor&)>(
@@ -12,10 +12,10 @@
 //   void undo(torch::nn::Module&) override { relu_.reset(); }
 //   ReplacedOperator relu_;
 //
-// The signature is that of LibTorch (ATen/ops/relu.h), with symbolic integers where it has them; operators
-// that write into their arguments cannot be replaced. Begin and end it in apply() and undo(), so between
-// steps: no operator may run meanwhile. Of two replacements of one operator the later one gets the calls and
-// takes the earlier one for PyTorch's; it must go first.
+// The signature is that of LibTorch (ATen/ops/relu.h), with symbolic integers where it has them; operators that write
+// into their arguments cannot be replaced. Begin and end it in apply() and undo(), so between steps: no operator may
+// run meanwhile. If an operator is replaced twice, the later replacement gets the calls, and its PyTorch kernel is the
+// earlier one; it must be removed first.
 #pragma once
 
 #include <ATen/core/boxing/impl/boxing.h>
@@ -38,7 +38,7 @@ namespace autotuned::sdk {
 template <class Signature>
 class PytorchKernel;
 
-// What the operator does by itself, with the arguments of the call or others.
+// PyTorch's own kernel of the operator, to be called with the arguments of the call or with others.
 template <class Return, class... Arguments>
 class PytorchKernel<Return(Arguments...)> {
  public:
@@ -58,14 +58,14 @@ class PytorchKernel<Return(Arguments...)> {
   c10::DispatchKeySet keys_;
 };
 
-// Lives as long as the operator is replaced; empty: nothing is.
+// Keeps an operator replaced for as long as it lives. Without a value it replaces nothing.
 class ReplacedOperator {
  public:
   ReplacedOperator() = default;
   explicit ReplacedOperator(std::vector<std::unique_ptr<torch::Library>> libraries)
       : libraries_(std::move(libraries)) {}
 
-  // PyTorch's own comes back.
+  // Ends the replacement: PyTorch's own kernel is called again.
   void reset() { libraries_.clear(); }
   [[nodiscard]] explicit operator bool() const { return !libraries_.empty(); }
 
@@ -75,7 +75,7 @@ class ReplacedOperator {
 
 namespace detail {
 
-// Whether somebody wants a gradient of what comes out of these arguments.
+// Whether a result of these arguments needs a gradient: one of them requires it.
 template <class Argument>
 bool wants_gradient(const Argument& argument) {
   if constexpr (std::is_same_v<Argument, at::Tensor>) {
@@ -192,9 +192,9 @@ template <class Signature, class Work>
                                     work);
 }
 
-// Replaces the operator with its derivative: what `work` returns must be differentiable where an argument
-// is, by operators that are, PyTorch's own kernel, or a torch::autograd::Function; a call whose result is
-// not throws. Who is differentiated twice needs a backward that is differentiable too.
+// Replaces the operator and its derivative. If an argument requires a gradient, the result of `work` must be
+// differentiable: made by differentiable operators, PyTorch's own kernel, or a torch::autograd::Function. A call with
+// another result throws. Second derivatives need a backward that is differentiable, too.
 template <class Signature, class Work>
 [[nodiscard]] ReplacedOperator replace_with_gradient(const std::string& name, Work work) {
   return detail::replace<Signature>(

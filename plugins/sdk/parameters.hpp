@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a recipe says to a plugin beside its name: `model: {plugin: mine, hidden: 32}` says hidden.
+// The parameters that a recipe gives to a plugin: `model: {plugin: mine, hidden: 32}` gives `hidden`.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@
 
 namespace autotuned::sdk {
 
-// Reads throw std::invalid_argument, which ends the run with that text, the plugin's name and the line of
-// the recipe. A parameter that a plugin never asks for is one that it does not have: refuse_unknown(),
-// which the program calls, says so.
+// Reads throw std::invalid_argument, which ends the run with that text, the plugin's name and the line of the recipe. A
+// parameter that the plugin never reads is unknown to it: refuse_unknown(), which the program calls afterwards, throws
+// for it.
 class Parameters {
  public:
   explicit Parameters(const std::string& json) : values_(nlohmann::json::parse(json)) {}
 
-  // The parameter, or `otherwise`; without that it must be there.
+  // The parameter, or `otherwise` if the recipe does not give it. Without `otherwise` the parameter is required.
   [[nodiscard]] std::int64_t integer(const std::string& name,
                                      std::optional<std::int64_t> otherwise = {}) const {
     const nlohmann::json* const value = find(name, otherwise.has_value());
@@ -27,7 +27,7 @@ class Parameters {
     if (!value->is_number_integer()) refuse(name, "an integer", *value);
     return value->get<std::int64_t>();
   }
-  // The same from `least` to `most`.
+  // The same, limited to `least` .. `most`.
   [[nodiscard]] std::int64_t integer(const std::string& name, std::int64_t otherwise,
                                      std::int64_t least, std::int64_t most) const {
     const std::int64_t value = integer(name, otherwise);
@@ -56,7 +56,7 @@ class Parameters {
     if (!value->is_string()) refuse(name, "text", *value);
     return value->get<std::string>();
   }
-  // Anything else, such as a list; null where it is not given.
+  // A value of any other type, such as a list; null if it is not given.
   [[nodiscard]] nlohmann::json value(const std::string& name) const {
     const nlohmann::json* const found = find(name, true);
     return found == nullptr ? nlohmann::json() : *found;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What authors of policy plugins write against: a header over autotuned_plugin.h that needs
-// nlohmann-json and nothing else of this program. README.md shows a whole plugin.
+// The header for authors of policy plugins. It wraps autotuned_plugin.h and needs only nlohmann-json. README.md shows a
+// whole plugin.
 //
 // A plugin is one function from a Situation to an Answer. It keeps nothing between calls: everything it
 // may know, its own earlier trials included, is in the situation. It may throw; the program then goes on
@@ -29,7 +29,7 @@ struct Candidate {
   std::optional<double> signal_share_ratio = std::nullopt;
 };
 
-// Candidates, best first, or why there is none.
+// What a plugin answers: its candidates, best first, or the reason why there is none.
 struct Answer {
   std::vector<Candidate> candidates;
   std::string none_because;
@@ -66,8 +66,8 @@ struct Answer {
 
 namespace detail {
 
-// The C side of a plugin's function. Nothing is thrown through it: an exception becomes
-// {"error": "…"}, and without memory for even that the answer is NULL.
+// Calls a plugin's function through the C surface. It throws nothing: an exception becomes {"error": "…"}, and without
+// memory for even that the answer is NULL.
 const char* answer(Answer (*propose)(const Situation&), const char* text) noexcept;
 
 #ifndef AUTOTUNED_SDK_IS_COMPILED

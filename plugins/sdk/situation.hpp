@@ -54,7 +54,7 @@ template <class T>
   return std::nullopt;
 }
 
-// A knob that this trainer obeys.
+// A knob that this trainer has.
 struct Knob {
   std::string name;
   std::string type;          // boolean | integer | choice | text | list
@@ -110,12 +110,13 @@ class Situation {
   [[nodiscard]] static Situation read(std::string_view text) {
     return Situation(Json::parse(text));
   }
-  // Of what somebody else owns, who keeps it as long as this, its copies and their trials live.
+  // A situation over a document that the caller owns. The caller must keep it as long as the situation, its copies and
+  // their trials live.
   [[nodiscard]] static Situation of(const Json& json) {
     return Situation(std::shared_ptr<const Json>(std::shared_ptr<const Json>(), &json));
   }
 
-  // The whole of it, for what has no function here.
+  // The whole document, for members that have no function here.
   [[nodiscard]] const Json& json() const { return *json_; }
   [[nodiscard]] const Json& section(std::string_view name) const { return member(*json_, name); }
 
@@ -152,7 +153,7 @@ class Situation {
   }
   // The GPU that the job runs on; empty when it runs on the CPU.
   [[nodiscard]] std::optional<Gpu> gpu() const;
-  // Why there is none on this machine.
+  // Why this machine has no usable GPU; empty if it has one.
   [[nodiscard]] std::string gpu_reason() const { return text("environment", "gpu_reason"); }
   [[nodiscard]] bool is_on_gpu() const { return text("job", "device").starts_with("cuda"); }
 
@@ -162,12 +163,13 @@ class Situation {
   [[nodiscard]] std::optional<T> incumbent(std::string_view knob) const {
     return as<T>(member(section("incumbent"), knob));
   }
-  // For a script that is tuned while it trains the options of the command speak, else the recipe.
+  // Whether the job is a script that is tuned while it trains. Its permissions come from the command's options, those
+  // of other jobs from the recipe.
   [[nodiscard]] bool is_script() const { return !text("permissions", "option").empty(); }
   [[nodiscard]] bool permits(const Knob& knob) const;
   // Why a knob cannot be changed here and now, as a clause; empty: it can.
   [[nodiscard]] std::string obstacle(std::string_view knob) const;
-  // The same of one of its choices.
+  // The same for one of the knob's choices.
   [[nodiscard]] std::string obstacle(std::string_view knob, const std::string& choice) const;
 
   // This plugin's own trials in this run, oldest first, and in earlier runs.
@@ -191,7 +193,7 @@ class Situation {
 
  private:
   explicit Situation(std::shared_ptr<const Json> json) : json_(std::move(json)) {}
-  // Those of a section: of one change if it is given.
+  // The trials in this section of the document; with `change`, only those of that change.
   [[nodiscard]] std::vector<Trial> trials_of(std::string_view name,
                                              const Json* change = nullptr) const;
 

@@ -28,8 +28,8 @@ struct SampleShape {
   [[nodiscard]] std::int64_t elements() const { return std::int64_t{channels} * height * width; }
 };
 
-// Register parameters, buffers and modules in the constructor: what is registered is trained, and kept in
-// checkpoints and in model.pt under its own name. Buffers are changed in place.
+// The base class of your model. Register parameters, buffers and modules in the constructor: they are trained, and
+// saved in checkpoints and in model.pt under their names. Buffers must be changed in place.
 class WorkloadModel : public torch::nn::Module {
  public:
   // Logits (samples, classes) of images (samples, channels, height, width) in float32. One thread.
@@ -56,19 +56,20 @@ class WorkloadData {
   virtual void read(std::int64_t index, std::span<std::uint8_t> out) const = 0;
 };
 
-// What there is of the three; at least one.
+// The parts that this workload brings: at least one of the three is not null.
 struct Workload {
   // The initial values may draw from LibTorch's CPU generator, which has the recipe's seed.
   std::shared_ptr<WorkloadModel> (*make_model)(const Parameters&, SampleShape) = nullptr;
   std::unique_ptr<WorkloadData> (*open_data)(const Parameters&) = nullptr;
-  // A scalar to make small, the mean over the samples. Also of models that are not the plugin's:
-  // docs/plugin-guide.md tells what logits and labels are there.
+  // Returns the loss, a scalar: the mean over the samples. It may be used with other models, too; docs/plugin-guide.md
+  // says what logits and labels are then.
   at::Tensor (*loss)(const at::Tensor& logits, const at::Tensor& labels) = nullptr;
 };
 
 namespace detail {
 
-// What crosses. Parameters go as JSON text, so that either side may have a JSON library of its own.
+// The functions that the trainer calls across the library boundary. Parameters are passed as JSON text, so that each
+// side may use its own JSON library.
 struct WorkloadSurface {
   std::shared_ptr<WorkloadModel> (*make_model)(const std::string& parameters, SampleShape);
   std::unique_ptr<WorkloadData> (*open_data)(const std::string& parameters);

@@ -22,7 +22,7 @@ _MOST_SILENCE_S = 150.0
 
 
 class RequestError(Exception):
-    """What a request cannot have. The kinds are those of base/result.hpp."""
+    """The refusal of a request. The kinds are those of base/result.hpp."""
 
     def __init__(self, kind: str, what: str, where: str = "", remedy: str = "") -> None:
         super().__init__(what)

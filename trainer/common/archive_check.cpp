@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::string_view_literals;
 
-// Zip's parts without what is of variable length: its specification (APPNOTE) has the places of all fields.
+// The fixed-size parts of zip's structures; its specification (APPNOTE) has the offsets of all fields.
 constexpr std::size_t kEndBytes = 22;
 constexpr std::size_t kMostCommentBytes = 65'535;
 constexpr std::size_t kLocatorBytes = 20;

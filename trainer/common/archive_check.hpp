@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether an archive of PyTorch (torch.save, torch.jit.save, a checkpoint) is as it was written. LibTorch compares no checksums.
+// Checks that an archive of PyTorch (torch.save, torch.jit.save, a checkpoint) is as it was written: LibTorch compares
+// no checksums.
 #pragma once
 
 #include <filesystem>
@@ -10,9 +11,10 @@
 
 namespace autotuned::trainer {
 
-// Compares the CRC-32 of every record that is not compressed: of all tensors. `archive` is what `file` holds. ErrorKind::corrupt
-// with this remedy: a record has another checksum, or the directory of records is damaged. What is no zip archive passes, and
-// so does a record without a checksum, which Python's torch.serialization.set_crc32_options(False) writes.
+// Compares the CRC-32 of every uncompressed record, which includes all tensors. `archive` is the content of `file`.
+// ErrorKind::corrupt with this remedy: a record has another checksum, or the directory of records is damaged. A file
+// that is no zip archive passes, and so does a record without a checksum, as Python's
+// torch.serialization.set_crc32_options(False) writes it.
 [[nodiscard]] Result<void> check_archive(std::string_view archive,
                                          const std::filesystem::path& file,
                                          const std::string& remedy);

@@ -46,7 +46,7 @@ std::string open_cuda(Devices& devices) {
     return is_missing ? "no NVIDIA driver"
                       : "the NVIDIA driver cannot be loaded: " + first_line(driver.reason.c_str());
   }
-  // CUDA opens these by their names when it needs them, which finds them nowhere but where the driver lies.
+  // CUDA opens these libraries by name when it needs them, which only finds them in the driver's folder.
   for (const char* const other : {"libnvidia-ml.so.1", "libnvidia-ptxjitcompiler.so.1"})
     (void)open_driver_library(other);
   // Global: exceptions thrown there are caught here by type.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For running a model beside its training. Private to trainer/: includes LibTorch.
+// Keeps random numbers unaffected while a model runs beside its training. Private to trainer/: includes LibTorch.
 #pragma once
 
 #include <ATen/Context.h>
@@ -9,7 +9,7 @@
 
 namespace autotuned::trainer {
 
-// LibTorch's generator of that device is at the end as it was.
+// Restores the state of LibTorch's generator of that device at the end of its life.
 class GeneratorKept {
  public:
   explicit GeneratorKept(at::Device device = at::kCPU)

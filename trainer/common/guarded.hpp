@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where LibTorch's exceptions end. Private to trainer/: includes LibTorch.
+// Turns LibTorch's exceptions into errors. Private to trainer/: includes LibTorch.
 #pragma once
 
 #include <c10/util/Exception.h>
@@ -19,7 +19,8 @@
 
 namespace autotuned::trainer {
 
-// TorchScript's interpreter throws std::runtime_error whatever was thrown in it: first where in the model, last what.
+// Whether TorchScript's interpreter threw this. It throws std::runtime_error for every exception in it: the text begins
+// with the place in the model and ends with the cause.
 [[nodiscard]] inline bool is_scripted(const std::exception& error) {
   return std::string_view(error.what())
       .starts_with("The following operation failed in the TorchScript interpreter.");
@@ -29,7 +30,7 @@ namespace autotuned::trainer {
   return dynamic_cast<const c10::Error*>(&error) != nullptr || is_scripted(error);
 }
 
-// ErrorKind::internal for whatever is not LibTorch's.
+// Converts an exception. ErrorKind::internal if it is not LibTorch's.
 [[nodiscard]] inline Error error_from(const std::exception& error, const std::string& where) {
   const auto* const plain = dynamic_cast<const c10::Error*>(&error);
   std::string message = plain != nullptr ? plain->what_without_backtrace() : error.what();
@@ -46,12 +47,12 @@ namespace autotuned::trainer {
   const auto says = [&message](std::string_view text) {
     return message.find(text) != std::string::npos;
   };
-  // Of a GPU that one process alone may use at a time, and that another one has.
+  // A GPU in exclusive mode that another process uses.
   if (says("busy or unavailable")) {
     return Error{ErrorKind::busy, std::move(what), where,
                  "end what else uses the GPU, or let it be shared: nvidia-smi -c DEFAULT"};
   }
-  // cuBLAS and cuDNN find no room for their workspaces where LibTorch has taken the rest.
+  // cuBLAS and cuDNN have no memory for their workspaces if LibTorch has taken the rest.
   const bool is_memory = dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr ||
                          says("can't allocate memory") || says("out of memory") ||
                          says("STATUS_ALLOC_FAILED") || says("unable to find an engine");
@@ -59,7 +60,7 @@ namespace autotuned::trainer {
                ""};
 }
 
-// What the device, the model or both together cannot do.
+// Thrown for a request that the device, the model or both together do not support.
 class UnsupportedError : public std::runtime_error {
  public:
   UnsupportedError(const std::string& what, std::string remedy)

@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::string_view kBeginning = "CUDA out of memory. Tried to allocate ";
 constexpr double kMostBytes = 1e18;  // more is not believed
-// Of the device: less than this share is what drivers and contexts take themselves.
+// The least part of the device's memory, one in this many, that counts as used by other programs: drivers and contexts
+// use less.
 constexpr std::int64_t kNotableShare = 10;
 
 // "2.00 GiB" or "512 bytes" at the beginning of the text; 0 for anything else.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the exceptions of plugins end, or get the name of their plugin. Private to trainer/: includes
+// Calls functions of plugins, and adds the name of the plugin to their exceptions. Private to trainer/: includes
 // LibTorch.
 #pragma once
 
@@ -16,13 +16,13 @@
 
 namespace autotuned::trainer {
 
-// Says which plugin and what it did.
+// An exception of a plugin; the text names the plugin and the error.
 class PluginError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Calls a function of a plugin. What it throws comes out as PluginError, "`who`: `function`: what", save want
-// of memory, which stays what it is.
+// Calls a function of a plugin. An exception becomes a PluginError with "`who`: `function`: what", except for lack of
+// memory, which passes unchanged.
 template <class Work>
 std::invoke_result_t<Work> plugin_call(const std::string& who, const char* function, Work&& work) {
   const auto blamed = [&](const std::string& what) {
@@ -43,7 +43,7 @@ std::invoke_result_t<Work> plugin_call(const std::string& who, const char* funct
   }
 }
 
-// The same where a Result is wanted: `kind` for what the plugin throws.
+// The same as a Result: an exception of the plugin becomes an error of `kind`.
 template <class Work>
 Result<std::invoke_result_t<Work>> plugin_result(ErrorKind kind, const std::string& who,
                                                  const char* function, Work&& work) {

@@ -10,9 +10,9 @@
 
 namespace autotuned::trainer {
 
-// Autocast on this thread for the life of the object; nothing without a type. The cache of cast
-// weights is emptied at the end, so that the next forward pass casts the updated ones. What is recorded as a
-// graph must not have that cache: a replay would read weights that were cast outside of it.
+// Autocast on this thread for the life of the object; nothing without a type. The cache of cast weights is emptied at
+// the end, so that the next forward pass casts the updated ones. A step that is recorded as a graph must not use that
+// cache: a replay would read weights that were cast before it.
 class AutocastGuard {
  public:
   AutocastGuard(at::DeviceType device, std::optional<at::ScalarType> type, bool has_cache = true);
@@ -41,14 +41,14 @@ class AutocastPause {
   bool was_enabled_;
 };
 
-// In 32 bit what is in 16; all else as it is.
+// The tensor in 32 bits if it has 16; otherwise unchanged.
 [[nodiscard]] inline at::Tensor in_32_bit(const at::Tensor& tensor) {
   const at::ScalarType type = tensor.scalar_type();
   return type == at::kHalf || type == at::kBFloat16 ? tensor.to(at::kFloat) : tensor;
 }
 
-// For the life of the object call() (models/call.hpp) runs these modules in 32 bit, on this thread.
-// `modules` are addresses, sorted, and outlive it.
+// While it lives, call() (models/call.hpp) runs these modules in 32 bits on this thread. `modules` are sorted addresses
+// and must outlive it.
 class Float32Scope {
  public:
   Float32Scope(at::DeviceType device, const std::vector<const void*>& modules)
@@ -59,7 +59,7 @@ class Float32Scope {
   Float32Scope(const Float32Scope&) = delete;
   Float32Scope& operator=(const Float32Scope&) = delete;
 
-  // The scope that keeps this module; null: none does.
+  // The scope that runs this module in 32 bits; null: none.
   [[nodiscard]] static const Float32Scope* of(const void* module) {
     return current_ != nullptr && std::ranges::binary_search(current_->modules_, module) ? current_
                                                                                          : nullptr;
@@ -87,7 +87,7 @@ class LossScaler {
   // The same, and the answer stays on the device: 1 when a gradient is not finite, else 0.
   [[nodiscard]] at::Tensor unscale_on_device(const std::vector<at::Tensor>& gradients);
 
-  // For checkpoints, to be copied from and into.
+  // The state, for checkpoints: to be copied from and into.
   [[nodiscard]] at::Tensor& scale_tensor() { return scale_; }
   [[nodiscard]] at::Tensor& growth_tensor() { return growth_; }
 

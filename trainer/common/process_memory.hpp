@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this process uses of the host, and how it handles memory. Linux and glibc.
+// CPU time and memory of this process, and the knobs of its memory allocator. Linux and glibc.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@ namespace autotuned::trainer {
 // CPU time of all threads of the process.
 [[nodiscard]] std::int64_t process_cpu_ns();
 
-// What the process has cost the kernel so far.
+// The kernel's counters for this process so far.
 struct KernelUse {
   std::int64_t cpu_ns = 0;         // of all threads, in the kernel
-  std::int64_t page_faults = 0;    // that needed no disk
+  std::int64_t page_faults = 0;    // minor ones, which need no disk
   std::int64_t storage_bytes = 0;  // read from storage for it, rather than found in memory
 };
 [[nodiscard]] KernelUse kernel_use();
 
-// What could still be taken without anybody having to give anything up, of `allowed_bytes` in all.
+// The memory that is still available without taking any from others, in bytes, at most `allowed_bytes`.
 [[nodiscard]] std::int64_t available_memory_bytes(std::int64_t allowed_bytes);
 
 // Largest resident memory since the last start(), of the whole process. Where the kernel does not let
@@ -35,12 +35,12 @@ class HostMemoryPeak {
   std::int64_t at_start_bytes_ = 0;
 };
 
-// The knob memory.malloc: "default" is glibc's way; "keep" makes it keep large blocks for the next
-// step, because returning them to the system costs a page fault per 4 KiB in every step. Once kept,
-// always kept: ErrorKind::invalid for a change back in the same process.
+// Sets the knob memory.malloc: "default" is glibc's policy; with "keep", glibc keeps large blocks for the next step,
+// because returning them to the system costs a page fault per 4 KiB in every step. ErrorKind::invalid: a change from
+// "keep" back to "default", which is not possible in the same process.
 [[nodiscard]] Result<void> set_malloc_policy(const std::string& policy);
 
-// What serves malloc() in this process: "jemalloc", "tcmalloc", or "glibc" for all else.
+// The allocator behind malloc() in this process: "jemalloc", "tcmalloc", or "glibc" for all others.
 [[nodiscard]] std::string allocator_in_use();
 // Checks the knob memory.allocator. The process that starts the trainer preloads the library, and the dynamic
 // linker goes on without a library that it cannot load. ErrorKind::invalid: another allocator is in use, or

@@ -16,7 +16,7 @@ namespace {
 using plugins::TrainerLibrary;
 using recipes::RiskClass;
 
-// What an extension must leave as it is, and what it must put back.
+// The state of a tensor that an extension must not change, or must restore.
 struct TensorState {
   std::string name;
   const void* tensor = nullptr;  // its identity
@@ -75,7 +75,7 @@ sdk::KnobValues told(const Configuration& values) {
                     ": only a knob of risk semantics may change what is trained");
 }
 
-// What an extension made of a script.
+// A script as an extension has rewritten it.
 struct Rewritten {
   Configuration values;
   torch::jit::Module before;
@@ -132,7 +132,8 @@ Result<void> Extensions::configure(const Configuration& configuration, Learner& 
     one.can_be_undone = can_be_undone;
     one.risk = risk;
   }
-  // A later one stands on what an earlier one did: the last is undone first, down to the first that changes.
+  // A later extension builds on the changes of an earlier one, so they are undone from the last one down to the first
+  // that changes.
   const auto first =
       std::ranges::find_if(applied_, [](const One* one) { return one->values != one->wanted; });
   const std::vector<One*> changed(first, applied_.end());
@@ -187,8 +188,8 @@ Result<void> Extensions::undo(One& one, Learner& learner) {
   return rewrite(learner);
 }
 
-// Copies share their tensors. They are kept, because LibTorch keeps the types of each until the process ends,
-// and trials turn a knob to and fro.
+// The copies share their tensors. They are kept, because trials switch a knob back and forth, and LibTorch keeps the
+// types of every new copy until the process ends.
 Result<void> Extensions::rewrite(Learner& learner) const {
   auto* const scripted = dynamic_cast<Scripted*>(&learner.model());
   if (scripted == nullptr) return {};

@@ -25,30 +25,31 @@ namespace autotuned::trainer {
 
 class Learner;
 
-// An extension is loaded when one of its knobs leaves its default for the first time. One thread.
+// The extensions of a job. Each is loaded when one of its knobs first gets another value than its default. One thread.
 class Extensions {
  public:
-  // Of these the extensions.
+  // Uses the extensions among `libraries`.
   explicit Extensions(std::vector<plugins::TrainerLibrary> libraries);
   ~Extensions();
 
   [[nodiscard]] std::vector<recipes::Knob> knobs() const;
 
-  // Takes on the values of the extensions' knobs: undoes those that change and applies them anew. An error
-  // (ErrorKind::internal, where the plugin is named) leaves the model in between. So does an extension that
-  // exchanged a parameter, or did not undo all of what it did as far as that can be seen.
+  // Applies the values of the extensions' knobs: undoes the extensions whose values change, and applies them again.
+  // ErrorKind::internal names the plugin: it threw, replaced a parameter, or visibly did not undo all of its changes.
+  // The model is then in an undefined state.
   [[nodiscard]] Result<void> configure(const Configuration& configuration, Learner& learner);
 
   [[nodiscard]] bool is_any_applied() const { return !applied_.empty(); }
-  // The hooks of those applied, of each step; throw std::runtime_error that names the plugin. So do they, and the forward
-  // pass between them, where an extension leaves another batch than it was given, unless a knob that it has turned
-  // declares the risk `semantics`: in every step, for one that sees when it is checked.
+  // Call the hooks of the applied extensions; to be called in each step. They throw std::runtime_error that names the
+  // plugin if it throws. They and the forward pass between them also throw if an extension leaves another batch than it
+  // was given, unless one of its changed knobs declares the risk `semantics`. This is checked in every step, because an
+  // extension could recognise the steps of a check.
   [[nodiscard]] DeviceBatch on_batch(const DeviceBatch& batch);
   void after_step(std::int64_t steps_done, const at::Tensor& loss);
 
  private:
   struct One;
-  // Puts what those applied make of a TorchScript model in its place.
+  // Replaces the graphs of a TorchScript model by those that the applied extensions make of it.
   Result<void> rewrite(Learner& learner) const;
   Result<void> apply(One& one, const Configuration& values, Learner& learner);
   Result<void> undo(One& one, Learner& learner);

@@ -8,9 +8,10 @@
 namespace autotuned::trainer {
 namespace {
 
-// Of the largest number looked at: as much as the smallest floating-point types round.
+// The largest difference that counts as rounding, as a part of the largest compared number: the rounding of the
+// smallest floating-point types.
 constexpr double kMostRounding = 1.0 / 16;
-// Its multiples lie evenly, whatever the size.
+// The multiples of this number modulo 2^64 are evenly spread, so that places are for any size.
 constexpr std::uint64_t kStride = 0x9e3779b97f4a7c15U;
 
 bool can_be_read(const at::Tensor& tensor) {

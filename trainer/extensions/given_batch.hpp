@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an extension was given of a batch, against which it is seen what it leaves of it. Private to trainer/: includes
-// LibTorch.
+// Remembers the batch that an extension was given, to detect what it changes. Private to trainer/: includes LibTorch.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,16 +12,18 @@
 
 namespace autotuned::trainer {
 
-// Looks in every step of blocks, checks and training alike, so that nobody has to tell these apart; on a CPU it takes about a
-// microsecond. Numbers of pixels, tokens and large targets are compared at a few places, which change from step to step. On a
-// device only shapes are compared: its numbers would have to be waited for, and the checks read them. One thread.
+// Compares in every step of blocks, checks and training alike, so that an extension cannot tell a checked step; on a
+// CPU this takes about a microsecond. Numbers of pixels, tokens and large targets are compared at a few places, which
+// change from step to step. On a GPU only shapes are compared: reading numbers would wait for the device, and the
+// checks read them anyway. One thread.
 class GivenBatch {
  public:
   static constexpr std::size_t kPlaces = 8;
   static constexpr std::size_t kMostLabelBytes = 16384;  // of which every one is compared
 
   void take(const at::Tensor& images, const at::Tensor& labels);
-  // What the hook did, as a clause; empty: nothing that can be seen. `rounds`: numbers of images may be rounded.
+  // What the hook changed, as a clause; empty: no visible change. `rounds`: the numbers of images may differ by
+  // rounding.
   [[nodiscard]] std::string difference(const at::Tensor& images, const at::Tensor& labels,
                                        bool rounds) const;
 
@@ -44,7 +45,7 @@ class GivenBatch {
   std::uint64_t place_ = 0;
 };
 
-// The same of a forward pass: it may show the model its batch in parts.
+// The same for a forward pass, which may show the model its batch in parts.
 class ShownImages {
  public:
   void start(const at::Tensor& given);

@@ -16,7 +16,7 @@
 namespace autotuned::trainer {
 namespace {
 
-// So that what is drawn has nothing to do with the order of samples and with their transforms.
+// Makes the draws independent of the order of samples and of their transforms.
 constexpr std::uint64_t kMixSeed = 0x6d69786564U;
 
 class Draws {
@@ -29,8 +29,8 @@ class Draws {
     return input::below(next(), static_cast<std::uint64_t>(bound));
   }
 
-  // The own share: Beta(alpha, alpha) as one of two gamma variates over their sum. In logarithms, since a small alpha
-  // makes both of them 0.
+  // Draws a sample's own share from Beta(alpha, alpha), as one of two gamma variates over their sum. Uses logarithms,
+  // because a small alpha makes both variates 0.
   double share(double alpha) {
     const double own = log_gamma_variate(alpha);
     const double other = log_gamma_variate(alpha);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MixUp and CutMix: batches in which each sample is mixed with its neighbour, and so are their classes. As MixUp and CutMix
-// of torchvision.transforms.v2, with random numbers of their own. Private to trainer/: includes LibTorch.
+// MixUp and CutMix: batches in which each sample is mixed with its neighbour, and so are their classes. They do what
+// MixUp and CutMix of torchvision.transforms.v2 do, with other random numbers. Private to trainer/: includes LibTorch.
 #pragma once
 
 #include <cstdint>

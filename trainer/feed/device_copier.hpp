@@ -14,8 +14,9 @@
 
 namespace autotuned::trainer {
 
-// The stream on which this process copies to that device beside its steps: one for life. Each that is drawn is the next
-// of 32, and could be the one on which steps are recorded. Called by the thread that trains.
+// The stream on which this process copies to that device beside its steps. It is the same for the life of the process:
+// LibTorch hands out 32 streams in turn, and a new one could be the one on which steps are recorded. Called by the
+// thread that trains.
 [[nodiscard]] c10::Stream copy_stream(at::Device device);
 
 class DeviceCopier final : public Copier {
@@ -34,7 +35,7 @@ class DeviceCopier final : public Copier {
   void wait_for_copy(int landing) override;
   void wait_for_device() override;
 
-  // Of a batch that landed, as it was copied.
+  // The tensors of a batch that was copied to the device.
   [[nodiscard]] at::Tensor images(const TakenBatch& batch) const;
   [[nodiscard]] at::Tensor labels(const TakenBatch& batch) const;
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// In which order batches are copied to a device: which slot and which landing, and who waits for whom.
+// The order in which batches are copied to a device: which slot and which landing buffer, and who waits for whom.
 // Private to trainer/; knows neither LibTorch nor a device, so that tests show the order on a CPU.
 //
-// Steps run on one stream of the device. Copies run on the same one, or beside it on a stream of their own,
-// one batch ahead of the step. A batch lies in a slot of the loader's ring until its copy is over, and in one of
-// two landings on the device until the step that uses it is over.
+// Steps run on one stream of the device. Copies run on the same one, or beside it on a stream of their own, one batch
+// ahead of the step. A batch is in a slot of the loader's ring until its copy is over, and in one of two landing
+// buffers ("landings") on the device until the step that uses it is over.
 #pragma once
 
 #include <cstdint>
@@ -23,27 +23,27 @@ struct TakenBatch {
   input::Position position;
   bool ends_epoch = false;
   int landing = -1;          // -1: not copied
-  bool is_repeated = false;  // it stays with whom it comes from
+  bool is_repeated = false;  // the source keeps it and gives it again
 };
 
-// Where batches come from.
+// The source of batches: the loader, or the same batch again and again.
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
   virtual Result<TakenBatch> take() = 0;
   // The slot may be filled again.
   virtual void give_back(const TakenBatch& batch) = 0;
-  // As if what was taken from there on had not been; counts as giving it back.
+  // Goes back to `position`, as if the batches from there on had not been taken; they count as given back.
   virtual void go_back_to(input::Position position) = 0;
 };
 
-// What is asked of the device. Everything but copy() and the waits of the caller only enqueues.
+// The operations on the device. All only enqueue work, except copy() and the functions in which the caller waits.
 class Copier {
  public:
   virtual ~Copier() = default;
-  // On the stream of the steps, and over on return.
+  // Copies on the stream of the steps; the copy is over on return.
   virtual void copy(const TakenBatch& batch) = 0;
-  // On the stream of copies.
+  // Enqueues the copy on the stream of copies.
   virtual void copy_beside(const TakenBatch& batch) = 0;
   // Copies that come from now on wait for the steps until the last mark_used() of this landing.
   virtual void let_copies_wait(int landing) = 0;
@@ -73,18 +73,18 @@ class DeviceFlow {
   void done();
   // Starts the copy of the following batch, where copies run beside. An error comes again from next().
   void run_ahead();
-  // Gives up the batch in the caller's hands and the one that is ahead. Their copies are over on return, so
-  // that their slots are free for the loader's next seek().
+  // Drops the batch that the caller holds and the one that is copied ahead. Their copies are over on return, so that
+  // their slots are free for the loader's next seek().
   void drop();
-  // Gives up the one that is ahead where it is a repeated one.
+  // Drops the batch that is copied ahead if it is a repeated one.
   void drop_repeated();
-  // Waits until no copy is under way, before memory that is copied goes away.
+  // Waits until no copy is under way. To be called before the memory of a copy is freed.
   void settle();
   // While on, the span `transfer` holds the copy alone: a copy that the caller waits for also waits for the steps
   // before it, so those are waited for first.
   void time_transfers(bool is_on) { times_transfers_ = is_on; }
 
-  // Copied or being copied, and not asked for yet; null: none.
+  // The batch that is copied ahead, or being copied, and not asked for yet; null: none.
   [[nodiscard]] const TakenBatch* ahead() const { return ahead_ ? &*ahead_ : nullptr; }
 
  private:

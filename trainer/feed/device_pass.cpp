@@ -12,7 +12,7 @@
 namespace autotuned::trainer {
 namespace {
 
-// One number for each channel of (samples, channels, rows, columns).
+// A tensor with one number for each channel, for (samples, channels, rows, columns).
 at::Tensor of_channels(const std::vector<float>& values, at::Device device) {
   if (values.empty()) return {};
   return at::tensor(values, at::kFloat)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How bytes become numbers behind the transfer: by a table, or by what a pipeline leaves to the device
+// Converts bytes to numbers after the transfer: by a table, or by the stages that a pipeline leaves to the device
 // (input.point_ops: device). Part of feed.cpp: includes LibTorch.
 #pragma once
 
@@ -13,26 +13,27 @@
 
 namespace autotuned::trainer {
 
-// Where the device is the host: what the table makes of bytes (samples, channels, rows, columns), by LibTorch's
-// threads. REQUIRES: both are contiguous, and there is room for as many numbers.
+// Converts bytes (samples, channels, rows, columns) by the table, on LibTorch's threads: for a job on the CPU.
+// REQUIRES: both tensors are contiguous, and `numbers` has as many elements.
 void convert_on_host(const input::PixelTable& table, const at::Tensor& bytes,
                      const at::Tensor& numbers);
 
 // One thread. Functions throw c10::Error where they allocate.
 class DevicePass {
  public:
-  // Has nothing to do.
+  // An empty pass, without stages.
   DevicePass() = default;
   DevicePass(std::span<const input::PixelFormula> formulas, at::Device device);
 
   [[nodiscard]] bool is_empty() const { return steps_.empty(); }
 
-  // Of bytes (samples, channels, rows, columns) the numbers that the loader's threads would have made of
-  // them, on the device where they lie. REQUIRES: !is_empty().
+  // Computes from bytes (samples, channels, rows, columns) the numbers that the loader's threads would have made, on
+  // the device that holds the bytes. REQUIRES: !is_empty().
   [[nodiscard]] at::Tensor run(const at::Tensor& bytes) const;
 
  private:
-  // Constants are tensors on the device: what divides by a scalar may multiply by its reciprocal instead.
+  // Constants are tensors on the device: LibTorch may replace a division by a scalar with a multiplication by its
+  // reciprocal, which rounds differently.
   struct Step {
     input::PixelFormula::Kind kind;
     std::vector<at::Tensor> columns;  // of the matrix

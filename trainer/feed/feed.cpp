@@ -311,7 +311,7 @@ class Feed::State final : public BatchSource {
 
   void go_back_to(input::Position position) override { loader_->seek(position); }
 
-  // Whoever calls this seeks or reconfigures the loader.
+  // The caller must seek or reconfigure the loader afterwards.
   void give_up_taken() {
     held_.reset();
     if (flow_) flow_->drop();
@@ -444,7 +444,7 @@ void Feed::end_reuse() noexcept {
   try {
     state_->end_reuse();
   } catch (const c10::Error&) {
-    // Of the copy that was waited for: a device in that state fails the next step, too.
+    // The awaited copy failed. The device then also fails the next step, which reports it.
   }
 }
 int Feed::fullness() const {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches as tensors on the device: the loader's ring, the transfer, and what becomes of bytes behind it.
+// Brings batches to the device as tensors: the loader's ring, the transfer, and the conversion of bytes after it.
 // Private to trainer/: includes LibTorch.
 #pragma once
 
@@ -25,10 +25,10 @@ struct FeedSettings {
   bool is_channels_last = false;
   std::int64_t memory_allowed_bytes =
       0;                       // of which a part may be page-locked (feed_size.hpp); 0: unknown
-  int read_ahead_batches = 0;  // whose files the system reads before the loader wants them
-  // Another form of the pipeline that the feed was created with; null: that one. Must outlive its use.
+  int read_ahead_batches = 0;  // how many batches ahead of the loader the system reads their files
+  // Another form of the pipeline with which the feed was created; null: that pipeline. Must outlive its use.
   const input::Pipeline* pipeline = nullptr;
-  // For that pipeline; what is null is not kept. Must outlive its use.
+  // The cache and the index for that pipeline; null members are not used. Must outlive their use.
   input::Kept kept = {};
   input::Affinity affinity = input::Affinity::any;  // of the workers
 
@@ -40,7 +40,7 @@ struct DeviceBatch {
   at::Tensor images;
   // The targets: classes are int64 (samples), or after mixed() float32 (samples, classes); numbers and tags are float32
   // (samples, values); class masks are int64 (samples, rows, columns), with input::kNoClass where a pixel does not
-  // count. Of tokens the next one of each, int64 (samples, tokens).
+  // count. For tokens, the next token of each, int64 (samples, tokens).
   at::Tensor labels;
   std::int64_t samples = 0;
   std::int64_t wait_ns = 0;  // for the loader
@@ -51,15 +51,15 @@ struct DeviceBatch {
 
 // On the CPU a float32 batch is used where the loader wrote it, without a copy. Tokens travel as int32.
 //
-// On a GPU the batch is copied; with non_blocking on a stream of its own, one batch ahead of the step.
-// That part is written against LibTorch's device-generic interface and has not been run on a GPU yet.
+// On a GPU the batch is copied; with non_blocking on a stream of its own, one batch ahead of the step. That part is
+// written against LibTorch's device-generic interface.
 //
 // One thread. Functions throw c10::Error where they allocate or copy.
 class Feed {
  public:
-  // `dataset` and `pipeline` must outlive the feed. ErrorKind::unsupported: bytes are to travel of a
-  // pipeline that gives none. ErrorKind::out_of_memory: more would be page-locked than may be. Both also
-  // from configure().
+  // `dataset` and `pipeline` must outlive the feed. ErrorKind::unsupported: bytes are to be transferred, but the
+  // pipeline gives none. ErrorKind::out_of_memory: too much memory would be page-locked. configure() has both errors,
+  // too.
   [[nodiscard]] static Result<std::unique_ptr<Feed>> create(const input::Dataset& dataset,
                                                             input::SampleOrder order,
                                                             const input::Pipeline& pipeline,
@@ -69,32 +69,32 @@ class Feed {
   Feed(const Feed&) = delete;
   Feed& operator=(const Feed&) = delete;
 
-  // Takes on other settings at the present position; the ring starts empty. On an error everything is
-  // as it was.
+  // Changes the settings at the present position; the ring starts empty. After an error nothing has changed.
   [[nodiscard]] Result<void> configure(const FeedSettings& settings);
   [[nodiscard]] const FeedSettings& settings() const;
   [[nodiscard]] std::int64_t pinned_bytes() const;  // page-locked memory of the batches
 
-  // The next batch, spans `data_wait` and `transfer`. Its tensors are valid until done().
+  // Returns the next batch, whose tensors are valid until done(). Records the spans `data_wait` and `transfer`.
   [[nodiscard]] Result<DeviceBatch> next();
   // REQUIRES: the step that used the batch of the last next() is enqueued on the device.
   void done();
-  // Starts the copy of the following batch, where copies run ahead. Call when the step is enqueued.
+  // Starts the copy of the following batch, if copies run ahead. To be called when the step is enqueued.
   void run_ahead();
 
   void resume();
   void pause();
   [[nodiscard]] int fullness() const;  // batches that are ready
 
-  // Makes what next() does cheaper until end_reuse(), which must come before configure() and
-  // seek(). Of Reuse::host_batch it needs no loader; device_batch is the caller's own affair.
-  // ErrorKind::unsupported: it would be the same. REQUIRES (both): paused, and nothing is held.
+  // Makes next() reuse data instead of loading it, for a rung of the ladder, until end_reuse(), which must come before
+  // configure() and seek(). With Reuse::host_batch no loader is needed; device_batch must be done by the caller.
+  // ErrorKind::unsupported: this rung would be the same as another. REQUIRES (both functions): paused, and no batch is
+  // held.
   [[nodiscard]] Result<void> begin_reuse(Reuse what);
   void end_reuse() noexcept;
 
-  // Of the batch that next() gives next.
+  // The position of the batch that next() returns next.
   [[nodiscard]] input::Position position() const;
-  // Also gives up a batch that is in the caller's hands, after a step that failed.
+  // Goes on at `position`. Also drops a batch that the caller still holds after a failed step.
   void seek(input::Position position);
   [[nodiscard]] input::LoaderStatistics statistics() const;
   // DeviceFlow's and input::Loader's functions of these names.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where batches lie on the host. Part of feed.cpp: includes LibTorch.
+// The buffers of batches on the host. Part of feed.cpp: includes LibTorch.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -8,8 +8,8 @@
 
 namespace autotuned::trainer {
 
-// The same memory seen as channels_last. An image with one channel is laid out alike in both
-// formats, but LibTorch decides by the strides, and those of the plain format say "contiguous".
+// The images in channels_last. With one channel both formats have the same layout, so that memory is only viewed with
+// other strides: LibTorch decides by the strides, and those of the plain format mean "contiguous".
 inline at::Tensor as_channels_last(const at::Tensor& images) {
   if (images.size(1) != 1) return images.contiguous(at::MemoryFormat::ChannelsLast);
   const std::int64_t rows = images.size(2);
@@ -17,13 +17,13 @@ inline at::Tensor as_channels_last(const at::Tensor& images) {
   return images.as_strided(images.sizes(), {rows * columns, 1, columns, 1});
 }
 
-// Of a batch that may be short.
+// The first `samples` samples, of a batch that may be short.
 inline at::Tensor first_samples(const at::Tensor& tensor, std::int64_t samples) {
   return samples == tensor.size(0) ? tensor : tensor.narrow(0, 0, samples);
 }
 
-// Of blocks of tokens int32 (samples, 1, 1, length + 1): what the model sees, and the token that follows each; both int64
-// (samples, length), on the device of the blocks.
+// The model's input and targets, made from blocks of tokens, int32 (samples, 1, 1, length + 1): the tokens, and the
+// token after each. Both are int64 (samples, length), on the device of the blocks.
 struct TokenBatch {
   at::Tensor tokens;
   at::Tensor next;

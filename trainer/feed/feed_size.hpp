@@ -9,30 +9,29 @@
 
 namespace autotuned::trainer {
 
-// Batches that lie on the host at once: those that workers may be ahead, the one in the step's hands, and one
-// more where copies run ahead.
+// The number of batches on the host at one time: those that workers load ahead, the one that the step uses, and one
+// more if copies run ahead.
 [[nodiscard]] int host_batches(const FeedSettings& settings, bool is_on_gpu);
 
-// `first` is the pipeline that the feed was created with, from here on.
+// Below, `first` is the pipeline with which the feed was created.
 
-// The form of it that these settings ask for.
+// The form of the pipeline that these settings ask for.
 [[nodiscard]] const input::Pipeline& pipeline_of(const FeedSettings& settings,
                                                  const input::Pipeline& first);
 
-// Whether batches are of bytes, which become numbers behind the transfer: by a table or by the pipeline's form.
+// Whether batches hold bytes, which are converted to numbers after the transfer: by a table or by the pipeline's form.
 [[nodiscard]] bool sends_bytes(const FeedSettings& settings, const input::Pipeline& first);
 
-// What travels of a sample: the image and its target.
+// The bytes of a sample that are transferred: the image and its target.
 [[nodiscard]] std::int64_t sample_bytes(const FeedSettings& settings, const input::Pipeline& first,
                                         const input::TargetType& target = {});
 
-// What page-locking the batches takes: LibTorch rounds each block up to a power of two. 0 where none is
-// page-locked.
+// The page-locked bytes of the batches: LibTorch rounds each block up to a power of two. 0 if none is page-locked.
 [[nodiscard]] std::int64_t pinned_bytes(const FeedSettings& settings, const input::Pipeline& first,
                                         bool is_on_gpu, const input::TargetType& target = {});
 
-// Page-locked memory is out of the system's hands: a quarter of what the trainer may use is the most.
-// ErrorKind::out_of_memory beyond that, before anything is allocated.
+// ErrorKind::out_of_memory: more than a quarter of the memory that the trainer may use would be page-locked. The system
+// cannot reclaim such memory. To be called before it is allocated.
 [[nodiscard]] Result<void> check_pinned_bytes(const FeedSettings& settings,
                                               const input::Pipeline& first, bool is_on_gpu,
                                               const input::TargetType& target = {});

@@ -6,7 +6,7 @@
 
 namespace autotuned::trainer {
 
-// Loader threads run for its life.
+// Loader threads run while it lives.
 class LoadingScope {
  public:
   explicit LoadingScope(Feed& feed) : feed_(feed) { feed_.resume(); }
@@ -18,7 +18,7 @@ class LoadingScope {
   Feed& feed_;
 };
 
-// Ends what Feed::begin_reuse() began. The loader must be paused again by then.
+// Ends the reuse that Feed::begin_reuse() began. The loader must be paused again before.
 class ReuseScope {
  public:
   explicit ReuseScope(Feed& feed) : feed_(feed) {}

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rungs of the ceiling (docs/metrics.md): what a block keeps from step to step instead of
-// loading anew.
+// The rungs of the ladder (docs/metrics.md): the data that a block reuses from step to step instead of loading them.
 #pragma once
 
 #include <array>
@@ -19,7 +18,7 @@ enum class Reuse : std::uint8_t {
   device_batch,  // a batch that is on the device
 };
 
-// By its name in the trainer protocol; "" is nothing.
+// The rung by its name in the trainer protocol; "" is Reuse::nothing.
 [[nodiscard]] constexpr std::optional<Reuse> reuse_from(std::string_view name) {
   constexpr std::array kNames = {
       std::pair{"", Reuse::nothing}, std::pair{"raw_bytes", Reuse::raw_bytes},

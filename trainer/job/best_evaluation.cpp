@@ -7,7 +7,7 @@ namespace autotuned::trainer {
 
 namespace {
 
-// That figure of a test, the higher the better.
+// The figure of an evaluation, with its sign such that higher is better.
 std::optional<double> value_of(const TestResult& test, const std::string& figure) {
   if (figure == "loss") return -test.loss;
   if (figure == "mae") return test.numbers ? std::optional(-test.numbers->mae) : std::nullopt;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the evaluations of a training say together: which was the best, and whether it goes on. Pure.
+// Decides from the evaluations of a training which was the best, and whether the training goes on. Pure.
 #pragma once
 
 #include <cstdint>
@@ -14,29 +14,30 @@ namespace autotuned::trainer {
 
 class BestEvaluation {
  public:
-  // Without evaluations nothing ever ends.
+  // `rules`: nothing if the recipe has no evaluation; then is_over() stays false.
   explicit BestEvaluation(const std::optional<recipes::Evaluation>& rules);
 
-  // One after `epoch` epochs; whether it is better than all before, so that its weights are to be saved. Equal is not better, nor
-  // is what is no number.
-  // One without the figure, such as R² of targets that are all the same, counts for nothing.
+  // Takes the evaluation after `epoch` epochs. Returns whether it is better than all before, so that its weights are to
+  // be saved. An equal figure or NaN is not better. An evaluation without the figure, such as R² of targets that are
+  // all the same, is ignored.
   [[nodiscard]] bool take(const TestResult& test, std::int64_t epoch);
 
-  // The same for one at the end that a longer training would not have there: it decides nothing, but what was saved of it gives
-  // way to better ones only.
+  // The same for an evaluation at the end that a longer training would not make there: it does not influence is_over(),
+  // but later weights must be better than it to be saved.
   [[nodiscard]] bool take_last(const TestResult& test);
-  // The best of those, the higher the better; nothing if none was better than all before.
+  // The best figure whose weights were saved, the higher the better; nothing if there is none.
   [[nodiscard]] const std::optional<double>& saved() const { return saved_; }
 
-  // Whether that test has the figure.
+  // Whether the result of an evaluation has the figure of evaluate.best_by.
   [[nodiscard]] bool has_figure(const TestResult& test) const;
 
-  // So many in a row were no better than the best one that the recipe ends the training.
+  // Whether as many evaluations in a row as evaluate.patience were no better than the best one, so that the training
+  // ends.
   [[nodiscard]] bool is_over() const;
   [[nodiscard]] std::int64_t best_epoch() const { return epoch_; }
 
-  // For the note of a checkpoint, so that a resumed training decides as one without an interruption. What was saved of
-  // another figure is not read.
+  // The state for the note of a checkpoint, so that a resumed training decides as one without an interruption. read()
+  // ignores the state of another figure.
   [[nodiscard]] Json to_json() const;
   void read(const Json& saved);
 

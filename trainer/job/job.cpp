@@ -266,7 +266,7 @@ Result<std::int64_t> Job::save_model(const std::filesystem::path& file) {
   return guarded("save", [&]() -> Result<std::int64_t> {
     Checkpoint checkpoint = state_->capture();
     state_->add_tied_names(checkpoint);
-    // Beside it, so that both are there once the answer is.
+    // Written first, so that both files exist when the request is answered.
     if (!checkpoint.averages.empty()) {
       std::filesystem::path beside = file;
       beside.replace_filename(file.stem().string() + "_ema" + file.extension().string());

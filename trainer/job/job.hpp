@@ -29,7 +29,7 @@
 
 namespace autotuned::trainer {
 
-// Asked between steps, at most every few milliseconds: true ends what is going on.
+// Returns true to end the work in progress. Called between steps, at most every few milliseconds.
 using CancelCheck = std::function<bool()>;
 
 struct JobFacts {
@@ -41,25 +41,27 @@ struct JobFacts {
   std::string stored_as;  // what a sample is in the data: picture_file, uint8, float32 or token
   std::int64_t tokens_per_sample = 0;  // that the model sees; 0: samples are no tokens
   std::int64_t classes = 0;
-  // Of classes, of the values of a target, or of tags, in the order of the outputs; empty: they have only numbers.
+  // The names of classes, of the values of a target, or of tags, in the order of the outputs; empty: they have only
+  // numbers.
   std::vector<std::string> class_names;
   std::string keep_float32_obstacle;  // why no module can be kept in 32 bit; empty: they can
-  // What input.order, input.decode, input.point_ops and input.dilation could change.
+  // Whether input.order, input.decode, input.point_ops, input.dilation and input.decode_scale could change anything.
   bool can_move_crop = false;
   bool can_decode_crop = false;
   std::int64_t pixel_stages = 0;
   bool dilates = false;
   bool can_finish_on_device = false;
-  std::string decode_scale = "full";  // the last value of that knob that makes a picture smaller
-  // What input.cache could keep: the bytes that each kind needs for all of the data (0: it would keep no more than a smaller
-  // kind), the bytes that memory and disk have for it, and how many different samples are stored.
+  std::string decode_scale =
+      "full";  // the last value of input.decode_scale that makes a picture smaller
+  // For input.cache: the bytes that each kind needs for all of the data (0: it would save no more than a smaller kind),
+  // the bytes that memory and disk have for it, and the number of different stored samples.
   std::int64_t cache_raw_bytes = 0;
   std::int64_t cache_decoded_bytes = 0;
   std::int64_t cache_prefix_bytes = 0;
   std::int64_t cache_allowed_bytes = 0;
   std::int64_t cache_disk_allowed_bytes = 0;
   std::int64_t stored_samples = 0;
-  // What input.jpeg_index would need for all of the data; 0: it is of no use.
+  // The bytes that input.jpeg_index needs for all of the data; 0: it is of no use.
   std::int64_t jpeg_index_bytes = 0;
   std::string device;
   std::int64_t device_memory_bytes = 0;
@@ -74,10 +76,10 @@ struct RunRequest {
   std::int64_t minimum_ns = 0;
   std::int64_t minimum_steps = 1;
   std::int64_t warmup_steps = 0;  // before the clock starts
-  // ErrorKind::unsupported: the block would be the same as another one's.
+  // The rung to measure. ErrorKind::unsupported: the block would be the same as that of another rung.
   Reuse reuse = Reuse::nothing;
-  // Not empty: after the first step a checkpoint is written there, as training would write it; the block
-  // ends when it is written, and the file is gone then.
+  // Not empty: after the first step a checkpoint is written there as in training. The block ends when it is written,
+  // and the file is removed.
   std::filesystem::path checkpoint_file;
 };
 
@@ -87,11 +89,10 @@ struct JobProfile {
   std::vector<profiler::OperatorTotal> operators;
 };
 
-// Steps are recorded in cycles, as torch.profiler's schedule has them: the first skip_first steps of all,
-// then in each cycle `wait` steps that nobody looks at, `warmup` that are recorded and dropped, and
-// `active` that are kept.
+// A trace is recorded in cycles like torch.profiler's schedule: `skip_first` steps once, then in each cycle `wait`
+// steps that are not recorded, `warmup` steps whose records are dropped, and `active` steps that are kept.
 struct TraceRequest {
-  std::filesystem::path file;  // of this rank; empty: its steps are made, and nothing is written
+  std::filesystem::path file;  // of this rank; empty: the steps are made, but nothing is written
   std::int64_t skip_first = 0;
   std::int64_t wait = 0;
   std::int64_t warmup = 0;
@@ -99,12 +100,12 @@ struct TraceRequest {
   std::int64_t repeat = 1;  // at least 1
   bool shapes = false;
   bool memory = false;
-  // Not empty: after the steps of each cycle a checkpoint is written there, as training would write
-  // it, and is gone then. What that takes is in the trace.
+  // Not empty: after the steps of each cycle a checkpoint is written there as in training, and removed. The trace shows
+  // its time.
   std::filesystem::path checkpoint_file;
   std::int64_t most_events = 2'000'000;
   std::int64_t maximum_ns =
-      INT64_MAX;  // once over, no further step begins, save a first active one
+      INT64_MAX;  // after that no further step begins, except a first active one
 };
 struct JobTrace {
   std::int64_t steps = 0;  // in the trace
@@ -115,7 +116,7 @@ struct JobTrace {
   std::vector<std::string> notes;  // what could not be recorded, and why
 };
 
-// A stretch of training, for those who train rather than measure.
+// The limits of a stretch of training: steps that train and are not measured.
 struct StretchLimits {
   std::int64_t steps = 1;
   std::int64_t deadline_ns = INT64_MAX;  // CLOCK_MONOTONIC; checked after each step
@@ -129,11 +130,11 @@ struct Stretch {
   bool was_cancelled = false;
 };
 
-// What the model was given in one step.
+// What identifies the model's input in one step.
 struct StepInput {
   std::uint64_t labels = 0;  // a hash of their values, in order; so with the images
   std::uint64_t images = 0;
-  // Each sample's sum with fixed signs: where pixels differ by rounding, these are nearly equal.
+  // A sum over each sample's pixels with fixed signs. If pixels differ by rounding only, the sums are nearly equal.
   std::vector<double> projections;
 };
 
@@ -149,7 +150,7 @@ struct CheckedSteps {
   std::vector<StepInput> inputs;
 };
 
-// How far the outputs are from targets that are numbers.
+// The errors of the outputs for targets that are numbers.
 struct NumberFigures {
   struct Value {
     double mae = 0.0;          // mean absolute error
@@ -160,12 +161,12 @@ struct NumberFigures {
   std::vector<Value> values;  // in the order of the target
 };
 
-// Which tags were found. Counts of samples, or for all tags together of samples and tags.
+// How well tags were found. Counts are of samples, and for all tags together of pairs of sample and tag.
 struct TagFigures {
   struct Tag {
-    std::int64_t true_positives = 0;  // have it, and it was found
-    std::int64_t found = 0;           // in which it was found
-    std::int64_t there = 0;           // that have it
+    std::int64_t true_positives = 0;  // samples that have it and in which it was found
+    std::int64_t found = 0;           // samples in which it was found
+    std::int64_t there = 0;           // samples that have it
 
     // 2 TP / (2 TP + FP + FN); nothing if no sample has it and it was never found.
     [[nodiscard]] std::optional<double> f1() const {
@@ -177,7 +178,7 @@ struct TagFigures {
   std::vector<Tag> tags;
 };
 
-// How class masks were found, in pixels that count.
+// How well class masks were found, over the pixels that count.
 struct MaskFigures {
   std::int64_t pixels = 0;
   std::optional<double> miou;  // mean over the classes that have one
@@ -185,7 +186,7 @@ struct MaskFigures {
   std::vector<std::optional<double>> ious;
 };
 
-// Of a language model.
+// The figures of a language model.
 struct TokenFigures {
   double perplexity = 0.0;              // e to the power of the loss
   std::optional<double> bits_per_byte;  // nothing if a token is no byte
@@ -204,26 +205,26 @@ struct TestResult {
   std::optional<TagFigures> tags;        // of targets that are tags
   std::optional<MaskFigures> masks;      // of targets that are class masks
   std::optional<TokenFigures> tokens;    // of targets that are tokens, with the loss cross_entropy
-  // Of classes, of the values of a target, or of tags; empty: they have only numbers.
+  // The names of classes, of the values of a target, or of tags; empty: they have only numbers.
   std::vector<std::string> class_names;
   bool was_cancelled = false;
 };
 
-// One thread. ErrorKind::out_of_memory leaves the job able to go on: gradients and the batch at work
-// are dropped, the parameters are those of before or after the failed step, or in between; restore a
-// checkpoint before results matter. Errors of LibTorch are ErrorKind::internal.
+// One thread. After ErrorKind::out_of_memory the job can go on: gradients and the current batch are dropped. The
+// parameters may be those before or after the failed step, or between; restore a checkpoint before results matter.
+// Other errors of LibTorch are ErrorKind::internal.
 class Job {
  public:
   class State;  // job_state.hpp, private to trainer/
 
-  // `configuration` names every knob. A model in the initial state, which a checkpoint named `initial` keeps. Restart
-  // knobs take effect here and nowhere else. `libraries`: the workloads that the recipe names, and the extensions
-  // whose knobs this job obeys; those not in the configuration have their defaults. Code of an extension runs once a
-  // knob of it is turned; an error of it is ErrorKind::internal and leaves the job unfit for more. `ranks`: the job is
-  // one of several ranks, which make the same calls in the same order; it must outlive the job (null: the job trains
-  // alone). Steps are made together, after start_together() where they are trained with. An error of one rank in steps
-  // fails those of the others, and leaves all of them unfit for more, except ErrorKind::cancelled, which the leader
-  // decides for all, and ErrorKind::unsupported, before anything was done.
+  // Makes a job with a model in the initial state, which is kept as the checkpoint `initial`. `configuration` names
+  // every knob; restart knobs take effect only here. `libraries`: the workloads that the recipe names, and the
+  // extensions whose knobs this job supports; knobs of extensions that are not in the configuration have their
+  // defaults. The code of an extension runs once one of its knobs is changed; its errors are ErrorKind::internal, and
+  // the job cannot be used afterwards. `ranks`: the group of ranks of which this job is one; it must outlive the job
+  // (null: the job trains alone). All ranks must make the same calls in the same order. Before steps that train, call
+  // start_together(). An error of one rank in steps fails the steps of all, and none can be used afterwards, except
+  // after ErrorKind::cancelled, which the leader decides for all, and ErrorKind::unsupported, before anything was done.
   [[nodiscard]] static Result<std::unique_ptr<Job>> load(
       const recipes::Recipe& recipe, const Configuration& configuration, const Machine& machine,
       const Devices& devices, std::vector<plugins::TrainerLibrary> libraries = {},
@@ -235,69 +236,69 @@ class Job {
   [[nodiscard]] const JobFacts& facts() const;
   [[nodiscard]] const recipes::Recipe& recipe() const;
   [[nodiscard]] const Configuration& configuration() const;
-  // Null: it trains alone.
+  // The ranks of this training; null: it trains alone.
   [[nodiscard]] RankGroup* ranks() const;
-  // Of several ranks: the leader's numbers, which replace those of the others (RankGroup).
+  // With several ranks: replaces the numbers of all others by the leader's (RankGroup).
   [[nodiscard]] Result<void> take_from_leader(std::span<double> numbers);
-  // Of an epoch, those of this rank.
+  // The samples of an epoch that this rank trains on.
   [[nodiscard]] std::int64_t samples_per_epoch() const;
-  // Since the initial state; checkpoints carry them. Samples are those of this rank.
+  // The steps and samples since the initial state; checkpoints include them. Samples are those of this rank.
   [[nodiscard]] std::int64_t steps() const;
   [[nodiscard]] std::int64_t samples() const;
 
-  // Of several ranks, before they train: all have the parameters and buffers of the leader then. ErrorKind::invalid: they
-  // are not at the same step.
+  // To be called by several ranks before they train: gives all of them the leader's parameters and buffers.
+  // ErrorKind::invalid: they are not at the same step.
   [[nodiscard]] Result<void> start_together();
 
-  // ErrorKind::invalid: a value outside its domain, or a change to a restart knob. Nothing has changed
-  // after an error.
+  // Switches to another configuration. ErrorKind::invalid: a value outside its domain, or a change to a restart knob.
+  // After an error nothing has changed.
   [[nodiscard]] Result<Prepared> prepare(const Configuration& configuration);
 
-  // Of several ranks a block begins and ends on all of them at once, with the same steps; it has the samples and the
-  // time of this rank.
+  // Measures a block. With several ranks it begins and ends on all of them at once, with the same steps; the result has
+  // the samples and the time of this rank.
   [[nodiscard]] Result<Block> run(const RunRequest& request, const CancelCheck& is_cancelled);
-  // Exactly `count` steps, every loss read.
+  // Makes exactly `count` steps and reads every loss.
   [[nodiscard]] Result<Block> run_steps(std::int64_t count, const CancelCheck& is_cancelled);
-  // The same, looked at. The next keep() holds the model's outputs after them, too: in evaluation mode, on the first
-  // batch of the first epoch.
+  // Makes steps for a check, and returns their inputs and losses. The next keep() also holds the model's outputs after
+  // them, in evaluation mode, on the first batch of the first epoch.
   [[nodiscard]] Result<CheckedSteps> check_steps(const CheckRequest& request,
                                                  const CancelCheck& is_cancelled);
-  // Once `maximum_ns` are over, warm-up included, no further step begins, save a first one.
+  // Profiles `steps` steps. After `maximum_ns`, warm-up included, no further step begins, except a first one.
   [[nodiscard]] Result<JobProfile> profile(std::int64_t steps, std::int64_t warmup_steps,
                                            const CancelCheck& is_cancelled,
                                            std::int64_t maximum_ns = INT64_MAX);
   // Whether the loader times the parts of samples, which slows it: only while a profile or a trace is made.
   [[nodiscard]] bool times_parts() const;
 
-  // Copies the state and writes it to `file`, which is gone then; later profiles tell how long the two took.
-  // Only the first call does. ErrorKind::out_of_memory: before anything was done.
+  // Copies the state, writes it to `file` and removes the file; later profiles tell how long copy and write took. Only
+  // the first call does this. ErrorKind::out_of_memory: nothing was done.
   [[nodiscard]] Result<void> time_checkpoint(const std::filesystem::path& file);
 
-  // Writes what the steps did, operator by operator, as torch.profiler would. Of several ranks only the leader writes.
+  // Records a trace of steps, operator by operator, like torch.profiler. With several ranks only the leader writes.
   [[nodiscard]] Result<JobTrace> trace(const TraceRequest& request,
                                        const CancelCheck& is_cancelled);
 
-  // Gives back to the device what LibTorch keeps for later, before another process uses it. The next step takes
+  // Returns the memory that LibTorch keeps to the device, so that another process can use it. The next step takes
   // longer.
   [[nodiscard]] Result<void> release_memory();
 
-  // Multiplies the learning rate besides the schedule: 1 in the initial state; checkpoints carry it.
+  // A factor on the scheduled learning rate: 1 in the initial state; checkpoints include it.
   [[nodiscard]] double rate_factor() const;
   void set_rate_factor(double factor);
-  // The course of the schedule begins anew with the next step, or has begun with the training, wherever it began before; it ends
-  // with the training. Checkpoints carry where it began.
+  // Sets where the learning-rate schedule begins: at the next step (`is_anew`), or at the begin of the training. It
+  // ends with the training. Checkpoints include its begin.
   void begin_schedule(bool is_anew);
-  // Of the last step that this object made; 0 before the first.
+  // The learning rate of the last step that this object made; 0 before the first.
   [[nodiscard]] double last_learning_rate() const;
 
   // Loader threads work between resume_loading() and pause_loading(); the calls above do both.
   void resume_loading();
   void pause_loading();
-  // Cancelling is not an error here: the stretch so far counts.
+  // Trains a stretch. A cancel is not an error here: the result is the stretch so far.
   [[nodiscard]] Result<Stretch> advance(const StretchLimits& limits,
                                         const CancelCheck& is_cancelled);
-  // Over the recipe's test data. ErrorKind::invalid without any. Of several ranks the leader evaluates, and the others
-  // learn only whether it was cancelled.
+  // Evaluates the model on the recipe's test data. ErrorKind::invalid: it has none. With several ranks only the leader
+  // evaluates; the others learn only whether it was cancelled.
   [[nodiscard]] Result<TestResult> evaluate(const CancelCheck& is_cancelled);
 
   // Files of samples that could not be read and for which others stood in (on_error: skip): those not yet
@@ -306,26 +307,27 @@ class Job {
   [[nodiscard]] std::int64_t damaged_files() const;
   [[nodiscard]] std::vector<std::string> damaged_names() const;  // all so far
 
-  // What went wrong without harm to the training, and damaged files that were found when it was cancelled; not yet
-  // taken, each once.
+  // Warnings about problems that did no harm to the training, and about damaged files that were found when it was
+  // cancelled: those not yet taken, each once.
   [[nodiscard]] std::vector<Error> take_warnings();
 
-  // Checkpoints in memory, by name. Each returns the bytes that it holds.
+  // Keeps the present state as a checkpoint in memory, and returns its bytes. An earlier one of that name is replaced.
   [[nodiscard]] Result<std::int64_t> keep(const std::string& name);
+  // Goes back to a checkpoint. ErrorKind::not_found: there is none of that name; `invalid`: it is of other data.
   [[nodiscard]] Result<void> restore(const std::string& name);
-  // The same, but to go on from that place: with its samples and its count of steps. ErrorKind::invalid: the data have
-  // no such place.
+  // The same, but goes on from `place`, with its samples and its count of steps. ErrorKind::invalid: the data have no
+  // such place.
   [[nodiscard]] Result<void> restore(const std::string& name, const TrainingPlace& place);
   [[nodiscard]] TrainingPlace place() const;
+  // Frees a checkpoint. ErrorKind::invalid: it is `initial`, which stays.
   [[nodiscard]] Result<void> drop(const std::string& name);
-  // Files. `note` is text that the caller gets back.
+  // Checkpoints in files. import_from() returns the `note` that was given to export_to().
   [[nodiscard]] Result<std::int64_t> export_to(const std::filesystem::path& file,
                                                const std::string& name, const std::string& note);
   [[nodiscard]] Result<std::string> import_from(const std::filesystem::path& file,
                                                 const std::string& name);
-  // The same for the state as it is now, in two parts: begin_export() takes the time of a copy in memory, and
-  // the rest is written beside what the caller does next. At most one at a time: begin_export() REQUIRES
-  // !is_exporting(), the others the opposite.
+  // Writes the present state in two parts: begin_export() only makes a copy in memory, which is then written while the
+  // caller goes on. At most one at a time: begin_export() REQUIRES !is_exporting(), the others the opposite.
   [[nodiscard]] Result<void> begin_export(const std::filesystem::path& file,
                                           const std::string& note);
   [[nodiscard]] bool is_exporting() const;  // until finish_export()
@@ -338,14 +340,15 @@ class Job {
                                            const std::string& candidate,
                                            const std::string& candidate_base = {}) const;
 
-  // What tells the recipe's data from others (data_identity.hpp): `train`, and `test` where there are such data. The same
-  // whatever configuration, ranks and order of the samples are. Reads some samples of each.
+  // The identity of the recipe's data (data_identity.hpp): `train`, and `test` if there are such data. It does not
+  // depend on the configuration, the ranks or the order of the samples. Reads some samples of each.
   [[nodiscard]] Result<Json> data_identity() const;
 
+  // digest_of() the present state (trainer/state/checkpoint.hpp).
   [[nodiscard]] Result<std::string> digest();
-  // Of the parameters alone.
+  // The digest of the parameters alone.
   [[nodiscard]] Result<std::string> parameter_digest();
-  // With an average of the weights, also model_ema.pt beside a file model.pt.
+  // Writes the model. If the recipe averages the weights, also model_ema.pt beside a file model.pt.
   [[nodiscard]] Result<std::int64_t> save_model(const std::filesystem::path& file);
 
  private:

@@ -38,8 +38,8 @@ std::vector<double> read_all(const std::vector<at::Tensor>& scalars) {
   return {first, first + values.numel()};
 }
 
-// While it lives, the loader notes what each part of a sample takes, which costs some time itself, and transfers are
-// timed by themselves.
+// While it lives, the loader times the parts of each sample, which costs some time itself, and transfers are timed
+// separately.
 class PartTiming {
  public:
   explicit PartTiming(Feed& feed) : feed_(&feed) { time_parts(true); }
@@ -62,7 +62,7 @@ tl::unexpected<Error> cancelled() {
 
 }  // namespace
 
-// What a block adds up between construction and finish().
+// Adds up the figures of a block between construction and finish().
 class Job::State::BlockRecord {
  public:
   explicit BlockRecord(State& job, bool keeps_losses = false)
@@ -86,7 +86,7 @@ class Job::State::BlockRecord {
   std::int64_t elapsed_ns() const { return now_ns() - block_.start_ns; }
 
   Block finish() { return finish_after(stop()); }
-  // What there is to wait for has come; how long it took so far.
+  // Waits for the device, and returns the duration so far.
   std::int64_t stop() {
     job_->synchronize();
     return elapsed_ns();

@@ -46,7 +46,7 @@ void Job::State::add_input_facts(profiler::ProfileFacts& facts,
   kept_.add_cache_facts(feed_->settings().kept, facts);
 }
 
-// What each kind of cache would hold; 0 where it would be the same as a smaller one.
+// Sets the bytes of each kind of cache; 0 if it would be the same as a smaller one.
 void Job::State::describe_caches() {
   facts_.stored_samples = train_data_->stored().items;
   facts_.cache_allowed_bytes = kept_.bytes_allowed(input::CachePlace::memory);

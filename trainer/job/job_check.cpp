@@ -40,7 +40,8 @@ std::string key_of(const Error& error, const std::string& part) {
   return recipes::find_knob(recipes::knobs_of(Machine{}), where) ? "start." + where : part;
 }
 
-// On black samples, or blocks of the first token: whether it can take them at all, and how many outputs it has.
+// Runs the model on black samples, or on blocks of the first token, to find out whether it accepts them and how many
+// outputs it has.
 Result<void> look_once(Learner& learner, const JobFacts& facts) {
   constexpr std::int64_t kSamples = 2;
   return guarded("model", [&]() -> Result<void> {
@@ -53,7 +54,7 @@ Result<void> look_once(Learner& learner, const JobFacts& facts) {
     learner.model().eval();
     const at::Tensor logits =
         learner.model().forward(at::zeros(shape, has_tokens ? at::kLong : at::kFloat));
-    // One for each sample, or for each token or pixel of it.
+    // The expected shape: one row of outputs for each sample, or for each token or pixel.
     std::vector<std::int64_t> wanted = {kSamples};
     if (has_tokens) wanted.push_back(shape.back());
     wanted.push_back(learner.classes());
@@ -136,7 +137,7 @@ Result<RecipeCheck> check_recipe(const recipes::Recipe& recipe, const Configurat
     return {};
   });
   if (checked) return found;
-  // What LibTorch throws while a model is made is the model's.
+  // An exception of LibTorch while a model is made is a fault of the model.
   if (checked.error().kind == ErrorKind::internal) {
     found.problems.push_back({"model", std::move(checked.error())});
     return found;

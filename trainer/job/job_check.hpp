@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can be known of a recipe before its first step and takes its data or its model to know.
+// Finds the mistakes in a recipe that show before its first step, but only with its data or its model.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +22,12 @@ struct RecipeProblem {
 
 struct RecipeCheck {
   std::vector<RecipeProblem> problems;
-  std::vector<std::string> notes;    // what was not looked at, and what may not be meant so
+  std::vector<std::string> notes;    // parts that were not checked, and probable mistakes
   std::int64_t parameter_bytes = 0;  // of the model; 0: it was not built
 };
 
-// Opens the data, compiles the transforms, builds the model and lets it look at two black samples, all on the CPU:
-// a GPU may be at work for others. Steps nothing. Problems are those of the recipe; an error is that the check
-// itself could not be done.
+// Opens the data, compiles the transforms, builds the model and runs it on two black samples, all on the CPU, because a
+// GPU may be in use. Makes no step. Problems are mistakes in the recipe; an error means that the check itself failed.
 [[nodiscard]] Result<RecipeCheck> check_recipe(const recipes::Recipe& recipe,
                                                const Configuration& configuration,
                                                const Machine& machine, const Devices& devices,

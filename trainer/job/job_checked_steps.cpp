@@ -90,9 +90,9 @@ Result<CheckedSteps> Job::State::check_steps(const CheckRequest& request,
   return checked;
 }
 
-// A training in fp16 may leave out its first steps, until its loss scale fits. A check of a single step, or one beside
-// a reference without a scale, would compare steps with none. Each side finds its scale anew, by itself: what was trained
-// before has no part in it.
+// A training in fp16 may skip its first steps until its loss scale fits. A check of a single step, or against a
+// reference without a scale, would then compare a step with a skipped one. So each side finds its scale anew,
+// independent of earlier training.
 Result<void> Job::State::settle_loss_scale(const CancelCheck& is_cancelled) {
   auto scale = learner_->loss_scale();
   if (!scale) return {};

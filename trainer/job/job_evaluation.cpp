@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a job is evaluated on, and how.
+// The evaluation of a job: its data and its figures.
 #include <ATen/TensorOperators.h>
 
 #include <algorithm>
@@ -142,7 +142,8 @@ Result<void> Job::State::open_test_data() {
   return train_data_->target().is_class() ? check_classes() : Result<void>();
 }
 
-// A class that only one of the two has, or that has another number in each, falsifies an accuracy in silence.
+// A class that only one data set has, or that has another number in each, would make the accuracy wrong without an
+// error.
 Result<void> Job::State::check_classes() {
   const std::span<const std::string> names = train_data_->class_names();
   if (names.empty() && !test_data_->class_names().empty()) {

@@ -56,13 +56,13 @@ Reading reading_of(const recipes::Recipe& recipe) {
   return reading;
 }
 
-// What is told of an output.
+// The name of the figure that is told for an output.
 const char* value_name(const Reading& reading) {
   if (reading.target == Target::masks) return "share";
   return reading.are_shares || reading.are_apart ? "probability" : "value";
 }
 
-// Of pictures that were trained on as arrays: how many channels these had.
+// The number of channels of the training's arrays, for a model that was trained on arrays and gets pictures.
 Result<std::int64_t> channels_of(const recipes::Recipe& recipe, const PredictRequest& request) {
   if (request.stored_as == "float32" || recipe.data.type == "synthetic_normal") {
     return fail(ErrorKind::unsupported,
@@ -142,8 +142,8 @@ Result<void> check_pictures(const recipes::Recipe& recipe, const PredictRequest&
               (*data)->name(0), "resize the pictures to the size of the training data");
 }
 
-// What decides the answer, as an evaluation has it: knobs that train bit for bit the same do not, nor what is of steps, of several
-// ranks or of how the training loads; and an allocator or a variable may not be there any more.
+// The part of a configuration that affects predictions. Left out are exact knobs, the knobs of steps, ranks and
+// loading, and allocators and variables, which may no longer exist.
 Configuration as_evaluated(const Configuration& trained, const Machine& machine,
                            const PredictRequest& request) {
   Configuration configuration;
@@ -180,7 +180,7 @@ std::vector<std::size_t> best_first(std::span<const double> values, std::size_t 
   return order;
 }
 
-// Of one picture: its logits (outputs).
+// The outputs for one picture, from its logits (outputs).
 Json outputs_of(const at::Tensor& logits, const Reading& reading, std::size_t most) {
   const at::Tensor raw = logits.to(at::kDouble).contiguous();
   at::Tensor values = raw;
@@ -200,7 +200,7 @@ Json outputs_of(const at::Tensor& logits, const Reading& reading, std::size_t mo
   return outputs;
 }
 
-// Of one picture: its logits (classes, rows, columns).
+// Tells the mask of one picture, from its logits (classes, rows, columns), and writes it.
 Result<void> tell_mask(const at::Tensor& logits, const Reading& reading, const std::string& file,
                        std::size_t most, Json& prediction) {
   const at::Tensor classes = logits.argmax(0).to(at::kByte).contiguous();

@@ -44,7 +44,7 @@ Result<void> check_environment(const Configuration& configuration) {
   return {};
 }
 
-// What a running trainer cannot change, as text. A variable that is empty is as good as one not named.
+// The values that a running trainer cannot change, as text. An empty variable counts as not set.
 std::string restart_part(const Configuration& configuration,
                          const std::vector<recipes::Knob>& knobs) {
   std::string part;
@@ -203,8 +203,8 @@ Result<Prepared> Job::State::prepare(const Configuration& configuration) {
   if (!learner_settings) return tl::unexpected(learner_settings.error());
   const FeedSettings feed_settings =
       feed_settings_of(recipe_, configuration, **pipeline, *kept, memory_allowed_bytes_);
-  // What the allocator keeps of batches of one size is in pieces that those of another size cannot use. Before the new
-  // batches get their memory, so that none of it lies in such a piece, and after the old ones have lost theirs.
+  // The allocator keeps the memory of batches of one size in blocks that other sizes cannot use. They are released
+  // after the old batches are freed, and before the new ones are allocated, so that no new batch is in such a block.
   const bool is_other_batch = !device_.is_cpu() && change.find("batch_size") != nullptr;
   if (is_other_batch) {
     learner_->drop_step();
@@ -252,7 +252,7 @@ Result<void> Job::State::prepare_graph(const Configuration& configuration) {
 
 void Job::State::configure_steps(const Configuration& configuration) {
   if (!device_.is_cpu()) {
-    // Of matrix products; convolutions use TF32 by PyTorch's own default.
+    // This is for matrix products; convolutions use TF32 by PyTorch's own default.
     at::globalContext().setAllowTF32CuBLAS(configuration.flag("precision.tf32"));
   }
   reads_every_loss_ = configuration.text("train.loss_reading") == "every_step";
@@ -317,7 +317,8 @@ Result<void> Job::State::restore(const std::string& name,
     if (saved == kScheduleBegin) schedule_begin_ = tensor.item<std::int64_t>();
   }
   if (samples_ != (*checkpoint)->samples && (*checkpoint)->samples > 0) {
-    // `place` counts the samples otherwise than the checkpoint: the schedule begins at the same share of them.
+    // `place` may count samples differently than the checkpoint (another batch size): the schedule then begins at the
+    // same share of them.
     schedule_begin_ =
         std::llround(static_cast<double>(schedule_begin_) * static_cast<double>(samples_) /
                      static_cast<double>((*checkpoint)->samples));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is behind a Job. Private to trainer/: includes LibTorch, throws its exceptions.
+// The implementation of Job. Private to trainer/: includes LibTorch, throws its exceptions.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -58,13 +58,14 @@ class Job::State {
   [[nodiscard]] Result<const Checkpoint*> find(const std::string& name) const;
   void put(const std::string& name, Checkpoint checkpoint);
 
-  // An error of a batch of these data: where a damaged file ends the job, with the names of all others, which are looked
-  // for unless it is cancelled; then it says that, and the damage that is known by then becomes a warning.
+  // Completes an error of a batch of these data. If a damaged file ends the job, the others are searched for, and their
+  // names are added. If the search is cancelled, the error says so, and the damage found so far becomes a warning.
   Error told_with_others(Error error, const input::Dataset& data, const CancelCheck& is_cancelled);
-  // An error that one of several ranks has alone, such as a file of its share: never of a kind that they go on after
-  // together (is_agreed()), so that this rank leaves and the others do not wait for it. Alone: the error itself.
+  // Marks an error that only this rank has, such as one of a file of its share: never of a kind after which all ranks
+  // go on (is_agreed()), so that this rank leaves and the others do not wait for it. Without other ranks: the error
+  // itself.
   [[nodiscard]] Error of_this_rank(Error error) const;
-  // The error of a batch of these data as the job tells it: told_with_others(), or that of this rank.
+  // The error of a batch of these data as the job reports it: told_with_others(), or of_this_rank().
   Error error_of_batch(Error error, const input::Dataset& data, const CancelCheck& is_cancelled);
   std::vector<Error> take_damaged_files();
   [[nodiscard]] std::int64_t damaged_files() const;
@@ -84,8 +85,8 @@ class Job::State {
   // job_evaluation.cpp
   Result<TestResult> evaluate(const CancelCheck& is_cancelled);
 
-  // job_prediction.cpp: what the model answers for each sample of the data, in their order: its logits, in 32 bit on the
-  // host. Ends with an error of the sink. REQUIRES: the recipe's data are not shuffled and drop none.
+  // job_prediction.cpp: passes the logits of each sample to the sink, in the order of the data, in 32 bits on the host.
+  // An error of the sink ends it. REQUIRES: the recipe's data are not shuffled, and no sample is dropped.
   using AnswerSink = std::function<Result<void>(std::int64_t sample, const at::Tensor& logits)>;
   Result<void> predict(const AnswerSink& on_answer, const CancelCheck& is_cancelled);
 
@@ -99,10 +100,10 @@ class Job::State {
   // job_trace.cpp
   Result<JobTrace> trace(const TraceRequest& request, const CancelCheck& is_cancelled);
 
-  // job_check.cpp: what check_recipe() finds. Steps nothing; the state is of no use for more.
+  // job_check.cpp: the work of check_recipe(). Makes no step. The state cannot be used for anything else afterwards.
   void find_problems(const Configuration& configuration, RecipeCheck& found);
 
-  // After an error in a step: what it held is released, so that others can be tried.
+  // To be called after an error in a step: releases its memory, so that other steps can be tried.
   void abandon_step();
 
   [[nodiscard]] Feed& feed() { return *feed_; }
@@ -132,17 +133,18 @@ class Job::State {
   class Tracing;
 
   Result<void> check(const Configuration& configuration) const;
-  // job_ranks.cpp: what cannot be trained on several ranks yet, or on one alone.
+  // job_ranks.cpp: errors for what several ranks, or one rank alone, do not support.
   Result<void> check_ranks(const Configuration& configuration) const;
   Result<void> check_alone(const Configuration& configuration) const;
   [[nodiscard]] input::Share share() const;
-  // Draws of a rank that is not the leader depend on seed, rank and step alone, so that no checkpoint need keep them.
+  // Seeds the generators for a step. The draws of other ranks than the leader depend on seed, rank and step alone, so
+  // that checkpoints need not hold them.
   void seed_step() const;
   // The leader's answer or number, on all ranks.
   [[nodiscard]] bool as_leader_says(bool mine) const;
   [[nodiscard]] std::int64_t of_leader(std::int64_t mine) const;
-  // After a step of a training: whether it was cancelled. Of several ranks the leader decides, about every 50 ms, after
-  // the same step on all of them.
+  // Asked after a step of a training: whether it was cancelled. With several ranks the leader decides, about every 50
+  // ms, after the same step on all of them.
   [[nodiscard]] bool is_cancelled_for_all(CancelPoll& cancel);
   [[nodiscard]] bool is_leader() const { return ranks_ == nullptr || ranks_->is_leader(); }
   // job_evaluation.cpp
@@ -157,16 +159,16 @@ class Job::State {
   // job_evaluation.cpp: opens what to evaluate on, if the recipe says so, and compiles its transforms.
   Result<void> open_test_data();
   Result<void> check_classes();
-  // job_targets.cpp: that both data sets have such targets as the loss, and a model with so many outputs.
+  // job_targets.cpp: check that the targets of both data sets fit the loss and the model's number of outputs.
   [[nodiscard]] Result<void> check_targets(std::int64_t outputs) const;
   [[nodiscard]] Result<void> check_test_targets();
   void warn_of_alike_names();  // of classes or tags
   [[nodiscard]] Result<void> check_tokens(std::int64_t outputs) const;
-  // The recipe with what its model takes from the data. ErrorKind::invalid: it takes pictures and the data are tokens, or
-  // the reverse.
+  // The recipe with the parameters that its model takes from the data. ErrorKind::invalid: the model takes pictures and
+  // the data are tokens, or the reverse.
   [[nodiscard]] Result<recipes::Recipe> fitted_recipe() const;
   Result<void> compile_test_pipeline(const input::SampleShape& shape_in_training);
-  // Knobs that neither the feed nor the learner obeys.
+  // Applies the knobs that neither the feed nor the learner implements.
   void configure_steps(const Configuration& configuration);
   void describe(const input::Pipeline& pipeline);
   void describe_caches();
@@ -177,20 +179,21 @@ class Job::State {
   void fill_kept(const CancelCheck& is_cancelled);
   void warn(std::optional<Error> warning);
   void add_input_facts(profiler::ProfileFacts& facts, const input::LoaderStatistics& loaded) const;
-  // What steps did, `count` of them or fewer, none of which begins after `deadline_ns`.
+  // Records up to `count` steps; none begins after `deadline_ns`.
   Result<profiler::ProfileFacts> record_steps(std::int64_t count, const CancelCheck& is_cancelled,
                                               std::int64_t deadline_ns);
-  // Takes those that are ready now, without training on them.
+  // Takes the batches that are ready now, without training on them.
   Result<void> drop_ready_batches(const CancelCheck& is_cancelled);
-  // A block's checkpoint, within its time: job_checkpoint.cpp
+  // job_checkpoint.cpp: the checkpoint of a block, within the block's time.
   Result<void> begin_block_checkpoint(const std::filesystem::path& file);
   Result<void> end_block_checkpoint(const std::filesystem::path& file);
   // job_checked_steps.cpp: lowers the loss scale of fp16 to one with which the next step moves the parameters, and changes
   // nothing else.
   Result<void> settle_loss_scale(const CancelCheck& is_cancelled);
-  // Keeps what the model answers now, for the next checkpoint.
+  // Keeps the model's present outputs, for the next checkpoint.
   Result<void> keep_outputs(const char* name, const CancelCheck& is_cancelled);
-  // Two steps before the end of this epoch or, where it is nearer, of the next; nothing where epochs are shorter.
+  // The position two steps before the end of this epoch; if that has passed, of the next. Nothing if epochs are
+  // shorter.
   [[nodiscard]] std::optional<input::Position> near_epoch_end() const;
   // The timed part of run(), as a trainer alone and as one of several ranks, which end it together.
   using MakeStep = std::function<Result<StepTaken>()>;
@@ -200,18 +203,18 @@ class Job::State {
   Result<StepTaken> step(const CancelCheck& is_cancelled);
   StepTaken step_on(const DeviceBatch& batch);
   StepTaken learn_from(const DeviceBatch& batch);
-  // By train.mixup_alpha and train.cutmix_alpha.
+  // The rules of train.mixup_alpha and train.cutmix_alpha.
   [[nodiscard]] MixRules mix_rules() const {
     return {recipe_.step_rules.mixup_alpha, recipe_.step_rules.cutmix_alpha};
   }
   [[nodiscard]] DeviceBatch mixed_batch(const DeviceBatch& batch) const;
-  // For the next step: by the batch size and the samples seen so far.
+  // The learning rate of the next step, from the batch size and the samples so far.
   [[nodiscard]] double learning_rate() const;
-  // Steps that nobody looks at; at least one, and none that begins after `deadline_ns`.
+  // Makes steps that are not measured: at least one, and none that begins after `deadline_ns`.
   Result<void> warm_up(std::int64_t steps, const CancelCheck& is_cancelled,
                        std::int64_t deadline_ns);
   void synchronize() const;
-  // Since reset_device_peak(), with what a recorded step holds.
+  // The peak since reset_device_peak(), including the memory that a recorded step holds.
   [[nodiscard]] std::int64_t device_peak_bytes() const;
 
   recipes::Recipe recipe_;
@@ -230,7 +233,8 @@ class Job::State {
   input::Pipeline test_pipeline_;  // one form, so that no knob changes what is evaluated
   std::map<const input::Dataset*, std::size_t> damaged_taken_;
   std::map<const input::Dataset*, input::DamageFound> damaged_found_;  // by told_with_others()
-  // By form. Kept, so that switching back costs nothing; elements of a map stay where they are.
+  // The compiled pipelines by form, kept so that switching back costs nothing. Pointers to elements of a map stay
+  // valid.
   std::map<input::PipelineForm, input::Pipeline> pipelines_;
   KeptSamples kept_;
   std::vector<Error> warnings_;
@@ -251,7 +255,7 @@ class Job::State {
   RankGroup* ranks_ = nullptr;
   std::int64_t rank_step_ns_ =
       0;  // of the last block of several ranks, the same on all; 0: not known
-  // To the leader: whether a training of several ranks was cancelled.
+  // When several ranks next ask the leader whether the training was cancelled.
   struct {
     std::int64_t steps = 0;     // since the last one
     std::int64_t after = 1;     // steps, the same on all ranks

@@ -78,7 +78,7 @@ Result<void> Job::State::check_test_targets() {
   }
   const std::span<const std::string> names = test_data_->class_names();
   const std::span<const std::string> of_training = train_data_->class_names();
-  // What is not named cannot be matched.
+  // Without names nothing can be compared.
   const std::string what = train.is_mask() ? "classes" : "tags";
   if ((train.kind == input::TargetKind::tags || train.is_mask()) &&
       !std::ranges::equal(names, of_training)) {

@@ -67,7 +67,7 @@ class Job::State::Tracing {
       if (auto done = steps(request_.wait); !done) return done;
       enable_gpu();
       {
-        // What it costs the first time is over when it counts.
+        // Recorded and dropped, so that the one-time costs of recording are not in the trace.
         const profiler::TimelineRecorder dropped(options());
         if (auto done = steps(request_.warmup); !done) return done;
       }
@@ -125,21 +125,21 @@ class Job::State::Tracing {
     recording_.notes.push_back("the GPU was not recorded: " + error.message());
   }
 
-  // Of several ranks the leader decides, and all ask as often.
+  // With several ranks the leader decides, so all ranks must ask equally often.
   bool is_late() const {
     return job_.as_leader_says(begin_ns_ >= 0 && now_ns() - begin_ns_ >= request_.maximum_ns);
   }
 
   Result<void> step() {
     if (auto taken = job_.step(is_cancelled_); !taken) return tl::unexpected(taken.error());
-    // The first one takes what starting costs, which is no reason to record a step that is cold.
+    // The time starts after the first step, because that step includes the costs of starting.
     if (begin_ns_ < 0) begin_ns_ = now_ns();
     if (job_.as_leader_says(cancel_(now_ns())))
       return fail(ErrorKind::cancelled, "stopped by request");
     return {};
   }
 
-  // That are not kept.
+  // Makes steps that are not kept.
   Result<void> steps(std::int64_t count) {
     for (std::int64_t i = 0; i < count && !is_late(); ++i) {
       const bool is_first = begin_ns_ < 0;

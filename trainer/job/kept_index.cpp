@@ -73,7 +73,7 @@ Result<input::JpegIndex*> KeptSamples::index_for(const input::Pipeline& pipeline
   if (home.empty()) return index_.index.get();
   index_.key = key_of(data);
   index_.file = home / "autotuned" / "jpeg-index" / index_.key;
-  // What cannot be read is made anew, and replaced then.
+  // An index that cannot be read is made again, and replaces the file.
   if (index_.index->load(index_.file, index_.key)) input::mark_used(index_.file);
   return index_.index.get();
 }

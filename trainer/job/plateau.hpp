@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A learning rate that falls when the loss of the evaluations does not: PyTorch's ReduceLROnPlateau. Pure.
+// Lowers the learning rate when the loss of the evaluations no longer falls: PyTorch's ReduceLROnPlateau. Pure.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@ namespace autotuned::trainer {
 
 class Plateau {
  public:
-  // Of a schedule of another type: take() changes nothing. REQUIRES: recipes::check_schedule(schedule).
+  // For a schedule of another type take() changes nothing. REQUIRES: recipes::check_schedule(schedule).
   explicit Plateau(const recipes::Typed& schedule);
 
-  // Takes the loss of an evaluation. The factor of the learning rate from now on, of `factor`, that until now.
+  // Takes the loss of an evaluation and the present `factor` of the learning rate. Returns the factor from now on.
   [[nodiscard]] double take(double loss, double factor);
 
-  // For the note of a checkpoint.
+  // The state, for the note of a checkpoint.
   [[nodiscard]] Json to_json() const;
   void read(const Json& saved);
 

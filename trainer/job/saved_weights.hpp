@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which weights a training saves on its way, and which of these files stay: output.save_every, save_every_steps and keep.
+// Decides which weights a training saves on its way, and which of these files stay: output.save_every, save_every_steps
+// and keep.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +14,20 @@ namespace autotuned::trainer {
 
 class SavedWeights {
  public:
-  // For a training with that batch size. The recipe counts steps of its own batch size, so samples stay.
-  // REQUIRES: batch_size and steps_per_epoch of at least 1.
+  // For a training with `batch_size`. The recipe counts steps of its own batch size; the files are due after the same
+  // number of samples. REQUIRES: batch_size and steps_per_epoch of at least 1.
   SavedWeights(const recipes::Recipe& recipe, std::int64_t batch_size,
                std::int64_t steps_per_epoch);
 
-  // After so many steps of the training, at least 1: the names of the files that are due, without their ending.
+  // The names of the files that are due after `steps` steps of the training (at least 1), without their ending.
   [[nodiscard]] std::vector<std::string> due_after(std::int64_t steps) const;
-  // From there to the next file that is due by steps; INT64_MAX: there is none.
+  // The number of steps from there to the next file that is due by steps; INT64_MAX: there is none.
   [[nodiscard]] std::int64_t steps_to_next(std::int64_t steps) const;
   // Whether the end of an epoch may be followed by a file.
   [[nodiscard]] bool counts_epochs() const { return epochs_ > 0; }
 
-  // Of the files in `folder` that have such names, keeps those of the newest `keep` names, with the averages beside them.
-  // Other files stay. What cannot be removed stays, too.
+  // Removes old files: of those in `folder` with such names, keeps the newest `keep`, with the averages beside them.
+  // Other files stay. A file that cannot be removed stays, too.
   void remove_old(const std::filesystem::path& folder) const;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tells one batch from another. Private to trainer/: includes LibTorch.
+// Hashes and projections that identify a batch. Private to trainer/: includes LibTorch.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,10 +9,10 @@
 
 namespace autotuned::trainer {
 
-// Over the values in order, whatever the memory format; -0 counts as +0. Tells accidents apart, not attacks.
+// A hash of the values in order, independent of the memory format; -0 counts as +0. It is not cryptographic.
 [[nodiscard]] std::uint64_t hash_of(const at::Tensor& tensor);
 
-// Sums of samples with signs that are fixed for each place in a sample, as random as coins. Draws nothing from
+// Sums over each sample with pseudo-random signs, which are fixed for each position in a sample. Draws nothing from
 // LibTorch's generators.
 class Projections {
  public:

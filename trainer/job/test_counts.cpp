@@ -11,7 +11,7 @@ namespace autotuned::trainer {
 namespace {
 
 constexpr std::int64_t kFive = 5;
-// Of which all pairs are counted: 8 MB.
+// With more classes the confusion matrix is left out: this many take 8 MB.
 constexpr std::int64_t kMostClasses = 1000;
 
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a model took the samples of an evaluation for, counted on the device. Private to trainer/: includes LibTorch.
+// Counts on the device which class a model predicted for the samples of an evaluation. Private to trainer/: includes
+// LibTorch.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,7 +12,7 @@ namespace autotuned::trainer {
 // Waits for the device only in tell(). Throws c10::Error.
 class TestCounts {
  public:
-  // A batch, all with the same number of classes: logits (samples, classes), labels (samples).
+  // Adds a batch: logits (samples, classes), labels (samples), with the same number of classes in all batches.
   void add(const at::Tensor& logits, const at::Tensor& labels);
 
   // Sets top5_accuracy and confusion. REQUIRES: result.samples is the number of all samples.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a model took the pixels of an evaluation for, counted on the device. Private to trainer/: includes LibTorch.
+// Counts on the device which class a model predicted for the pixels of an evaluation. Private to trainer/: includes
+// LibTorch.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,8 +15,8 @@ namespace autotuned::trainer {
 // Waits for the device only in tell(). Throws c10::Error.
 class TestMasks {
  public:
-  // A batch: logits (samples, classes, rows, columns), masks (samples, rows, columns), with the same number of classes
-  // in all batches.
+  // Adds a batch: logits (samples, classes, rows, columns), masks (samples, rows, columns), with the same number of
+  // classes in all batches.
   void add(const at::Tensor& logits, const at::Tensor& masks);
 
   // Sets `masks`, `confusion` and `accuracy`, of pixels.

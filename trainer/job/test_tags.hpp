@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which tags a model finds in the samples of an evaluation, counted on the device. Private to trainer/: includes LibTorch.
+// Counts on the device which tags a model finds in the samples of an evaluation. Private to trainer/: includes
+// LibTorch.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,7 +16,7 @@ namespace autotuned::trainer {
 // Waits for the device only in tell(). Throws c10::Error.
 class TestTags {
  public:
-  // A batch: logits and tags, both (samples, tags), with the same number of tags in all batches.
+  // Adds a batch: logits and tags, both (samples, tags), with the same number of tags in all batches.
   void add(const at::Tensor& logits, const at::Tensor& tags);
 
   // Sets `tags`.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far a model is from the numbers of an evaluation, summed up on the device. Private to trainer/: includes LibTorch.
+// Sums up on the device the errors of a model for targets that are numbers. Private to trainer/: includes LibTorch.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,7 +16,7 @@ namespace autotuned::trainer {
 // Waits for the device only in tell(). Throws c10::Error.
 class TestValues {
  public:
-  // A batch: outputs and targets, both (samples, values), with the same number of values in all batches.
+  // Adds a batch: outputs and targets, both (samples, values), with the same number of values in all batches.
   void add(const at::Tensor& outputs, const at::Tensor& targets);
 
   // Sets `numbers`. REQUIRES: result.samples is the number of all samples, at least 1.

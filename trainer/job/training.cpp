@@ -170,7 +170,7 @@ class Training {
     return {};
   }
 
-  // What a checkpoint must share with the training that goes on from it.
+  // The values in which a checkpoint and the training that goes on from it must agree.
   Json identity() const {
     return {{"recipe", job_.recipe().hash()},
             {"seed", job_.recipe().seed},
@@ -204,7 +204,7 @@ class Training {
         if (!done) miss_checkpoint(done.error());
       }
     }
-    // So that nothing is trained twice when the model cannot be saved.
+    // A checkpoint, so that nothing is trained twice if the model cannot be saved.
     if (auto written = write_checkpoint(); !written) return written;
     if (!job_.recipe().evaluation || is_evaluated) return {};
     const auto saved_before = best_.saved();
@@ -280,7 +280,7 @@ class Training {
       on_progress_(warning_frame(warning));
   }
 
-  // One that a longer training would not have there decides nothing, here and in a sequel.
+  // `decides`: false for an evaluation that only this length has; it must not influence the training or a sequel.
   Result<void> evaluate(bool decides = true) {
     const std::int64_t start = now_ns();
     job_.pause_loading();
@@ -306,7 +306,7 @@ class Training {
     return {};
   }
 
-  // What follows from an evaluation: the leader's, on all ranks.
+  // Takes over the leader's decisions after an evaluation, on all ranks.
   Result<void> take_decisions() {
     std::array<double, 2> decisions = {job_.rate_factor(), best_.is_over() ? 1.0 : 0.0};
     if (auto taken = job_.take_from_leader(decisions); !taken) return taken;
@@ -326,7 +326,7 @@ class Training {
     const std::vector<std::string> names = saves_.due_after(job_.steps());
     if (names.empty()) return;
     const std::int64_t start = now_ns();
-    // A folder of this run: what an earlier training has left, or somebody else, is neither replaced nor mistaken for it.
+    // A name of this run alone: no file of an earlier training, or of others, is replaced or mistaken for its own.
     const std::string folder = "weights-" + id_of_run();
     std::error_code ignored;
     std::filesystem::create_directory(beside(folder), ignored);  // if it fails, so do the files
@@ -336,7 +336,7 @@ class Training {
     progress_.ns += now_ns() - start;
   }
 
-  // Of the name of its checkpoint, checkpoint-RUN.pt.
+  // The run's id, from the name of its checkpoint, checkpoint-RUN.pt.
   std::string id_of_run() const {
     const std::string name = request_.checkpoint_path.stem().string();
     return name.substr(name.starts_with("checkpoint-") ? std::string_view("checkpoint-").size()
@@ -413,7 +413,7 @@ class Training {
   // Is there when this returns. The leader's is for all ranks.
   Result<void> write_checkpoint() {
     if (!is_leader_) return {};
-    // One that was begun and failed does not matter: this one is newer.
+    // An earlier write that failed does not matter: this checkpoint is newer.
     if (auto finished = finish_checkpoint(); !finished) miss_checkpoint(finished.error());
     if (auto kept = job_.keep(kCheckpoint); !kept) return tl::unexpected(kept.error());
     const std::int64_t start = now_ns();

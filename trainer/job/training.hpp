@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Training a job to its recipe's end: progress, evaluation, checkpoints, resumption. No LibTorch here.
+// Trains a job to its recipe's end, with progress, evaluation, checkpoints and resumption. No LibTorch here.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@
 
 namespace autotuned::trainer {
 
-// Going on with the training of another run from its end (`run --extend`).
+// From which state to extend the training of another run (`run --extend`).
 struct ExtendRequest {
   std::filesystem::path state;  // its checkpoint at the end
   std::string run;              // its id, which the checkpoint must name
-  // The course of the learning rate begins anew there; otherwise it is that of the whole length.
+  // The learning-rate schedule begins anew there; otherwise it is stretched over the whole length.
   bool restarts_schedule = false;
 };
 
@@ -27,7 +27,7 @@ struct TrainRequest {
   std::filesystem::path checkpoint_path;  // checkpoint-RUN.pt: RUN is the id of this run
   bool resume = false;                    // from checkpoint_path, when it is there
   bool takes_other_batch_size = false;    // also from a checkpoint of another batch size
-  // Where to start from when it is not; nothing: from the initial state.
+  // Where to start if checkpoint_path is not there; nothing: from the initial state.
   std::optional<ExtendRequest> extend;
   std::int64_t checkpoint_every_ns = 600'000'000'000;
   std::int64_t progress_every_ns = 500'000'000;
@@ -43,32 +43,34 @@ struct TrainingSummary {
   std::optional<TestResult> test;
   bool was_cancelled = false;
   std::int64_t resumed_from_step = 0;
-  std::int64_t damaged_files = 0;  // that others stood in for, in any process of the training
+  std::int64_t damaged_files = 0;  // which other samples replaced, in any process of the training
 };
 
-// The `progress` member for a file of samples for which another stood in; with it there are so many.
+// The `progress` member for a damaged file that another sample replaced; `files` is their number so far, with this one.
 [[nodiscard]] Json damage_frame(const Error& error, std::int64_t files);
-// The same for what does no harm to the training.
+// The `progress` member for a warning about a problem that does no harm to the training.
 [[nodiscard]] Json warning_frame(const Error& warning);
 
 // Receives the `progress` member of the protocol's frames.
 using ProgressSink = std::function<void(const Json&)>;
 
-// Periodic checkpoints are written beside the training where checkpoint.async says so; the last one never. One that
-// cannot be written is a warning, and tried again when the next is due; the last one must be written.
+// With checkpoint.async, periodic checkpoints are written while the training goes on; the last one never is. A periodic
+// checkpoint that cannot be written is a warning, and is tried again when the next is due; the last one must be
+// written.
 //
-// The best model is model_best-RUN.pt beside the checkpoint, so that what an earlier training has left there stays whole.
+// The best model is written as model_best-RUN.pt beside the checkpoint, so that the files of an earlier training stay
+// intact.
 //
-// From the initial state, whatever was done to the job before, under its present configuration. After
-// a cancel and at the end a checkpoint is written, from which the same call goes on: the end is bit for
-// bit that of a training without interruption.
+// Trains from the initial state under the job's present configuration, whatever was done to the job before. After a
+// cancel and at the end a checkpoint is written, from which the same call goes on; the final result is bit for bit that
+// of a training without interruption.
 //
-// Of several ranks all call it. The leader alone writes files, evaluates and is cancelled, and all go on from its
+// With several ranks, all call it. Only the leader writes files, evaluates and is cancelled, and all go on from its
 // checkpoint. Samples are those of all ranks; losses are the leader's.
 //
-// From a checkpoint of another batch size it goes on at the same sample, in steps of its own size, if the request permits it.
-// A training that goes on from another run's end is bit for bit one that was so long from the start, where the learning rate
-// does not depend on the length.
+// From a checkpoint of another batch size it goes on at the same sample, in steps of its own size, if the request
+// permits it. A training that extends another run is bit for bit one of that length from the start, if the learning
+// rate does not depend on the length.
 //
 // ErrorKind::invalid: the loss is not finite (names the step), the checkpoint is of another recipe, seed or run, of other
 // data (data_identity.hpp) or, without permission, of another batch size, or there is nothing to extend: it has as

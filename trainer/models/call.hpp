@@ -21,8 +21,8 @@ decltype(auto) argument_in_32_bit(Argument&& argument) {
   }
 }
 
-// The forward of a module (a holder or a pointer), so that a recording knows what runs inside of it and
-// precision.keep_float32 is obeyed.
+// Calls the forward of a module (a holder or a pointer) in a span of its own, so that a recording knows what runs in
+// it, and in 32 bits if precision.keep_float32 names it.
 template <class Held, class... Arguments>
 auto call(Held& module, Arguments&&... arguments) {
   const torch::nn::Module* const address = module.get();

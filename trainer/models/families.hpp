@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One function per family of models, each in a source file of its own; make_model() picks. Private to
-// trainer/models: includes LibTorch.
+// One function per family of models, each in a source file of its own; make_model() chooses. Private to trainer/models:
+// includes LibTorch.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@
 
 namespace autotuned::trainer {
 
-// `spec` is of the family; errors are those of make_model().
+// REQUIRES: `spec` names a model of the family. Errors are those of make_model().
 using MadeModel = Result<std::shared_ptr<Model>>;
 [[nodiscard]] MadeModel make_fashion_cnn(const recipes::Typed& spec, input::SampleShape sample);
 [[nodiscard]] MadeModel make_mlp(const recipes::Typed& spec, input::SampleShape sample);
@@ -71,7 +71,7 @@ class ModelParameters {
               "model " + model, remedy);
 }
 
-// Of a model that takes colour images alone: what is wrong with its parameters or, if nothing is, with the samples.
+// For models that take only colour images: what is wrong with the parameters or, if nothing is, with the samples.
 [[nodiscard]] inline std::optional<Error> colour_model_error(const ModelParameters& parameters,
                                                              const recipes::Typed& spec,
                                                              input::SampleShape sample) {

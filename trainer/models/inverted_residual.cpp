@@ -28,7 +28,7 @@ namespace {
 
 enum class Activation { none, relu, silu, hardswish };
 
-// What the layers of a family share.
+// The settings that the layers of a family share.
 struct Norm {
   double epsilon = 1e-5;
   double momentum = 0.1;

@@ -29,15 +29,16 @@ namespace autotuned::trainer {
   return at::relu(at::max_pool2d(x, 2));
 }
 
-// Over the last dimension, as vision transformers and ConvNeXt have it.
+// Layer normalisation over the last dimension, with the epsilon of vision transformers and ConvNeXt.
 [[nodiscard]] inline torch::nn::LayerNorm layer_norm(std::int64_t width) {
   return torch::nn::LayerNorm(torch::nn::LayerNormOptions({width}).eps(1e-6));
 }
 
-// The deviation with which these models draw their weights (fill_normal()).
+// The standard deviation of these models' initial weights (fill_normal()).
 inline constexpr double kWeightDeviation = 0.02;
 
-// Normal numbers, none beyond 2, scaled: PyTorch's and timm's trunc_normal_, which draw them from uniform ones.
+// Fills with normal numbers, truncated to -2 .. 2: the method of PyTorch's and timm's trunc_normal_, which draw them
+// from uniform numbers.
 inline void fill_normal(const at::Tensor& tensor, double deviation) {
   const at::NoGradGuard no_grad;
   const double edge = std::erf(2.0 / deviation / std::numbers::sqrt2);
@@ -45,8 +46,8 @@ inline void fill_normal(const at::Tensor& tensor, double deviation) {
   tensor.clamp_(-2.0, 2.0);
 }
 
-// In training, what a block adds is left out for a random share of the samples, and scaled up for the others, so that
-// its mean stays: torchvision's StochasticDepth by rows.
+// In training, drops the output of a block for a random share of the samples, and scales it up for the others, so that
+// its mean stays the same: torchvision's StochasticDepth in mode "row".
 class StochasticDepth final : public torch::nn::Module {
  public:
   // REQUIRES: 0 <= ratio < 1.

@@ -58,12 +58,12 @@ at::Tensor cross_entropy(at::Tensor logits, at::Tensor labels, const LossOptions
   constexpr std::int64_t kNothing = -100;  // PyTorch's default: no label is left out
   const bool are_masks = labels.dim() == 3;
   const std::int64_t ignored = are_masks ? input::kNoClass : kNothing;
-  // The mean over no pixel is no number. Found on the device, without waiting for it.
+  // The mean over no pixel is NaN. This is detected on the device, without waiting for it.
   const at::Tensor is_empty = are_masks ? labels.eq(ignored).all() : at::Tensor();
   const auto or_nothing = [&is_empty](const at::Tensor& loss) {
     return is_empty.defined() ? loss.masked_fill(is_empty, 0.0) : loss;
   };
-  // That of masks adds up in any order on a GPU, that of rows does not.
+  // On a GPU the loss of masks adds up in any order; that of rows is deterministic.
   if (are_masks && !logits.is_cpu() && at::globalContext().deterministicAlgorithms()) {
     logits = logits.permute({0, 2, 3, 1}).flatten(0, 2);
     labels = labels.flatten();

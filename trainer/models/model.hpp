@@ -22,21 +22,21 @@ struct TiedName {
   std::string of;  // the parameter
 };
 
-// Parameters carry the names that the same model has in PyTorch when its layers are attributes.
+// Parameters have the names that they would have in PyTorch if the layers were attributes of a module.
 class Model : public torch::nn::Module {
  public:
-  // Logits (samples, classes) of images (samples, channels, rows, columns), or with gives_maps() logits (samples,
-  // classes, rows, columns); or (samples, tokens, classes) of tokens, int64 (samples, tokens).
+  // Returns logits (samples, classes) for images (samples, channels, rows, columns), or with gives_maps() logits
+  // (samples, classes, rows, columns); or (samples, tokens, classes) for tokens, int64 (samples, tokens).
   virtual at::Tensor forward(const at::Tensor& images) = 0;
 
   [[nodiscard]] std::int64_t classes() const { return classes_; }
   // Whether it classifies every pixel of an image, instead of the image.
   [[nodiscard]] bool gives_maps() const { return gives_maps_; }
-  // Why its modules are not called through call() (call.hpp), so that nothing can be done around one of
-  // them; empty: they are.
+  // Why its modules are not called through call() (call.hpp), so that single modules cannot be kept in 32 bits; empty:
+  // they are.
   [[nodiscard]] virtual std::string why_opaque() const { return {}; }
 
-  // Of parameters that two modules share.
+  // The second names of parameters that two modules share.
   [[nodiscard]] virtual std::vector<TiedName> tied_names() const { return {}; }
 
  protected:
@@ -48,18 +48,18 @@ class Model : public torch::nn::Module {
   bool gives_maps_;
 };
 
-// What a model of its own tells by its answer to some images of a shape.
+// The form of a user's model, detected from its output for some images.
 struct OutputForm {
   std::int64_t classes = 0;
   bool gives_maps = false;
 };
-// Nothing if these are logits of none of the two forms.
+// Nothing if the logits have neither of the two forms.
 [[nodiscard]] std::optional<OutputForm> output_form(const at::Tensor& logits, std::int64_t samples,
                                                     input::SampleShape image);
 
-// Initialised with PyTorch's defaults from LibTorch's CPU generator, as it stands when called.
-// ErrorKind::unsupported for an unknown type, ErrorKind::invalid for a sample too small for it.
-// Throws c10::Error when memory runs out.
+// Makes a model with PyTorch's default initialisation, from the present state of LibTorch's CPU generator.
+// ErrorKind::unsupported for an unknown type, ErrorKind::invalid for a sample too small for it. Throws c10::Error when
+// memory runs out.
 [[nodiscard]] Result<std::shared_ptr<Model>> make_model(const recipes::Typed& spec,
                                                         input::SampleShape sample);
 

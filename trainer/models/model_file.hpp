@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of models other than TorchScript. Private to trainer/: includes LibTorch.
+// Recognises files of models that are not TorchScript. Private to trainer/: includes LibTorch.
 #pragma once
 
 #include <filesystem>

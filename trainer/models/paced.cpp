@@ -10,8 +10,8 @@
 namespace autotuned::trainer {
 namespace {
 
-// Stands in for an accelerator: reads every pixel, learns from the mean of each channel, and makes the
-// step wait as if something else computed.
+// Simulates an accelerator: reads every pixel, learns from the mean of each channel, and makes the step wait as if
+// another device computed.
 class Paced final : public Model {
  public:
   Paced(input::SampleShape sample, std::chrono::duration<double, std::milli> wait,

@@ -13,9 +13,10 @@ class WorkloadModel;
 
 namespace autotuned::trainer {
 
-// Its parameters, buffers and modules are the plugin's own, under their own names. `who` names the plugin
-// in errors: ErrorKind::invalid where there is no model, nothing to train, forward throws, or what it
-// returns for two samples is no (2, classes). Later forward throws std::runtime_error with that name.
+// Wraps the model of a plugin as a Model with the same parameters, buffers and modules, under their own names. `who`
+// names the plugin in errors. ErrorKind::invalid: there is no model or nothing to train, forward throws, or its result
+// for two samples does not have the shape (2, classes). Exceptions of later forwards become std::runtime_error with
+// that name.
 [[nodiscard]] Result<std::shared_ptr<Model>> wrap_plugin_model(
     std::shared_ptr<sdk::WorkloadModel> model, input::SampleShape sample, const std::string& who);
 

@@ -29,7 +29,7 @@ class Block : public torch::nn::Module {
   virtual at::Tensor forward(const at::Tensor& x) = 0;
 
  protected:
-  // What is added to the result: the input, brought to its shape where they differ.
+  // The shortcut that is added to the result: the input, projected to the shape of the result if they differ.
   void add_shortcut(std::int64_t from, std::int64_t to, std::int64_t stride) {
     if (stride == 1 && from == to) return;
     const auto downsample = register_module("downsample", std::make_shared<torch::nn::Module>());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model that TorchScript's interpreter runs, so that another script can be put in its place. Private to
-// trainer/: includes LibTorch.
+// The interface of a model that TorchScript's interpreter runs, and whose script can be replaced. Private to trainer/:
+// includes LibTorch.
 #pragma once
 
 #include <torch/csrc/jit/api/module.h>
@@ -9,14 +9,14 @@
 
 namespace autotuned::trainer {
 
-// What a Model may be beside.
+// A second interface that a Model may implement.
 class Scripted {
  public:
   virtual ~Scripted() = default;
-  // As it came from its file. Nobody may change its graphs.
+  // The script as it was read from its file. Its graphs must not be changed.
   [[nodiscard]] virtual const torch::jit::Module& original() const = 0;
-  // forward() runs this one from now on. ErrorKind::invalid, and nothing has changed: it has other parameters
-  // or buffers than the original, or a malformed forward.
+  // Makes forward() run `script` from now on. ErrorKind::invalid: it has other parameters or buffers than the original,
+  // or a malformed forward; nothing has changed then.
   [[nodiscard]] virtual Result<void> run(torch::jit::Module script) = 0;
 };
 

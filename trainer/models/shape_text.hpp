@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors in messages. Private to trainer/models: includes LibTorch.
+// Describes tensors in messages. Private to trainer/models: includes LibTorch.
 #pragma once
 
 #include <ATen/core/Tensor.h>

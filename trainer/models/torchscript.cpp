@@ -66,7 +66,7 @@ struct Place {
   bool is_trained = false;
 };
 
-// Of this module alone, without those in it.
+// The places in this module alone, without its submodules.
 std::vector<Place> own_places(const torch::jit::Module& script) {
   std::vector<Place> places;
   const auto object = script._ivalue();
@@ -236,7 +236,7 @@ MadeModel make_torchscript(const recipes::Typed& spec, input::SampleShape sample
   torch::jit::getExecutorMode() = true;
   torch::jit::getProfilingMode() = false;
 
-  // What cannot be read, LibTorch refuses below.
+  // LibTorch refuses an unreadable file below.
   if (const auto bytes = read_file(file, kMostScriptBytes)) {
     if (auto whole = check_archive(*bytes, file, "copy the file from its origin again"); !whole)
       return forward_error(whole);

@@ -31,7 +31,7 @@ class PluginDataset final : public input::Dataset {
     element_ = data_->is_float() ? input::Element::float32 : input::Element::uint8;
   }
 
-  // What is wrong with it, as a clause; empty: nothing.
+  // What is wrong with the data set, as a clause; empty: nothing.
   [[nodiscard]] std::string fault() const {
     const auto outside = [](const char* what, std::int64_t value, std::int64_t most) {
       return value < 1 || value > most ? std::string(what) + " is " + std::to_string(value) +

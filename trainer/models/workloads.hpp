@@ -22,23 +22,23 @@ namespace autotuned::trainer {
 
 class Model;
 
-// Loads a library when something of it is asked for. Errors name the plugin and the line of the recipe:
-// ErrorKind::not_found (no such plugin among `libraries`), or invalid (parameters, shapes, whatever the
-// plugin throws). One thread; what it makes lives as long as the process may.
+// Makes models, data and losses; loads a library when it is first needed. Errors name the plugin and the line of the
+// recipe: ErrorKind::not_found (no such plugin among `libraries`), or invalid (parameters, shapes, or an exception of
+// the plugin). One thread. Libraries stay loaded, so that the results may live as long as the process.
 class Workloads {
  public:
-  static constexpr const char* kType = "plugin";  // of such a model, data set or loss in a recipe
+  static constexpr const char* kType =
+      "plugin";  // the type of such a model, data set or loss in a recipe
 
-  // Of these the workloads.
+  // Uses the workloads among `libraries`.
   Workloads(const std::filesystem::path& recipe, std::vector<plugins::TrainerLibrary> libraries);
 
-  // The model is tried on two black samples, so that outputs of a wrong shape are known at once.
+  // Makes a model, and runs it on two black samples, so that outputs of a wrong shape are found at once.
   [[nodiscard]] Result<std::shared_ptr<Model>> make_model(const recipes::Typed& spec,
                                                           input::SampleShape sample);
   [[nodiscard]] Result<std::unique_ptr<input::Dataset>> open_data(const recipes::Typed& spec);
-  // Of the plugin that `spec`, a loss or a model, names. It sees tokens as rows of logits and their
-  // classes. What it throws, and an output that is no scalar, comes out as std::runtime_error with
-  // the plugin's name.
+  // The loss of the plugin that `spec`, a loss or a model, names. It gets tokens as rows of logits and their classes.
+  // An exception of the plugin, or an output that is no scalar, becomes std::runtime_error with the plugin's name.
   [[nodiscard]] Result<LossFunction> loss(const recipes::Typed& spec);
 
  private:

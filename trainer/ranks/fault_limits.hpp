@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long a fault of one rank takes until the request has ended on all of them.
+// Time limits after a fault of one rank, until the request has ended on all of them.
 #pragma once
 
 #include <algorithm>
@@ -7,17 +7,18 @@
 
 namespace autotuned::trainer {
 
-// A rank that is stopped (SIGSTOP): longer than any stands still by itself, and shorter than anybody wants to wait.
+// A rank that is stopped (SIGSTOP) for this long is ended: longer than any rank pauses by itself.
 inline constexpr std::chrono::milliseconds kMostStopped = std::chrono::seconds(10);
-// For all ranks to join, once all of them run and have read LibTorch: one that is lost meanwhile is waited for so long.
+// For all ranks to join, once all of them run and have read LibTorch: a rank that is lost meanwhile is waited for this
+// long.
 inline constexpr std::chrono::milliseconds kJoinLimit = std::chrono::seconds(15);
-// For the answers of the others once the leader has failed and let go of them: they notice at once.
+// For the answers of the other ranks after the leader has failed and left the group, which they notice at once.
 inline constexpr std::chrono::milliseconds kFailurePatience = std::chrono::seconds(10);
-// For processes whose sockets have closed, all of them together: they are ending.
+// For the end of processes whose sockets have closed, all of them together.
 inline constexpr std::chrono::milliseconds kEndLimit = std::chrono::seconds(2);
 
-// A rank is killed, stopped or out of memory, or reads damaged data: then the session has the verdict. The steps of
-// others in which they notice it come on top.
+// The session gets the error of a rank that is killed, stopped or out of memory, or that reads damaged data, within
+// this time, plus the steps in which the other ranks notice it.
 inline constexpr std::chrono::milliseconds kMostUntilVerdict =
     std::max(kMostStopped, kJoinLimit) + kFailurePatience + kEndLimit;
 

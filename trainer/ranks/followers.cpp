@@ -136,7 +136,7 @@ Result<void> Followers::send(const Json& request) {
 }
 
 void Followers::cancel() {
-  // One that is gone is told with the answers.
+  // A rank that is gone is reported with the answers.
   for (Follower& follower : followers_)
     (void)follower.channel.send({{"request", "cancel"}});
 }

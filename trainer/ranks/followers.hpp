@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The other ranks of a training, as the leader sees them: processes that get its requests.
+// Starts the other ranks of a training as processes, and passes the leader's requests on to them.
 #pragma once
 
 #include <chrono>
@@ -21,12 +21,12 @@
 
 namespace autotuned::trainer {
 
-// Ranks 1 and above, each a trainer process in our process group that dies with this process, and that gets over a
-// socket pair what the session asks the leader (docs/trainer-protocol.md). One that is stopped (SIGSTOP) while this
-// process runs is ended. The destructor ends them. One thread, which must live as long as the process.
+// Ranks 1 and above. Each is a trainer process in our process group that dies with this process, and that gets the
+// session's requests to the leader over a socket pair (docs/trainer-protocol.md). A rank that is stopped (SIGSTOP)
+// while this process runs is ended. The destructor ends all. One thread, which must live as long as the process.
 class Followers {
  public:
-  // Told what a rank reports beside its answers.
+  // Called with the progress that a rank reports beside its answers.
   using Told = std::function<void(const Json& progress)>;
 
   // Starts `ranks - 1` processes of `program`, with this environment and its rank, and waits until all have said hello.
@@ -38,25 +38,25 @@ class Followers {
   Followers(const Followers&) = delete;
   Followers& operator=(const Followers&) = delete;
 
-  // The place of this process among them.
+  // The place of this process among the ranks.
   [[nodiscard]] const RankPlace& place() const { return place_; }
 
-  // To all of them. ErrorKind::crashed names a rank that is gone.
+  // Sends the request to all of them. ErrorKind::crashed names a rank that is gone.
   [[nodiscard]] Result<void> send(const Json& request);
 
   // Tells all of them that the request in progress has been cancelled.
   void cancel();
 
-  // What one of them answered to the last request.
+  // The answer of one rank to the last request.
   struct Answer {
     int rank = 0;
-    Result<Json> answer;     // of its own error the kind and the text
+    Result<Json> answer;     // an error of the rank has its kind and text
     bool has_ended = false;  // the process, or it did not answer in time
   };
-  // Of all, in the order of ranks. Waits for `patience` for all of them together; one that has not answered then is
-  // ErrorKind::timeout.
+  // The answers of all, in the order of ranks. Waits at most `patience` in all; a rank that has not answered by then
+  // has ErrorKind::timeout.
   [[nodiscard]] std::vector<Answer> answers(std::chrono::nanoseconds patience, const Told& told);
-  // Takes what they have reported so far, without waiting.
+  // Takes the reports that have arrived so far, without waiting.
   void take_reports(const Told& told);
 
  private:
@@ -71,7 +71,7 @@ class Followers {
   [[nodiscard]] Result<void> start_one(int rank, const std::filesystem::path& program,
                                        std::vector<std::string> environment);
   void watch();
-  // `patience`: for the process to end, whose socket has closed.
+  // `patience`: how long to wait for the process to end after its socket has closed.
   [[nodiscard]] Error ended(Follower& follower, std::chrono::nanoseconds patience) const;
   [[nodiscard]] std::string name_of(const Follower& follower) const;
 

@@ -16,7 +16,7 @@
 namespace autotuned::trainer {
 namespace {
 
-// That of DistributedDataParallel for its states.
+// The bucket size that DistributedDataParallel uses to broadcast states.
 constexpr std::size_t kBroadcastBytes = std::size_t{250} << 20U;
 
 // Knows how long a backward pass has waited: LibTorch takes these times for its own log.
@@ -56,7 +56,7 @@ std::unique_ptr<TimedReducer> make_reducer(RankGroup& group, std::vector<at::Ten
                                            const std::vector<std::string>& names,
                                            const ReducerSettings& settings) {
   const std::vector<bool> is_sparse(parameters.size(), false);
-  // One bucket at first: after the first step they are made anew, in the order in which gradients come.
+  // A first assignment: after the first step, buckets are made again in the order in which gradients arrive.
   auto [buckets, limits] = c10d::compute_bucket_assignment_by_size(
       parameters, {std::numeric_limits<std::size_t>::max()}, is_sparse);
   std::ranges::reverse(buckets);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes the gradients of all ranks their mean during the backward pass, as DistributedDataParallel does.
-// Private to trainer/: includes LibTorch.
+// Replaces the gradients of all ranks by their mean during the backward pass, as DistributedDataParallel does. Private
+// to trainer/: includes LibTorch.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,13 +14,13 @@
 
 namespace autotuned::trainer {
 
-// The form in which gradients travel.
+// The type in which gradients are exchanged.
 enum class GradientForm { own, bf16, fp16 };
 
 // How ranks exchange gradients. The defaults are those of DistributedDataParallel.
 struct ReducerSettings {
-  // Gradients travel in buckets of at most so many bytes, except a parameter that alone has more. With the default the
-  // bucket that is full first has 1 MiB.
+  // Gradients are exchanged in buckets of at most this many bytes; a larger parameter has a bucket of its own. With the
+  // default, the bucket that is full first has 1 MiB.
   std::int64_t bucket_bytes = std::int64_t{25} << 20;
   bool is_view = false;  // gradients are views of the buckets, instead of copies
   GradientForm form = GradientForm::own;
@@ -28,14 +28,14 @@ struct ReducerSettings {
   friend bool operator==(const ReducerSettings&, const ReducerSettings&) = default;
 };
 
-// The tensors of the leader replace those of all others. Collective; throws as RankGroup does.
+// Replaces the tensors of all others by the leader's. Collective; throws as RankGroup does.
 void take_tensors_from_leader(RankGroup& group, const std::vector<at::Tensor>& tensors);
 
 // LibTorch's c10d::Reducer, as DistributedDataParallel uses it where every parameter gets a gradient in every backward
 // pass.
 //
-// Collective; throws as RankGroup does, and c10::Error after a backward pass in which a parameter got no gradient. A
-// step that has failed leaves it unfit for another one. One thread.
+// Collective; throws as RankGroup does, and c10::Error after a backward pass in which a parameter got no gradient. It
+// cannot be used after a failed step. One thread.
 class GradientReducer {
  public:
   // `group` must outlive it. `parameters` are those that are trained, with their `names`, in the same order on all ranks;
@@ -46,12 +46,13 @@ class GradientReducer {
   GradientReducer(const GradientReducer&) = delete;
   GradientReducer& operator=(const GradientReducer&) = delete;
 
-  // Before the forward pass of a step.
+  // To be called before the forward pass of a step.
   void begin_step();
-  // Before the backward pass whose gradients, with what earlier passes of the step have added, become the mean.
+  // To be called before the last backward pass of a step: its gradients, with those that earlier passes have added,
+  // become the mean.
   void begin_last_backward();
-  // Of the last backward pass that was averaged: how long it waited for gradients of other ranks after its own were all
-  // there. 0 before the first.
+  // How long the last averaged backward pass waited for gradients of other ranks after its own were complete. 0 before
+  // the first.
   [[nodiscard]] std::int64_t waited_ns() const;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ranks of a training as a group that acts together. LibTorch's process group stays behind it.
+// The group of ranks of a training, with collective operations. Hides LibTorch's process group.
 #pragma once
 
 #include <chrono>
@@ -11,16 +11,17 @@
 
 namespace autotuned::trainer {
 
-// How long a rank waits for others that are expected to do the same as it does: less than a session waits for a trainer
-// that tells nothing new, so that the trainer is the one that says which rank it was.
+// How long a rank waits for the others in a collective operation: less than a session waits for a silent trainer, so
+// that the trainer can still report which rank is missing.
 inline constexpr std::chrono::milliseconds kRankPatience = std::chrono::minutes(5);
 
-// Calls are collective: all ranks make the same ones in the same order. They throw (c10::Error, std::exception) if
-// another rank is gone, at once, or does not take part within the time; then the group is of no more use. One thread.
+// Calls are collective: all ranks must make the same calls in the same order. They throw (c10::Error, std::exception)
+// at once if another rank is gone, or if it does not take part within `patience`; the group cannot be used after that.
+// One thread.
 class RankGroup {
  public:
-  // Returns when all ranks have joined. Data go over this machine's loopback device only. ErrorKind::timeout: not all
-  // have joined within `join_limit`; ErrorKind::internal: another failure of LibTorch.
+  // Returns when all ranks have joined. Data are sent over this machine's loopback device only. ErrorKind::timeout: not
+  // all have joined within `join_limit`; ErrorKind::internal: another failure of LibTorch.
   [[nodiscard]] static Result<std::unique_ptr<RankGroup>> join(
       const RankPlace& place, std::chrono::milliseconds join_limit,
       std::chrono::milliseconds patience = kRankPatience);
@@ -32,12 +33,12 @@ class RankGroup {
   [[nodiscard]] int ranks() const;
   [[nodiscard]] bool is_leader() const { return rank() == 0; }
 
-  // The leader's numbers, which replace those of all others. The leader may do something else for as long as it likes
-  // before it comes here: the others wait until it comes or ends.
+  // Replaces the numbers of all others by the leader's. There is no time limit for the leader: the others wait until it
+  // calls or ends.
   void take_from_leader(std::span<double> numbers);
-  // The same with one answer.
+  // The leader's answer, on all ranks.
   [[nodiscard]] bool as_leader_says(bool mine);
-  // Of each number the largest that any rank has, on all of them. Nobody returns before all have come.
+  // Replaces each number by the largest of all ranks. Returns when all have called.
   void take_largest(std::span<double> numbers);
 
   class State;  // rank_group_state.hpp, private to trainer/ranks
@@ -48,13 +49,14 @@ class RankGroup {
   std::unique_ptr<State> state_;
 };
 
-// Whether all ranks have the same error at the same step, so that they can go on: what the leader has cancelled, and
-// what is refused before anything was done. A rank tells what it alone has as another kind.
+// Whether an error of this kind means that all ranks have the same error at the same step, so that they can go on: a
+// cancel by the leader, or a request that was refused before anything was done. An error that one rank has alone must
+// be of another kind.
 [[nodiscard]] inline bool is_agreed(ErrorKind kind) {
   return kind == ErrorKind::cancelled || kind == ErrorKind::unsupported;
 }
 
-// Whether this is how LibTorch tells that another rank cannot be reached, rather than a failure of this rank's own.
+// Whether this is LibTorch's error for a rank that cannot be reached, and not a failure of this rank.
 [[nodiscard]] bool is_of_connection(const Error& error);
 
 }  // namespace autotuned::trainer

@@ -18,7 +18,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-// So often must a process be seen to stand still, in looks that follow one another.
+// How many times in a row a process must be seen stopped.
 constexpr int kLooks = 20;
 
 bool is_stopped(pid_t process) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sees that another rank has been stopped (SIGSTOP), which no connection tells.
+// Detects that another rank has been stopped (SIGSTOP), which does not show on a connection.
 #pragma once
 
 #include <sys/types.h>
@@ -32,7 +32,7 @@ class StoppedWatch {
   StoppedWatch(const StoppedWatch&) = delete;
   StoppedWatch& operator=(const StoppedWatch&) = delete;
 
-  // Whether it has ended that process.
+  // Whether this watch has ended the process.
   [[nodiscard]] bool has_ended(pid_t process) const;
 
  private:

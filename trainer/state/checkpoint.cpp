@@ -57,8 +57,8 @@ void insert_all(Dictionary& dictionary, std::string_view group, const NamedTenso
   }
 }
 
-// What Python's torch.save writes. torch::pickle_save would tag the dictionary with its type, which
-// torch.load refuses unless it is told to trust the file.
+// Writes the form of Python's torch.save. torch::pickle_save would tag the dictionary with its type, which torch.load
+// refuses unless it is told to trust the file.
 std::string archive_of(const Dictionary& dictionary) {
   std::string pickled;
   torch::jit::Pickler pickler(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A state of training: kept in memory, compared, written to files. Private to trainer/: LibTorch.
+// The state of a training: kept in memory, compared, written to files. Private to trainer/: LibTorch.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -27,7 +27,7 @@ struct Checkpoint {
   NamedTensors optimizer;  // only what is defined
   NamedTensors averages;   // of the parameters, where the recipe has these averaged
   NamedTensors others;     // loss scaler and random generators
-  // What the model answers in evaluation mode, where a check asked for it: kOutputsBefore and kOutputsAfter its steps.
+  // The model's outputs in evaluation mode, if a check asked for them: kOutputsBefore and kOutputsAfter its steps.
   NamedTensors outputs;
   input::Position position;
   std::int64_t steps = 0;  // trained since the initial state
@@ -38,8 +38,8 @@ struct Checkpoint {
 
 // Functions below throw c10::Error when memory runs out.
 
-// One archive that `torch.load` of PyTorch reads as a dictionary of tensors. `note` is text that the
-// caller gets back. Written beside `file` and renamed. Returns the bytes written.
+// Writes one archive, which PyTorch's `torch.load` reads as a dictionary of tensors. read_checkpoint() returns `note`
+// again. Writes a file beside `file` and renames it. Returns the number of bytes.
 [[nodiscard]] Result<std::int64_t> write_checkpoint(const std::filesystem::path& file,
                                                     const Checkpoint& checkpoint,
                                                     const std::string& note);
@@ -50,25 +50,26 @@ struct CheckpointFile {
 // ErrorKind::corrupt when it is not such a file, or a checksum in it is wrong; ErrorKind::not_found when it is not there.
 [[nodiscard]] Result<CheckpointFile> read_checkpoint(const std::filesystem::path& file);
 
-// Parameters and buffers alone: a state dictionary for `torch.load` and `load_state_dict`.
+// Writes only parameters and buffers: a state dictionary for `torch.load` and `load_state_dict`.
 [[nodiscard]] Result<std::int64_t> write_model(const std::filesystem::path& file,
                                                const Checkpoint& checkpoint);
 
-// The same with the averages in the place of the parameters.
+// The same with the averages instead of the parameters.
 [[nodiscard]] Result<std::int64_t> write_averaged_model(const std::filesystem::path& file,
                                                         const Checkpoint& checkpoint);
-// What write_model() wrote, or PyTorch's torch.save(dict(model.state_dict()), file). ErrorKind::corrupt when it is no dictionary
-// of tensors, or a checksum in it is wrong; ErrorKind::not_found when it is not there.
+// Reads a file of write_model(), or of PyTorch's torch.save(dict(model.state_dict()), file). ErrorKind::corrupt when it
+// is no dictionary of tensors, or a checksum in it is wrong; ErrorKind::not_found when it is not there.
 [[nodiscard]] Result<NamedTensors> read_model(const std::filesystem::path& file);
 
 // SHA-256 over names, shapes and values of parameters, buffers and averages; -0 counts as +0.
 [[nodiscard]] std::string digest_of(const Checkpoint& checkpoint);
 
-// The same with every parameter rounded to 16 bits (bfloat16): a start that 16 bits cannot tell from it.
+// The checkpoint with every parameter rounded to 16 bits (bfloat16): a start that 16-bit arithmetic cannot tell from
+// the original.
 [[nodiscard]] Checkpoint rounded(const Checkpoint& checkpoint);
 
-// Of the updates reference - base and candidate - candidate_base (without one: - base). ErrorKind::invalid
-// when they are not of the same model.
+// Compares the updates reference - base and candidate - candidate_base (null: base). ErrorKind::invalid: they are not
+// of the same model.
 [[nodiscard]] Result<Comparison> compare(const Checkpoint& base, const Checkpoint& reference,
                                          const Checkpoint& candidate,
                                          const Checkpoint* candidate_base = nullptr);

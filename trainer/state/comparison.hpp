@@ -22,14 +22,15 @@ struct BufferComparison {
   bool is_equal = false;  // value for value
 };
 
-// What the models answer in evaluation mode, on one batch.
+// How the outputs of the two models differ, in evaluation mode on one batch.
 struct OutputComparison {
-  double reference_change = 0.0;  // the norm of what the reference's steps made of its answer
-  double difference = 0.0;        // the norm of candidate - reference, after the steps
+  double reference_change =
+      0.0;                  // the norm of the change that the reference's steps made to its outputs
+  double difference = 0.0;  // the norm of candidate - reference, after the steps
 };
 
 struct Comparison {
-  // Parameters, buffers and, where they are there, outputs, value for value; NaN equals nothing.
+  // Whether parameters, buffers and outputs (if there are any) are equal, value for value; NaN equals nothing.
   bool is_equal = false;
   bool is_finite = false;  // no NaN or Inf in the candidate
   std::vector<ParameterComparison> parameters;

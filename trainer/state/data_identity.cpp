@@ -16,11 +16,11 @@
 namespace autotuned::trainer {
 namespace {
 
-// Of each data set: what a disk reads in a second at most, whatever the data are.
+// Limits of the sampled bytes of a data set, such that a disk reads them in a second.
 constexpr std::int64_t kMostSampled = 64;
 constexpr std::int64_t kMostSampledBytes = std::int64_t{16} << 20U;
 
-// So that digests are asked for many labels at once.
+// How many labels go into a digest at once.
 constexpr std::size_t kLabelsTogether = 4096;
 
 // A member of an identity, and how another value of it is told.
@@ -133,7 +133,7 @@ std::string difference_of_one(const Json& before, const Json& now) {
 }  // namespace
 
 Json data_identity_of(const input::Dataset& data) {
-  // What counts as several samples repeats these.
+  // Repeated samples (repeat_to) are not counted again.
   const std::int64_t items = std::min(data.stored().items, data.size());
   const input::TargetType target = data.target();
   Json identity = {{"samples", data.size()}, {"classes", classes_digest(data)}};

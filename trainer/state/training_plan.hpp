@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long a training is, and where in it one stands. Pure.
+// The length of a training, and positions in it. Pure.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 
 namespace autotuned::trainer {
 
-// Where a training stands, apart from what it has learned.
+// The position of a training, without its parameters and optimizer state.
 struct TrainingPlace {
   std::int64_t epoch = 0;
   std::int64_t sample = 0;  // the first of the next batch
   std::int64_t steps = 0;   // done since the initial state
-  // For the learning rate; nothing: as many as the checkpoint has.
+  // The samples so far, for the learning rate; nothing: as many as the checkpoint has.
   std::optional<std::int64_t> samples = std::nullopt;
 };
 
@@ -22,7 +22,7 @@ struct TrainingPlace {
 struct TrainingPlan {
   std::int64_t steps = 0;
   std::int64_t steps_per_epoch = 0;
-  std::int64_t epochs = 0;  // that it begins; the last one may be cut short
+  std::int64_t epochs = 0;  // begun ones; the last one may be incomplete
   std::int64_t samples = 0;
 };
 // `steps: N` in a recipe means N x its own batch size in samples, rounded up to whole steps.

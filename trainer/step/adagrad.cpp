@@ -81,7 +81,7 @@ class Adagrad final : public Optimizer {
   void move_counts_to_device() override { counts_.move_to_device(parameters_); }
 
  private:
-  // Of the parameters that have a gradient.
+  // The tensors of the parameters that have a gradient.
   struct Lists {
     std::vector<std::size_t> indices;  // their places among all
     std::vector<at::Tensor> stepped;

@@ -20,7 +20,7 @@ Result<std::unique_ptr<GraphRecorder>> open_cuda_recorder(at::Device device) {
     return fail(ErrorKind::unsupported, "the job runs on " + device.str() + ", which has no graphs",
                 "cuda.graph", "leave it off");
   }
-  // Beside the program, in the build folder as where it is installed.
+  // The library is beside the program, in the build folder and when installed.
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
   const std::filesystem::path file = self.parent_path().parent_path() / kLibrary;

@@ -9,7 +9,7 @@
 
 namespace autotuned::trainer {
 
-// For a CUDA device, whose libraries are open (device.hpp). ErrorKind::unsupported for another device, or when
+// Makes a recorder for a CUDA device, whose libraries are open (device.hpp). ErrorKind::unsupported: another device, or
 // the library is missing or does not fit.
 [[nodiscard]] Result<std::unique_ptr<GraphRecorder>> open_cuda_recorder(at::Device device);
 

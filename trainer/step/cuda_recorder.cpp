@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of the trainer needs CUDA's headers, as a library of its own: LibTorch's CUDA half is there only where
+// The part of the trainer that needs CUDA's headers, as a library of its own: LibTorch's CUDA half is only loaded if
 // there is a GPU.
 #include <ATen/Context.h>
 #include <ATen/DeviceAccelerator.h>
@@ -84,7 +84,7 @@ class CudaRecorder final : public GraphRecorder {
 
   void record(const std::function<void()>& work) override {
     drop();
-    // What is recorded allocates from memory of its own.
+    // A recording allocates from a pool of its own.
     at::accelerator::synchronizeDevice(device_.index());
     at::accelerator::emptyCache();
     const c10::StreamGuard guard(stream_);

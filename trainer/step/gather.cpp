@@ -64,7 +64,7 @@ struct GatherRows : torch::autograd::Function<GatherRows> {
   static at::Tensor gradient_of(const at::Tensor& gradient, std::int64_t dim,
                                 const at::Tensor& index, const std::vector<std::int64_t>& sizes) {
     const auto selection = row_selection(sizes, dim, index);
-    // Who differentiates again gets LibTorch's operators, which know their own derivatives.
+    // Second derivatives use LibTorch's operators, which have derivatives of their own.
     if (at::GradMode::is_enabled() || !is_plain(gradient) || !selection) {
       return gradient.new_zeros(sizes).scatter_add(dim, index, gradient);
     }

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operator gather, done as a selection of whole rows where it is one. Private to trainer/.
+// Runs the operator gather as a selection of whole rows if it is one. Private to trainer/.
 #pragma once
 
 #include <memory>
 
 namespace autotuned::trainer {
 
-// While anybody holds what this returns, LibTorch's gather is replaced in the whole process, for native
-// and TorchScript models alike; LibTorch's own comes back when the last holder lets go. Values and
-// gradients of every order stay bit for bit what they were, and so do errors: a call that is not plainly
-// a selection of rows (gather_rows.hpp) goes to LibTorch's kernel.
+// Replaces LibTorch's gather in the whole process, for native and TorchScript models, as long as the returned object or
+// a copy of it lives. Values and gradients of every order stay bit for bit what they were, and so do errors: a call
+// that is not plainly a selection of rows (gather_rows.hpp) goes to LibTorch's kernel.
 //
 // Switch it between steps, from one thread: no operator may run meanwhile. A graph made before the
 // switch keeps the backward that it was made with. Throws c10::Error when LibTorch has no such operator.

@@ -60,7 +60,7 @@ Chains chains_of(const RowSelection& selection) {
   return chains;
 }
 
-// One row of the gradient. Sums of 16-bit numbers are rounded once at their end, as in scatter_add_.
+// Adds up one row of the gradient. Sums of 16-bit numbers are rounded once at their end, as in scatter_add_.
 template <class Number>
 void add_chain(Number* out, const Number* gradient, std::int64_t stride, std::int64_t length,
                std::int64_t first, const std::int64_t* next) {

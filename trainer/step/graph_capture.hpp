@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A capture of a device's work that is undone when it fails. Private to trainer/; knows neither LibTorch nor CUDA,
-// so that tests show every failure on a CPU.
+// Captures a device's work, and undoes a capture that fails. Private to trainer/; depends on neither LibTorch nor CUDA,
+// so that tests cover every failure on a CPU.
 #pragma once
 
 #include <exception>
@@ -8,10 +8,10 @@
 
 namespace autotuned::trainer {
 
-// The parts of one capture: those of LibTorch (cuda_recorder.cpp), or a stand-in in tests. Each function may throw.
-// LibTorch 2.11 leaves much behind when a capture fails: its allocators go on as if the capture were under way, so
-// that the next emptyCache() asserts; they keep the memory of the graph for ever; and its random generator refuses
-// to draw outside a capture.
+// The operations of one capture: those of LibTorch (cuda_recorder.cpp), or a fake in tests. Each function may throw.
+// LibTorch 2.11 leaves much behind when a capture fails: its allocators go on as if the capture were under way, so that
+// the next emptyCache() asserts; they keep the memory of the graph for ever; and its random generator refuses to draw
+// outside a capture.
 class Capture {
  public:
   Capture() = default;
@@ -19,13 +19,13 @@ class Capture {
   Capture& operator=(const Capture&) = delete;
   virtual ~Capture() = default;
 
-  // What the stream allocates comes from a pool of the graph's own from now on, and what it is asked to do is
-  // captured. A part of that is done when it throws.
+  // Begins the capture: the stream allocates from a pool of the graph's own, and its work is captured. If it throws, a
+  // part of this may be done.
   virtual void begin() = 0;
-  // The opposite. The device no longer captures when it throws; the allocators may do as before.
+  // Ends the capture. If it throws, the device no longer captures, but the allocators may still use the pool.
   virtual void end() = 0;
 
-  // These throw where there is nothing to undo.
+  // The following operations undo parts of begin(). They throw if there is nothing to undo.
   virtual void end_device_pool() = 0;
   virtual void end_host_pool() = 0;
   // Destroys the graph, which may or may not release its pools.
@@ -33,18 +33,18 @@ class Capture {
   [[nodiscard]] virtual bool holds_pools() = 0;
   virtual void release_device_pool() = 0;
   virtual void release_host_pool() = 0;
-  // Random numbers go on from where they were before begin().
+  // Restores the random generator to its state before begin().
   virtual void restore_generator() = 0;
 };
 
-// Captures what `work` asks of the device. What `work` or the capture throws comes out; nothing of the capture is left
-// then.
+// Captures the device's work of `work`. Passes on the exceptions of `work` and of the capture, after which nothing of
+// the capture is left.
 inline void capture_or_undo(Capture& capture, const std::function<void()>& work) {
   const auto try_to = [&capture](void (Capture::*part)()) {
     try {
       (capture.*part)();
     } catch (const std::exception&) {
-      // The failure of the capture is what is told.
+      // The first failure, that of the capture, is the one that is reported.
     }
   };
   bool has_worked = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// When a step is recorded as a graph and when it is replayed: decisions alone, without LibTorch.
+// Decides when a step is recorded as a graph and when it is replayed. Does not use LibTorch.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,8 @@
 
 namespace autotuned::trainer {
 
-// What a recorded step cannot change. A graph reads and writes the addresses that it was recorded with.
+// What must be equal for a recorded step to be replayed: a graph reads and writes the addresses with which it was
+// recorded.
 struct StepKey {
   std::vector<std::int64_t> batch;  // sizes, strides and types
   std::vector<const void*>
@@ -18,8 +19,8 @@ struct StepKey {
   friend bool operator==(const StepKey&, const StepKey&) = default;
 };
 
-// One graph at a time, of the batch that comes usually. A step unlike it, such as the short last batch of an
-// epoch, runs by itself and changes nothing; once kRunsBefore equal ones came in a row, the next one is recorded instead.
+// Keeps one graph at a time, of the usual batch. A different step, such as the short last batch of an epoch, runs
+// without a graph and the graph stays; after kRunsBefore equal ones in a row, the next one is recorded instead.
 class GraphPlan {
  public:
   enum class Action {
@@ -51,7 +52,7 @@ class GraphPlan {
     return Action::record;
   }
 
-  // Nothing is recorded any more, or could not be.
+  // To be called when the recording was dropped, or failed.
   void forget() {
     recorded_.reset();
     runs_ = 0;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A whole training step that is recorded once and then replayed. Private to trainer/: includes LibTorch.
 //
-// What is recorded is what the step asks of the device, with the addresses of that moment. So a batch is
-// copied to where the recorded one lay, all that changes from step to step lies on the device (optimizer.hpp),
-// and nothing in a step may wait for the device or decide by what it computed.
+// A recording holds the device's work of a step, with its memory addresses. So each batch is copied to the memory of
+// the recorded one, everything that changes from step to step is on the device (optimizer.hpp), and nothing in a step
+// may wait for the device or depend on its results.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace autotuned::trainer {
 
-// Records the work of a device: CUDA's graphs (cuda_graph.hpp), or a stand-in in tests. One thread.
+// Records the work of a device: CUDA's graphs (cuda_graph.hpp), or a fake in tests. One thread.
 class GraphRecorder {
  public:
   GraphRecorder() = default;
@@ -24,12 +24,12 @@ class GraphRecorder {
   GraphRecorder& operator=(const GraphRecorder&) = delete;
   virtual ~GraphRecorder() = default;
 
-  // Calls `work` without recording it, on the stream that record() uses, so that it keeps its place among other work.
+  // Calls `work` without recording it, on the stream that record() uses, so that it stays in order with other work.
   virtual void run_aside(const std::function<void()>& work) = 0;
-  // Calls `work` and records what it asks of the device instead of doing it. An earlier recording is dropped.
-  // An exception of `work` is passed on; then nothing is recorded.
+  // Calls `work` and records its device work instead of executing it. Drops an earlier recording. An exception of
+  // `work` is passed on; then nothing is recorded.
   virtual void record(const std::function<void()>& work) = 0;
-  // Does what was recorded. REQUIRES: there is a recording.
+  // Executes the recording. REQUIRES: there is one.
   virtual void replay() = 0;
   virtual void drop() = 0;
 };
@@ -38,7 +38,7 @@ class GraphStep {
  public:
   explicit GraphStep(std::unique_ptr<GraphRecorder> recorder);
 
-  // A whole step, which gives the loss.
+  // Makes a whole step and returns the loss.
   using Work = std::function<at::Tensor(const DeviceBatch&)>;
   struct Parts {
     Work work;
@@ -46,15 +46,15 @@ class GraphStep {
     std::vector<const void*> memory;  // StepKey::memory
   };
 
-  // The loss, which is the caller's. Throws UnsupportedError (guarded.hpp) when the step cannot be recorded,
-  // and what `work` throws otherwise.
+  // Makes a step and returns the loss, which the caller owns. Throws UnsupportedError (guarded.hpp) if the step cannot
+  // be recorded, and the exceptions of `work`.
   [[nodiscard]] at::Tensor step(const DeviceBatch& batch, const Parts& parts);
 
-  // Lets go of what was recorded and of its memory.
+  // Frees the recording and its memory.
   void drop();
 
-  // What the memory of the recorded step has beyond the tensors that are alive: LibTorch counts it as free, and no other
-  // step can have it.
+  // The memory of the recorded step beyond the tensors that are alive, in bytes: LibTorch counts it as free, but no
+  // other step can use it.
   [[nodiscard]] std::int64_t held_bytes() const { return held_bytes_; }
 
  private:

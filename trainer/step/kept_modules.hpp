@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What precision.keep_float32 names: modules whose forward runs in 32 bit while autocast has the rest in 16.
-// Private to trainer/.
+// The modules that precision.keep_float32 names: their forward runs in 32 bits while the rest runs in 16 under
+// autocast. Private to trainer/.
 #pragma once
 
 #include <string>
@@ -19,9 +19,8 @@ struct KeptModules {
   friend bool operator==(const KeptModules&, const KeptModules&) = default;
 };
 
-// `value` is in the knob's domain. ErrorKind::invalid: the model has no such module. ErrorKind::unsupported:
-// the model calls its modules itself (Model::why_opaque()), so that nothing can be done around one of them;
-// the loss can be kept nevertheless.
+// `value` is in the knob's domain. ErrorKind::invalid: the model has no such module. ErrorKind::unsupported: the model
+// calls its modules itself (Model::why_opaque()), so that single modules cannot be kept in 32 bits; the loss still can.
 [[nodiscard]] Result<KeptModules> kept_modules(const Model& model, const std::string& value);
 
 }  // namespace autotuned::trainer

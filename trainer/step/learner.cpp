@@ -50,7 +50,7 @@ Result<LossFunction> loss_function(const recipes::Recipe& recipe, const LossOpti
 
 constexpr std::int64_t kMaskDimensions = 3;  // samples, rows, columns
 
-// The loss of each sample by itself, so that it does not depend on the size of batches; and of how many.
+// The losses of single samples, so that they do not depend on the batch size; and the number of samples.
 std::pair<at::Tensor, at::Tensor> sum_over_masks(const LossFunction& loss, const at::Tensor& logits,
                                                  const at::Tensor& labels) {
   at::Tensor sum = at::zeros({}, logits.options().dtype(at::kDouble));
@@ -65,8 +65,8 @@ std::pair<at::Tensor, at::Tensor> sum_over_masks(const LossFunction& loss, const
   return {sum, counted};
 }
 
-// What a check compares: of a large map only some pixels, which the same change reaches as the others. Of tokens the
-// last one, which depends on all of them: with a large vocabulary they would take too much.
+// The part of the outputs that a check compares. Of a large map, only some pixels, which a change affects like the
+// others. Of tokens, the last one, which depends on all: all outputs of a large vocabulary would take too much memory.
 at::Tensor part_to_keep(const at::Tensor& outputs) {
   constexpr std::int64_t kMostSide = 64;
   if (outputs.dim() == 3) return outputs.select(1, outputs.size(1) - 1);

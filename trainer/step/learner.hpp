@@ -38,7 +38,8 @@ struct LearnerSettings {
   bool is_fused = false;  // the optimizer
   bool is_channels_last = false;
   bool is_graph = false;  // a step is recorded and replayed; REQUIRES: set_recorder()
-  // What others obey, of the whole process: a recorded step keeps to what was set when it was recorded.
+  // Settings of the whole process that others apply. They are here because a recorded step keeps the values of its
+  // recording.
   bool is_tf32 = false;
   bool is_indexing = false;  // gathers of whole rows
   ReducerSettings reducer;   // of several ranks
@@ -61,18 +62,17 @@ class Learner {
   void configure(const LearnerSettings& settings);
   [[nodiscard]] const LearnerSettings& settings() const { return settings_; }
 
-  // Called with the input of the model in steps: once with the labels, at the beginning; then with the images
-  // of every call of its forward, by any caller. Without gradients and autocast. An empty function is not
-  // called.
+  // Called with the input of the model in each step: first once with the labels, then with the images of every call of
+  // its forward, by any caller. Called without gradients and autocast. Empty functions are not called.
   struct InputWatch {
     std::function<void(const at::Tensor& labels)> labels;
     std::function<void(const at::Tensor& images)> images;
   };
   void watch_inputs(InputWatch watch) { input_watch_ = std::move(watch); }
-  // For code that calls the model's forward in the place of the learner: tells the watch of these images.
+  // Passes these images to the watch. For code that calls the model's forward instead of the learner.
   void tell_images(const at::Tensor& images) const;
 
-  // What runs instead of the model's forward from now on; null: that again.
+  // Sets a function that runs instead of the model's forward; null: the model's own again.
   using Forward = std::function<at::Tensor(const at::Tensor& images)>;
   void set_forward(Forward forward);
   void set_recorder(std::unique_ptr<GraphRecorder> recorder);
@@ -83,19 +83,19 @@ class Learner {
   }
   [[nodiscard]] Model& model() { return *model_; }
 
-  // From now on every rank of the group makes the same steps, each on batches of its own, with the mean of their
-  // gradients; the buffers of the leader are those of all. REQUIRES: no graph. The group must outlive the learner.
+  // Joins a group of ranks: from now on each makes the same steps on batches of its own, with the mean of all gradients
+  // and the buffers of the leader. REQUIRES: no graph. The group must outlive the learner.
   void join(RankGroup& group);
   // The leader's parameters and buffers replace those of the other ranks. REQUIRES: join().
   void take_state_from_leader();
 
-  // Of the last step of several ranks: how long its backward pass waited for gradients of others, once its own were
-  // there.
+  // How long the backward pass of the last step waited for gradients of other ranks after its own were complete; 0
+  // without other ranks.
   [[nodiscard]] std::int64_t rank_wait_ns() const {
     return reducer_ != nullptr ? reducer_->waited_ns() : 0;
   }
 
-  // One step on a batch; the loss as a scalar on the device, not yet waited for.
+  // Makes one step on a batch. Returns the loss as a scalar on the device, without waiting for it.
   [[nodiscard]] at::Tensor step(const DeviceBatch& batch, double learning_rate);
 
   struct Score {
@@ -105,8 +105,8 @@ class Learner {
     at::Tensor correct;
     at::Tensor logits;  // of each
   };
-  // While one lives, steps run as they are, operator by operator, for who looks at them; with the arithmetic
-  // of recorded ones.
+  // While one lives, steps run operator by operator instead of from a recording, so that they can be observed; their
+  // arithmetic is that of recorded steps.
   class PlainSteps {
    public:
     explicit PlainSteps(Learner& learner) : learner_(learner) { learner_.has_plain_steps_ = true; }
@@ -118,13 +118,13 @@ class Learner {
     Learner& learner_;
   };
 
-  // Without gradients, in evaluation mode, with the averages of the parameters where the recipe has these averaged, and
-  // with the loss as it is without smoothing and class weights. Scalars on the device.
+  // Evaluates a batch: without gradients, in evaluation mode, with the averages of the parameters if the recipe has
+  // them, and with the loss without smoothing and class weights. Scalars are on the device.
   [[nodiscard]] Score score(const DeviceBatch& batch);
-  // The same way: the model's whole answer alone, in 32 bit on the host.
+  // The model's whole output in the same way, in 32 bits on the host.
   [[nodiscard]] at::Tensor logits(const DeviceBatch& batch);
-  // The answer without the averages, in 32 bit on the host; of one for every pixel a grid of at most 64 x 64 pixels, of
-  // tokens at the last position.
+  // The output without the averages, in 32 bits on the host. Of an output for every pixel, a grid of at most 64 x 64
+  // pixels; of tokens, the last position.
   [[nodiscard]] at::Tensor outputs(const DeviceBatch& batch);
 
   // Calls `on_gradient(i)` whenever trained parameter i gets a gradient, as long as the returned object lives.
@@ -132,28 +132,28 @@ class Learner {
   [[nodiscard]] std::unique_ptr<GradientWatch> watch_gradients(
       std::function<void(std::size_t)> on_gradient);
 
-  // Copies of everything but position and counts, in the memory of the host: that of a GPU is for the training.
-  // Page-locked memory is filled faster, and takes longer to get the first time.
+  // Copies the whole state except position and counts to host memory: GPU memory is for the training. Page-locked
+  // memory is filled faster, but takes longer to allocate the first time.
   [[nodiscard]] Checkpoint capture(HostMemory memory = HostMemory::pageable);
   // Adds the parameters and averages that have a second name in PyTorch (Model::tied_names()).
   void add_tied_names(Checkpoint& checkpoint) const;
   // ErrorKind::invalid when the checkpoint is of another model; then nothing has changed.
   [[nodiscard]] Result<void> restore(const Checkpoint& checkpoint);
 
-  // What fp16 multiplies the loss by; nothing in other arithmetic. Waits for the device.
+  // The loss scale of fp16; nothing in other arithmetic. Waits for the device.
   [[nodiscard]] std::optional<double> loss_scale();
   void set_loss_scale(double scale);
 
   void drop_gradients();
-  // And what was recorded.
+  // Drops the gradients and the recorded step.
   void drop_step();
 
-  // Those that are not frozen.
+  // The number of parameter tensors that are not frozen.
   [[nodiscard]] std::size_t parameter_tensors() const { return trained_parameters().size(); }
   [[nodiscard]] std::int64_t parameter_count() const;
   [[nodiscard]] std::int64_t parameter_bytes() const;
   [[nodiscard]] std::int64_t classes() const;
-  // "model" and below, by the addresses of modules and of parameters, for a recording.
+  // The names of modules, "model" and below, by the addresses of modules and of parameters, for a recording.
   [[nodiscard]] profiler::ModulePaths module_paths() const;
 
  private:
@@ -164,18 +164,18 @@ class Learner {
                                         const at::Tensor& labels) const;
   [[nodiscard]] std::vector<at::Tensor> trained_parameters() const;
   [[nodiscard]] at::Tensor plain_or_recorded_step(const DeviceBatch& batch, double learning_rate);
-  // Of several ranks: what goes before the forward pass of a step.
+  // With several ranks: the work before the forward pass of a step.
   void begin_shared_step();
   [[nodiscard]] std::vector<at::Tensor> buffer_tensors() const;
-  // Forward and backward. Returns the loss; with a share, that share of its gradients is added. After the last ones of a
-  // step, gradients are those of all ranks.
+  // Forward and backward pass. Returns the loss. With a share, adds that share of the gradients. After the last call of
+  // a step, the gradients are the mean of all ranks.
   [[nodiscard]] at::Tensor add_gradients(const at::Tensor& images, const at::Tensor& labels,
                                          std::optional<double> share, bool is_last);
-  // The same part by part, each with its share of the samples; the mean loss of them.
+  // The same part by part, each with its share of the samples. Returns the mean loss.
   [[nodiscard]] at::Tensor add_gradients_of_parts(const DeviceBatch& batch);
-  // Views of the parts that a step goes through, in order.
+  // Views of the parts of a batch that a step processes one after the other.
   [[nodiscard]] std::vector<at::Tensor> parts_of(const at::Tensor& batch) const;
-  // `learning_rate` goes for steps that are not on the device.
+  // `learning_rate` is used for steps whose learning rate is not on the device.
   [[nodiscard]] at::Tensor whole_step(const DeviceBatch& batch, double learning_rate);
   void tell_labels(const at::Tensor& labels) const;
   void zero_gradients();

@@ -96,7 +96,7 @@ bool holds(const TensorsByName& saved, const std::string& name, const at::Tensor
          found->second.scalar_type() == live.scalar_type();
 }
 
-// What a checkpoint has for `tensor`, a state of `parameter`; null: nothing.
+// Restores `tensor`, a state of `parameter`, from a checkpoint; `saved` is null if the checkpoint has none.
 void put_back(const at::Tensor* saved, const at::Tensor& parameter, bool is_count,
               at::Tensor& tensor) {
   if (saved == nullptr) {

@@ -137,7 +137,7 @@ class NAdam final : public Optimizer {
     return (1.0 - 0.5 * at::pow(kBase, count * options_.momentum_decay)) * options_.beta1;
   }
 
-  // Of the momenta of the first `count` steps; PyTorch multiplies them in 32 bits.
+  // The product of the momenta of the first `count` steps; PyTorch multiplies them in 32 bits.
   double product_at(std::int64_t count) {
     while (static_cast<std::int64_t>(products_.size()) <= count) {
       const double momentum = momentum_at(static_cast<double>(products_.size()));

@@ -132,7 +132,7 @@ class Sgd final : public Optimizer {
       fused(stepped, grads, {}, learning_rate, false);
       return;
     }
-    // Those without momentum take the gradient for it, which is another form of the kernel.
+    // Parameters without a momentum yet start from the gradient, which is another form of the kernel.
     for (const bool is_first : {false, true}) {
       std::vector<at::Tensor> some;
       std::vector<at::Tensor> their_grads;

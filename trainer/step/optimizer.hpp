@@ -13,13 +13,13 @@
 
 namespace autotuned::trainer {
 
-// Updates parameters in place from their gradients; a parameter without gradient is left alone. Bit
-// for bit what PyTorch's Python optimizers compute on the CPU. Uses LibTorch's list operators, which
-// are one kernel per list on a GPU and cost no more than a loop on the CPU. torch::optim is not used:
-// it looks every state up in a hash table, and its state cannot change its memory format.
+// Updates parameters in place from their gradients; a parameter without gradient is not changed. Computes bit for bit
+// the same as PyTorch's Python optimizers on the CPU. Uses LibTorch's list operators, which are one kernel per list on
+// a GPU and cost no more than a loop on the CPU. torch::optim is not used: it looks every state up in a hash table, and
+// its state cannot change its memory format.
 //
-// Fused, one kernel reads and writes a parameter and its state once, where the list operators go over
-// them several times; it rounds otherwise. The state is the same, so that it can change between steps.
+// With set_fused(true), one kernel reads and writes a parameter and its state once, where the list operators do so
+// several times; it rounds differently. The state is the same, so that this can change between steps.
 class Optimizer {
  public:
   Optimizer() = default;
@@ -32,17 +32,16 @@ class Optimizer {
 
   void set_fused(bool is_fused) { is_fused_ = is_fused; }
 
-  // A step that can be recorded and replayed (graph_step.hpp): learning rate and counts lie on the device,
-  // where the fused kernels read them; so does `found_inf`, a float that is 1 for a step that must change
-  // nothing. Before each, recorded or not, prepare_step_on_device() is called. Such steps and the others may
-  // alternate.
+  // Steps that can be recorded and replayed (graph_step.hpp): learning rate and counts are on the device, where the
+  // fused kernels read them; so is `found_inf`, a float that is 1 for a step that must change nothing. Call
+  // prepare_step_on_device() before each, recorded or not. Such steps may alternate with step().
   void prepare_step_on_device(double learning_rate);
   virtual void step_on_device(const std::optional<at::Tensor>& found_inf) = 0;
-  // What such a step reads and writes besides parameters and gradients; not defined: not there yet.
+  // The tensors that such a step reads and writes besides parameters and gradients; undefined ones do not exist yet.
   [[nodiscard]] std::vector<at::Tensor> state_on_device();
 
-  // What a checkpoint keeps: lists with one tensor per parameter, not defined where nothing was
-  // stepped yet. The pointers live as long as this; who writes through them calls this for it.
+  // The state for checkpoints: lists with one tensor per parameter, undefined for a parameter that had no step yet. The
+  // pointers are valid as long as the optimizer. To write through them, call state() for that purpose.
   struct StateList {
     const char* name;
     std::vector<at::Tensor>* tensors;
@@ -52,7 +51,7 @@ class Optimizer {
  protected:
   [[nodiscard]] bool is_fused() const { return is_fused_; }
   [[nodiscard]] const at::Tensor& learning_rate_on_device() const { return learning_rate_; }
-  // Where steps on the device are counted; `parameters` as given to make_optimizer().
+  // Moves the step counts to the device, if the optimizer has counts.
   virtual void move_counts_to_device() {}
   [[nodiscard]] virtual const std::vector<at::Tensor>& parameters() const = 0;
   [[nodiscard]] virtual std::vector<at::Tensor> buffers_on_device() const = 0;

@@ -14,13 +14,14 @@ class WeightAverage {
   // `decay`: share of the average that stays in each update.
   WeightAverage(double decay, std::vector<at::Tensor> parameters);
 
-  // After a step. The first one copies the parameters.
+  // To be called after each step. The first call copies the parameters.
   void update();
 
-  // One per parameter, not defined before the first update. For checkpoints, to be copied from and into.
+  // The averages, one per parameter, undefined before the first update. For checkpoints, to be copied from and into.
   [[nodiscard]] std::vector<at::Tensor>& tensors() { return averages_; }
 
-  // While one lives, the parameters are their averages, where there are any. Nothing trains meanwhile.
+  // While one lives, the parameters have the values of their averages, if there are any. There must be no training
+  // meanwhile.
   class Scope {
    public:
     explicit Scope(WeightAverage* average);  // null: does nothing

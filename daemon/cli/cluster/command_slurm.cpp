@@ -15,7 +15,7 @@
 namespace autotuned::daemon {
 namespace {
 
-// As of the daemon: a job that is not there is a mistake in the command line, a Slurm that is not there is none.
+// The exit code, as for the daemon: an unknown job is a mistake in the command line, a missing Slurm is not.
 int report_slurm_error(const Error& error) {
   return report_error(error, error.kind == ErrorKind::invalid || error.kind == ErrorKind::not_found
                                  ? kUsageError

@@ -38,7 +38,8 @@ namespace fs = std::filesystem;
 
 constexpr int kMostCpus = 4096;
 
-// A machine on which no knob is refused: the node may have what this one lacks, and says itself what it lacks.
+// A machine that refuses no knob: the node of the job may have what this machine lacks, and will refuse what it lacks
+// itself.
 Machine any_node() {
   Machine machine = detect_machine();
   machine.cpus_allowed = machine.physical_cores = kMostCpus;
@@ -53,7 +54,7 @@ struct Submitted {
   int ranks = 1;
 };
 
-// What two runs at a time would both want; empty where there is nothing.
+// Why two runs of these recipes cannot run at the same time; empty if they can.
 std::string conflict_of(const std::vector<recipes::Recipe>& recipes) {
   std::map<fs::path, fs::path> file_of;
   for (const recipes::Recipe& recipe : recipes) {
@@ -110,7 +111,7 @@ std::vector<std::string> run_options_of(const SubmitOptions& options, int ranks)
   const auto add = [&words](const std::string& name, const std::string& value) {
     words.insert(words.end(), {name, value});
   };
-  // Of the recipe too: where this command is given in a step of srun, its variables come along.
+  // The option is always given: if this command runs in a step of srun, the job inherits that step's variables.
   add("--ranks", std::to_string(ranks));
   if (options.budget) add("--budget", *options.budget);
   for (const std::string& setting : options.settings)

@@ -42,7 +42,7 @@ constexpr std::chrono::minutes kLimit{10};
 // The predictions of a few pictures are not worth a longer wait.
 constexpr std::chrono::minutes kMostWaiting{1};
 
-// What is asked of the trainer, all paths absolute.
+// The request to the trainer; all paths are absolute.
 struct Question {
   fs::path weights;
   std::vector<std::string> pictures;
@@ -99,7 +99,7 @@ Result<std::vector<std::string>> masks_of(const PredictOptions& options,
       return fail(ErrorKind::invalid, "its mask would have the name of that of " + other->second,
                   picture.string(), "give every picture a name of its own, or call twice");
     }
-    // A mask replaces nothing, so what else the check would say of a file, to give --overwrite, is no remedy here.
+    // Masks replace no files, so the usual remedy of this check, --overwrite, does not apply here.
     if (auto may = check_output_file(mask, /*may_replace=*/true); !may)
       return tl::unexpected(may.error());
     if (fs::exists(mask, failed)) {
@@ -146,7 +146,7 @@ Result<Json> ask(const Question& question, const PredictOptions& options, const 
   spec.program = find_places().trainer;
   spec.environment = trainer_environment();
   spec.log = "/dev/null";
-  // On the CPU a training may go on beside it, on a GPU its memory is reserved. Nobody measures meanwhile.
+  // On the CPU a training may go on at the same time; on a GPU the memory must be free. No session measures meanwhile.
   std::optional<DeviceLock> device;
   if (device_of(recipe, here.machine) != "cpu") {
     auto lock = lock_device_for("predict", recipe, here.machine);
@@ -252,7 +252,7 @@ int predict(const PredictOptions& options) {
   } else {
     return report_error(weights.error(), kUsageError);
   }
-  // Whoever names weights may have made them otherwise.
+  // Weights that the user names may be from elsewhere, so only the run's own are checked.
   if (options.weights.empty()) {
     if (auto checked = check_weights(*model, question.weights); !checked) {
       return report_error(checked.error(), exit_code_of(checked.error()));

@@ -10,13 +10,13 @@
 
 namespace autotuned::daemon {
 
-// One picture: "cat 93.1 %, dog 6.8 %"; tags that are more likely than not; numbers; or the shares of the classes of a mask
-// and its file. An output without a name is "class 3", "tag 3" or "number 3".
+// Describes the prediction for one picture: classes ("cat 93.1 %, dog 6.8 %"), tags above 50 %, numbers, or the share
+// of each class in a mask and the mask's file. An output without a name is "class 3", "tag 3" or "number 3".
 [[nodiscard]] std::string prediction_text(const Json& prediction,
                                           std::span<const std::string> names);
 
-// The same with each output's `name` (null: it has only a number) beside its `number`, for the picture as it was named on
-// the command line.
+// The prediction as JSON. Each output has its `name` (null if it has none) beside its `number`. `picture` is the path
+// as it was given on the command line.
 [[nodiscard]] Json prediction_json(const Json& prediction, const std::string& picture,
                                    std::span<const std::string> names);
 

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 constexpr std::size_t kMostSummaryBytes = std::size_t{64} << 20U;
 constexpr const char* kNames = "name a run (`autotuned history` lists them) or its output folder";
 
-// Of a run of the history.
+// The output folder of a run in the history.
 Result<fs::path> folder_of_run(const std::string& name, const fs::path& history_file) {
   auto history = open_history(history_file, storage::Access::read_only);
   if (!history) {

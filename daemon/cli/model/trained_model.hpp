@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run has left of its model, as a person names it.
+// Finds the trained model of a run by a name that a person gives.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@ namespace autotuned::daemon {
 struct TrainedModel {
   std::filesystem::path folder;  // absolute: the output folder
   std::string run;               // by its summary; empty: there is none
-  // Of classes, tags or numbers, in the order of the outputs; empty: they have only numbers.
+  // The names of classes, tags or numbers, in the order of the outputs; empty: the outputs have no names.
   std::vector<std::string> names;
   std::vector<std::int64_t> sample_shape;  // of the model's input; empty: not known
-  std::string stored_as;  // what the samples of the training were; empty: not known
+  std::string stored_as;                   // JobFacts::stored_as of the training; empty: not known
   std::map<std::string, std::string> digests;  // SHA-256 of weights by file name; older runs: empty
 };
 

@@ -99,7 +99,7 @@ std::optional<std::string> unknown_option(const NamedCommand& named,
   return std::nullopt;
 }
 
-// What stands between two parts of a sentence; empty where one of them is missing.
+// The text between `begin` and `end`; empty if one of them is missing.
 std::string between(const std::string& text, std::string_view begin, std::string_view end) {
   const std::size_t from = text.find(begin);
   if (from == std::string::npos) return {};
@@ -122,7 +122,7 @@ std::string expected_text(const std::string& option, const std::string& value,
          (near ? ", did you mean '" + *near + "'?" : "");
 }
 
-// Of a value that is outside its range, "... not in range 1 to 64".
+// The message for a value outside its range, "... not in range 1 to 64".
 std::string outside_text(const std::string& option, const std::string& value,
                          const std::string& what) {
   char* end = nullptr;

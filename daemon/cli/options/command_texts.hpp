@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is said of the command line itself: its help, the mistakes in it, and all that may be typed.
+// Texts about the command line itself: help, messages for mistakes, and the table of all commands.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -12,18 +12,18 @@
 
 namespace autotuned::daemon {
 
-// What --help prints, with no line over 80 columns: those that are longer go on below the beginning of their description.
+// The text of --help, broken at 80 columns. A broken line goes on below the start of its description.
 [[nodiscard]] std::string in_80_columns(std::string_view help);
 
-// A first word that is no command, where CLI11 would say that one is required; nothing when it is one.
+// The first word, if it is no command: CLI11 would only say that a command is required. Nothing if it is one.
 [[nodiscard]] std::optional<std::string> unknown_command(const CLI::App& app, int argc,
                                                          char** argv);
 
-// What is wrong with the command line `words`, and what to do, in one line.
+// One line that says what is wrong with the command line `words`, and what to do.
 [[nodiscard]] std::string mistake_text(const CLI::App& app, const CLI::ParseError& error,
                                        const std::vector<char*>& words);
 
-// Everything that may be typed.
+// All commands and options of `app`.
 [[nodiscard]] Command table_of(const CLI::App& app);
 
 }  // namespace autotuned::daemon

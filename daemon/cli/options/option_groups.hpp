@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// All commands, in groups: what their options are, and what does their work. Each function adds a group to the command line,
-// in the order of --help, and an entry for each of its commands to the table. `options` must live as long as that table.
+// All commands in groups: their options and the functions that do their work. Each function adds a group to the command
+// line, in the order of --help, and an entry for each of its commands to the table. `options` must live as long as that
+// table.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -16,7 +17,7 @@ namespace autotuned::daemon {
 
 void add_run(CLI::App& app, RunOptions& options, Subcommands& commands);
 
-// Of `history` and the commands below it.
+// The options of `history` and its subcommands.
 struct PastOptions {
   HistoryOptions list;
   BackupOptions backup;
@@ -31,7 +32,7 @@ struct TraceOptions {
 };
 void add_traces(CLI::App& app, TraceOptions& options, Subcommands& commands);
 
-// Of the daemon and of Slurm.
+// The options of the commands for the daemon and for Slurm.
 struct QueueOptions {
   ServeOptions serve;
   SubmitOptions submit;
@@ -47,7 +48,7 @@ struct ResultOptions {
   GuardOptions guard;
   std::string tolerance = "5%";  // of the guard, as it was typed
   ExplainOptions explain;
-  // Of the others.
+  // The options of the other commands of this group.
   std::filesystem::path history;
   std::string id;
   std::string other_id;
@@ -59,7 +60,7 @@ struct ResultOptions {
 };
 void add_results(CLI::App& app, ResultOptions& options, Subcommands& commands);
 
-// Of what can be tried: recipes, knobs, plugins.
+// The options of commands about recipes, knobs and plugins.
 struct ChoiceOptions {
   std::filesystem::path recipe;
   std::vector<std::filesystem::path> plugin_folders;
@@ -69,7 +70,7 @@ struct ChoiceOptions {
 };
 void add_choices(CLI::App& app, ChoiceOptions& options, Subcommands& commands);
 
-// Of what leads a newcomer.
+// The options of `init`, `doctor`, `completions` and `findings`.
 struct GuideOptions {
   InitOptions init;
   std::filesystem::path history;  // of `doctor`

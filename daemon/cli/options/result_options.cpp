@@ -134,7 +134,7 @@ void add_whole(CLI::App& command, bool& is_whole) {
                    "Also why each plugin proposed nothing, and each proposal without a trial");
 }
 
-// What runs and trials were.
+// The commands that show runs and trials.
 void add_stories(CLI::App& app, ResultOptions& options, Subcommands& commands) {
   CLI::App& show_command = *app.add_subcommand("show", "One run, or one trial (RUN.NUMBER)");
   add_run_name(show_command, options.id);
@@ -172,7 +172,7 @@ void add_stories(CLI::App& app, ResultOptions& options, Subcommands& commands) {
                       }});
 }
 
-// What was kept.
+// The commands about kept configurations.
 void add_kept(CLI::App& app, ResultOptions& options, Subcommands& commands) {
   CLI::App& best_command =
       *app.add_subcommand("best", "The kept configuration of a recipe, or of every job here");

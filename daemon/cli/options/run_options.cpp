@@ -7,12 +7,12 @@ namespace autotuned::daemon {
 
 namespace {
 
-// What goes on with a finished training. REQUIRES: the options that exclude it are there.
+// Adds the options that extend a finished training. REQUIRES: the options that exclude them were added before.
 void add_sequel(CLI::App& command, RunOptions& options) {
   CLI::Option* const extend = command.add_flag(
       "--extend", options.extend,
       "Go on with the finished training in the output folder, to the recipe's new length");
-  // Its configuration stays, so nothing is searched or measured.
+  // A sequel keeps the configuration, so nothing is searched or measured.
   for (const char* const other :
        {"--budget", "--tune-only", "--ablate", "--retune", "--require-gain"})
     extend->excludes(command.get_option(other));

@@ -14,9 +14,10 @@ namespace autotuned::daemon {
 // The type_name() of arguments that name a run: completions offer the newest ones there.
 inline constexpr const char* kRunType = "RUN";
 
-// An empty path comes from an unset variable in a script: better said than taken for this folder.
+// Refuses an empty path. It usually comes from an unset variable in a script, and would otherwise mean the current
+// folder.
 [[nodiscard]] CLI::Validator not_empty();
-// Of a whole number: its digits are decimal, also behind a zero. For transform().
+// Reads a whole number as decimal, also with leading zeros, which CLI11 would read as octal. For transform().
 [[nodiscard]] CLI::Validator decimal();
 
 // Each value must live until the command line is parsed.
@@ -25,7 +26,7 @@ void add_history(CLI::App& command, std::filesystem::path& history);
 void add_plugin_folders(CLI::App& command, std::vector<std::filesystem::path>& folders);
 void add_ranks(CLI::App& command, std::optional<int>& ranks);
 void add_recipe(CLI::App& command, std::filesystem::path& recipe);
-// Of commands that show a run while it goes on.
+// Adds the options of commands that show a run while it goes on.
 void add_screen(CLI::App& command, ScreenOptions& options);
 
 }  // namespace autotuned::daemon

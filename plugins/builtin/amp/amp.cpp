@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products and convolutions in 16 bit, where the hardware has units for it. Where the check of the
-// updates fails because of a few parameters, their modules are kept in 32 bit.
+// Proposes matrix products and convolutions in 16 bits if the hardware has units for it. If the check of the updates
+// fails because of a few parameters, proposes to keep their modules in 32 bits.
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -21,7 +21,8 @@ constexpr double kLeastShare = 0.05;
 // Where the profile does not say; most networks spend more.
 constexpr double kUnknownShare = 0.5;
 constexpr const char* kKept = "precision.keep_float32";
-// Of the parameters: where more of them fail, it is not a few modules that cannot bear 16 bit.
+// The largest part of the parameters that may fail the check: if more fail, keeping a few modules in 32 bits does not
+// help.
 constexpr double kMostFailing = 0.25;
 
 struct Hardware {
@@ -49,7 +50,7 @@ bool has_choice(const sdk::Knob& knob, const std::string& choice) {
   return std::ranges::find(knob.choices, choice) != knob.choices.end();
 }
 
-// Of the trials of one 16-bit type against the incumbent: what to keep in 32 bit so that the check passes.
+// What to keep in 32 bits so that the check passes, from the trials of one 16-bit type against the incumbent.
 struct Repair {
   std::set<std::string> modules;  // empty: there is nothing to try
   std::size_t parameters = 0;     // that failed so far
@@ -109,7 +110,8 @@ Repair repair_of(const Situation& situation, const std::string& type) {
   return obstacle.empty() ? repair : no_repair(std::move(obstacle));
 }
 
-// Of the step. How long the host takes to start kernels says nothing about them: on a GPU only a trace knows.
+// The share of the step that 16 bits can speed up. On a GPU only a trace tells it: the host's time to start kernels
+// does not.
 std::optional<double> wide_share(const Situation& situation) {
   if (!situation.is_on_gpu()) return situation.metric("operators.gemm_conv_ratio");
   const auto kernels = situation.metric("parts.kernel_ratio");
@@ -118,7 +120,7 @@ std::optional<double> wide_share(const Situation& situation) {
   return *kernels * *of_kernels;
 }
 
-// What the rule `tensor_cores_unused` found, as a clause.
+// The finding of the rule `tensor_cores_unused`, as a clause.
 std::string unused_clause(const Situation& situation) {
   const bool is_unused =
       situation.metric("kernels.without_tensor_cores_share_ratio").value_or(0.0) > 0.0;

@@ -26,11 +26,12 @@ constexpr const char* kBatchSize = "batch_size";
 constexpr std::int64_t kJump = 4;
 // A step up that promises less is not worth the samples of its trial.
 constexpr double kLeastGain = 1.02;
-// Of the memory limit. The model of memory is a line through measured peaks, and an allocator rounds; with one peak it is
-// a guess.
+// The part of the memory limit that predictions may use. The model of memory is a line through measured peaks, and an
+// allocator rounds; with one peak it is a guess.
 constexpr double kMemoryMargin = 0.98;
 constexpr double kGuessedMemoryMargin = 0.95;
-// Of the size of now: below it a step up is not worth a trial, whose gain is a guess until a size was measured.
+// The smallest increase that is worth a trial, as a part of the present size; larger while the gain is a guess because
+// no other size was measured.
 constexpr std::int64_t kLeastStep = 40;  // one in so many
 constexpr std::int64_t kLeastGuessedStep = 4;
 // Starting an operator and its share of the backward pass, on the CPU that starts it.
@@ -53,8 +54,8 @@ struct MemoryUse {
   bool is_guessed = true;         // from one size
 };
 
-// A line through the two largest sizes that were measured. With one size, everything is taken to grow
-// with the batch: more than it will.
+// A line through the two largest measured sizes. With one size, all memory is assumed to grow with the batch, which
+// overestimates it.
 MemoryUse memory_use(const Situation& situation, std::int64_t now,
                      const std::vector<Trial>& trials) {
   std::vector<std::pair<std::int64_t, std::int64_t>> peaks;
@@ -169,8 +170,8 @@ struct Loss {
   double ratio = 0.0;                  // its rate over that of now; 0: not compared directly
 };
 
-// The smallest such size above the incumbent's. The incumbent is the best so far, so what lost to one
-// of its predecessors is worse than it too, and so is a predecessor.
+// The smallest size above the incumbent's that lost. The incumbent is the best so far, so a size that lost to one of
+// its predecessors is worse than it, too, and so are the predecessors.
 std::optional<Loss> smallest_loss(const Situation& situation, std::int64_t now,
                                   const std::vector<Trial>& trials) {
   std::optional<Loss> smallest;
@@ -223,7 +224,7 @@ Step step_up(std::int64_t now, const std::optional<Loss>& loss) {
           "batches of " + format_count(loss->size) + " were not faster than " + format_count(now)};
 }
 
-// Down from a size that was reached by a jump and is followed by slower ones: the fastest may lie below.
+// Steps back after a jump if larger sizes are slower: the fastest size may be below.
 std::optional<std::int64_t> step_down(const Situation& situation, std::int64_t now,
                                       const std::optional<Loss>& loss,
                                       const std::vector<Trial>& trials) {

@@ -15,12 +15,12 @@ using sdk::Answer;
 using sdk::Situation;
 
 constexpr const char* kGraph = "cuda.graph";
-// What the host needs for an operator that only starts kernels. One that takes longer did something else, or
-// waited for a GPU that had enough to do.
+// The most host time of an operator that only starts kernels. A longer one did something else, or waited for a busy
+// GPU.
 constexpr double kMostLaunchNs = 10'000.0;
 // Below, the GPU most likely hides the launches behind what it computes.
 constexpr double kLeastShare = 0.2;
-// Of the launches, those that the GPU waits for; and of the waiting, cautiously: recording it slows the host down.
+// The part of launches and of waiting that a graph saves: a cautious guess, because recording slows the host down.
 constexpr double kSavedShare = 0.5;
 
 // A trace saw the GPU wait, which says more than what the host needs for its operators.

@@ -15,12 +15,13 @@ using sdk::Situation;
 
 constexpr const char* kRewrite = "rewrite.gather";
 constexpr const char* kSignal = "operators.gather_share_ratio";
-// Of less, what is saved is lost in the noise of any machine: a trial would only cost its time.
+// The least share of gather in a step: less would be lost in the noise of any machine.
 constexpr double kLeastShare = 0.005;
-// What row selection saves of the time, where it applies: measured, docs/benchmarks.md.
+// The part of the time that row selection saves, as measured in docs/benchmarks.md.
 constexpr double kSavedShare = 0.6;
 
-// Of the step. On a GPU a trace says how long the kernels take, which the time of the host need not tell.
+// The share of gather in the step. On a GPU it is taken from a trace: the host's time need not agree with that of the
+// kernels.
 std::optional<double> gather_share(const Situation& situation) {
   const auto of_kernels = situation.metric(kSignal);
   const auto kernels = situation.metric("parts.kernel_ratio");
@@ -28,7 +29,7 @@ std::optional<double> gather_share(const Situation& situation) {
   return situation.metric("operators.gather_ratio");
 }
 
-// Whose backward becomes faster, where a trace knows it.
+// A clause with the module whose backward pass becomes faster, if a trace knows it.
 std::string place_clause(const Situation& situation) {
   const auto place = situation.place(kSignal);
   if (!place) return {};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks average their gradients in buckets, each as soon as it is full, while the backward pass goes on. The last
-// bucket has nothing left to hide behind, and of one large bucket nothing is hidden. Many small ones cost a message
-// each.
+// Ranks average their gradients in buckets, each as soon as it is full, while the backward pass goes on. The exchange
+// of the last bucket overlaps with nothing, and that of a single large bucket not at all. Many small ones cost a
+// message each.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -21,7 +21,7 @@ constexpr const char* kView = "ddp.gradient_as_bucket_view";
 // Waits that could not be measured in a trial.
 constexpr double kLeastExposed = 0.02;
 constexpr double kMebibyte = 1024.0 * 1024.0;
-// Of the wait, what fewer messages or a copy less may save.
+// The parts of the wait that fewer messages, or one copy less, may save.
 constexpr double kSavedByFewer = 0.25;
 constexpr double kSavedByViews = 0.1;
 
@@ -39,7 +39,7 @@ std::string number_of_buckets(std::int64_t count) {
   return count == 1 ? "one bucket" : "about " + std::to_string(count) + " buckets";
 }
 
-// Some more buckets, then twice as many, then one: the first may hide enough, and the last sends the fewest messages.
+// Tries more buckets, then twice as many, then one: more buckets may overlap enough, and one sends the fewest messages.
 std::vector<std::int64_t> caps_to_try(const Situation& situation, double bytes, std::int64_t now) {
   const std::int64_t buckets = buckets_of(bytes, now);
   const std::int64_t most = situation.knob(kCap)->maximum;

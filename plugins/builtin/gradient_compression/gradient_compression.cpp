@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients that travel between ranks in 16 bits are half as many bytes. Where ranks wait for them, that is worth the
+// Exchanges gradients between ranks in 16 bits, which halves the bytes. If ranks wait for them, that may be worth the
 // rounding.
 #include <string>
 #include <utility>

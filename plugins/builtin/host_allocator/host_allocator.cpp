@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that is asked for anew in every step costs page faults. Huge pages make one of 512, and other
-// allocators keep what glibc returns to the system. (memory_malloc makes glibc keep it.)
+// Memory that is allocated again in every step costs page faults. Huge pages replace 512 faults by one, and other
+// allocators keep memory that glibc returns to the system. (memory_malloc makes glibc keep it.)
 #include <fstream>
 #include <string>
 #include <utility>
@@ -19,7 +19,7 @@ constexpr const char* kHugePages = "glibc.malloc.hugetlb=1";
 constexpr const char* kAllocator = "memory.allocator";
 constexpr const char* kMalloc = "memory.malloc";
 constexpr double kLeastShare = 0.005;
-// Of the time in the kernel; the rest is other work or comes back in another form.
+// The part of the kernel time that another allocator saves; the rest is other work or comes back in another form.
 constexpr double kSavedShare = 0.5;
 
 struct Signal {
@@ -68,7 +68,7 @@ std::string against_allocator(const Situation& situation, const char* name, cons
   return obstacle;
 }
 
-// What glibc alone obeys goes with it.
+// The change to this allocator. It also resets the knobs that only glibc supports.
 Json change_to(const Situation& situation, const char* allocator) {
   Json change = {{kAllocator, allocator}};
   if (situation.incumbent<std::string>(kMalloc).value_or("default") != "default") {

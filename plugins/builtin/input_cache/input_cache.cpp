@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Should samples be kept? Where a sample comes again often enough, there is room for most of them, and reading
-// or decoding is a good part of what the step waits for. The kind that saves most and fits comes first; what
-// does not fit into memory may fit into a file.
+// Proposes a cache of samples if samples repeat often enough, most of them fit, and reading or decoding is a good part
+// of what the step waits for. The kind that saves most and fits comes first; a cache that does not fit into memory may
+// fit into a file.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -43,7 +43,7 @@ struct Kind {
   const char* saves;
   const char* file_value;  // null: what is stored is in files anyway
 };
-// Those that save more come first.
+// Kinds of cache; those that save more come first.
 constexpr std::array kKinds = {
     Kind{"prefix", "input.prefix_ratio", "cache_prefix_bytes",
          "all work before the first random transform", "prefix_file"},
@@ -52,7 +52,7 @@ constexpr std::array kKinds = {
     Kind{"raw", "input.read_ratio", "cache_raw_bytes", "reading", nullptr},
 };
 
-// What a cache in place has cost, and when that is repaid.
+// The answer if a cache is in place: what it has cost, and when that is repaid.
 Answer in_place(const Situation& situation, const std::string& kind) {
   const double fill_s = situation.metric("input.cache_fill_ns").value_or(0.0) * 1e-9;
   std::string because = "input.cache is " + kind + ": it holds " +

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Huffman code of a JPEG has no entrances: to decode a crop, all of it above and beside the crop is read.
-// Where photos come again and do not fit into memory decoded, remembering entrances from the first time saves
-// that.
+// The Huffman code of a JPEG has no entry points: to decode a crop, all code above and beside it must be read. An index
+// of entry points, made at the first read, saves that if photos repeat and do not fit into memory decoded.
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -17,13 +16,13 @@ using sdk::Situation;
 constexpr const char* kIndex = "input.jpeg_index";
 // A step that waits less than this has nothing to win that could be measured.
 constexpr double kLeastLoadingRatio = 0.02;
-// Of a sample's time; less is not worth the memory.
+// The least share of decoding in a sample's time; less is not worth the memory.
 constexpr double kLeastDecodeRatio = 0.1;
 // The first time costs about as much as a decoding.
 constexpr double kFewestVisits = 2;
-// Of the decoding of a crop; most of it is the code around the crop.
+// The part of decoding a crop that an index saves: most of it is decoding around the crop.
 constexpr double kSavedShare = 0.5;
-// Of the memory that input.cache may use.
+// The most memory of an index, as a part of the memory that input.cache may use.
 constexpr double kMostMemoryRatio = 0.5;
 
 Answer propose(const Situation& situation) {

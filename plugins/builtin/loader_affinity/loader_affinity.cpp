@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Do loader threads get in the way of the thread that launches the step? On a GPU all that it starts late the
-// device does late. Where a step computes on the CPU, its own threads run on every CPU anyway, and with two CPUs
-// there is one left for all workers: there a CPU of its own could only cost.
+// Gives the thread that launches the step a CPU of its own if loader threads delay it: on a GPU, work that is launched
+// late is done late. If a step computes on the CPU, its threads run on every CPU anyway, and with two CPUs all workers
+// would share one: a CPU of its own could then only cost.
 #include <algorithm>
 #include <cstdint>
 #include <optional>
@@ -19,11 +19,11 @@ constexpr const char* kAffinity = "loader.affinity";
 constexpr const char* kWorkers = "loader.workers";
 // Less could not be measured.
 constexpr double kLeastHoldUp = 0.01;
-// Of what loading costs beside the waiting; the rest is what sharing caches and memory takes.
+// The part of the loading cost beside the waiting that the change saves; sharing caches and memory costs the rest.
 constexpr double kSavedShare = 0.5;
 
-// The share of a step that loading costs although nobody waits for it: steps whose batches are ready are faster by
-// more than the waits. Empty where that was not measured.
+// The share of a step that loading costs beside the waits: steps with ready batches are faster by more than the waits.
+// Empty if it was not measured.
 std::optional<double> hold_up_of(const Situation& situation) {
   const auto loading = situation.metric("loader.cost_ratio");
   const auto wait = situation.metric("step.data_wait_ratio");

@@ -63,8 +63,8 @@ double workers_wanted(const Demand& demand, std::int64_t now) {
   return std::ceil(std::max(wanted, 1.0));
 }
 
-// Whether the thread that launches the step keeps a CPU busy where workers keep up with it. On a GPU it
-// always does: what it starts late, the device does late.
+// Whether the thread that launches the step needs a CPU of its own if workers keep up with it. On a GPU it always does:
+// work that is launched late is done late.
 bool is_launching_busy(const Situation& situation, const Demand& demand, std::int64_t now) {
   if (situation.is_on_gpu() || !demand.utilization_ratio) return true;
   const double step_ns = demand.compute_ns / std::max(1.0 - demand.wait_ratio, 1e-3);
@@ -76,8 +76,8 @@ bool is_launching_busy(const Situation& situation, const Demand& demand, std::in
   return used_ns - produced_ns > kBusyThread * demand.compute_ns;
 }
 
-// As many as there are CPUs, less one where the launching thread needs its own. Where so many cannot keep
-// up, that thread waits for them most of the time: then, on a CPU, all are workers'.
+// The most workers: the number of CPUs, less one if the launching thread needs its own. If that many cannot keep up,
+// the thread mostly waits for them; then, for jobs on the CPU, all CPUs are for workers.
 std::int64_t most_workers(const Situation& situation, const Demand& demand, std::int64_t now) {
   const std::int64_t cpus = situation.cpus_allowed();
   const bool keep_up = workers_wanted(demand, now) <= static_cast<double>(cpus - 1);
@@ -87,8 +87,8 @@ std::int64_t most_workers(const Situation& situation, const Demand& demand, std:
   return std::min(situation.knob(kWorkers)->maximum, most);
 }
 
-// The step with `workers` takes as long as the slower of computing and producing. Workers also need
-// CPU time: where none is idle, nothing can be won.
+// A step with `workers` takes as long as the slower of computing and producing. Workers also need CPU time: without
+// idle CPU time nothing can be gained.
 double predicted_gain(const Demand& demand, std::int64_t workers) {
   double gain = sdk::gain_without(demand.wait_ratio);
   if (demand.production_ns) {
@@ -112,7 +112,7 @@ std::string idle_clause(const Demand& demand) {
   return " and " + sdk::percent(idle) + " of the CPU time is unused";
 }
 
-// What a machine would need whose CPUs keep up with this device; empty where this one has them.
+// A clause with the number of CPUs that could keep up with this device; empty if this machine has them.
 std::string cores_clause(const Demand& demand, std::int64_t now, std::int64_t most) {
   const double wanted = workers_wanted(demand, now);
   if (wanted <= static_cast<double>(most) || wanted > kMostCores) return {};
@@ -137,7 +137,8 @@ std::vector<std::int64_t> counts_to_try(const Demand& demand, std::int64_t now,
                                         std::int64_t needed) {
   const bool is_busy = demand.utilization_ratio.value_or(0.0) > kBusyRatio;
   if (demand.wait_ratio >= kLeastWaitRatio) {
-    // So many should do. What they lack may be evenness, which one more gives, if there is a CPU for it.
+    // This number should suffice. If steps still wait, the workers may be uneven, which one more evens out if there is
+    // a CPU for it.
     if (needed <= now) return is_busy ? std::vector<std::int64_t>{} : std::vector{now + 1};
     std::vector<std::int64_t> counts = {needed, needed - 1};
     if (!is_busy) counts.push_back(needed + 1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trainers are started with OMP_WAIT_POLICY=passive, because threads that spin in a trainer that waits
-// slow its neighbour down many times over. Alone, threads that sleep between two operators must be woken
-// for each. A bounded spin is libgomp's own way: it is over long before the neighbour's block is.
+// Trainers are started with OMP_WAIT_POLICY=passive, because spinning threads of a waiting trainer would slow another
+// one down many times over. But sleeping threads must be woken for each operator. A bounded spin, libgomp's default,
+// avoids that, and ends long before a block of the other trainer does.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -17,7 +17,7 @@ using sdk::Answer;
 using sdk::Situation;
 
 constexpr const char* kSpins = "env.GOMP_SPINCOUNT";
-// What libgomp does where no policy is set: less than a millisecond or a few.
+// How often libgomp spins without a policy: for a few milliseconds or less.
 constexpr const char* kBoundedSpins = "300000";
 // Waking a thread and letting it go to sleep again: as a rule, and on a slow virtual machine.
 constexpr double kWakingNs = 15'000.0;

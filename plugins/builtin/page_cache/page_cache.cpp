@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that are not in memory make the loader wait for storage, each worker for one file at a time. Asked for
-// ahead, many are read at once. It helps only while storage is read at all: what the system keeps in memory
-// comes as fast without.
+// If files are not in memory, each worker waits for storage, one file at a time. Reading ahead reads many at once. It
+// helps only while storage is read at all: files that the system keeps in memory are as fast without it.
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -19,14 +18,14 @@ constexpr const char* kReadAhead = "input.read_ahead";
 constexpr std::int64_t kFirstBatches = 8;
 // A step that waits less than this has nothing to win that could be measured.
 constexpr double kLeastWaitRatio = 0.02;
-// Of a sample's time; less is what reading from memory takes.
+// The least share of reading in a sample's time; a smaller share is that of reading from memory.
 constexpr double kLeastReadRatio = 0.02;
-// Of the waiting for files; storage has a limit of its own.
+// The part of the waiting for files that the change saves; the storage limits the rest.
 constexpr double kSavedShare = 0.5;
 
-// What another knob does: the files' bytes stay in memory, from their first reading on.
+// A note about the knob that keeps the files' bytes in memory after the first read.
 std::string note(const Situation& situation, double stored_bytes) {
-  // Half of the free memory, where the recipe says nothing: what fits in there leaves room for the training.
+  // Half of the free memory, the default of the recipe: files that fit into it leave enough for the training.
   const auto room = static_cast<double>(situation.integer("job", "cache_allowed_bytes"));
   if (room < stored_bytes) return {};
   return " (all " + sdk::bytes_text(stored_bytes) +

@@ -19,12 +19,12 @@ using sdk::Situation;
 
 constexpr const char* kPin = "loader.pin_memory";
 constexpr const char* kAsynchronous = "transfer.non_blocking";
-// Of a step: below it nothing could be measured.
+// The least share of a step: a smaller one could not be measured.
 constexpr double kLeastShare = 0.002;
-// Of a copy that is waited for; cautiously.
+// The part of a waited-for copy that pinning saves: a cautious guess.
 constexpr double kSavedByPinning = 0.4;
 
-// What the loader's batches take: those that workers may be ahead, one in the step's hands and one on its way.
+// The memory of the loader's batches: those that workers load ahead, the one that the step uses and one being copied.
 std::string pinned_text(const Situation& situation) {
   const auto bytes = situation.metric("transfer.bytes_per_step");
   const auto workers = situation.incumbent<std::int64_t>("loader.workers");
@@ -34,7 +34,7 @@ std::string pinned_text(const Situation& situation) {
   return "; " + format_bytes(std::llround(batches * *bytes)) + " or more would be page-locked";
 }
 
-// What the copies of a step cost.
+// The cost of the copies of a step.
 struct Copies {
   double share = 0.0;    // of the step
   std::string evidence;  // one clause
@@ -117,8 +117,8 @@ Answer propose(const Situation& situation) {
                             situation.expected_gain(change, sdk::gain_without(copies->share)),
                             reason_of(situation, copies->evidence, true));
   }
-  // Together they did not help; without the second landing and the events of copies that run ahead, the
-  // faster copy may.
+  // Both together did not help. Pinning alone may: it needs no second landing buffer and no events of copies that run
+  // ahead.
   const sdk::Json alone = {{kPin, true}};
   if (!change.contains(kPin) || situation.has_lost(alone)) {
     return sdk::none("page-locked memory was tried and was not faster");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches take unequal times: a photo may be large, a CPU busy for a moment. What is ready ahead bridges
-// that. It helps only where the workers keep up on average: a queue that is always empty stays so.
+// Batches take unequal times: a photo may be large, or a CPU busy for a moment. Ready batches bridge that. They help
+// only if the workers keep up on average: a queue that is always empty stays empty.
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -19,7 +19,7 @@ constexpr const char* kWorkers = "loader.workers";
 constexpr double kLeastWait = 0.02;
 // Thread times are measured on CPUs that others use too.
 constexpr double kKeepsUp = 1.1;
-// Of the waiting; the rest is what deeper queues cannot bridge.
+// The part of the waiting that deeper queues save.
 constexpr double kSavedShare = 0.5;
 
 Answer propose(const Situation& situation) {
@@ -40,7 +40,7 @@ Answer propose(const Situation& situation) {
   if (!sample_ns || !samples || !step_ns || *step_ns <= 0.0) {
     return sdk::none("the profile does not say how long the preparation of a batch takes");
   }
-  // What the workers need for a batch, over what the step would need without waiting.
+  // The workers' time for a batch over the time of a step without waiting.
   const double load = *sample_ns * *samples /
                       (static_cast<double>(workers) * *step_ns * std::max(1e-3, 1.0 - *wait));
   if (load > kKeepsUp) {

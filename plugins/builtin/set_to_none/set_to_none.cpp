@@ -22,7 +22,7 @@ Answer propose(const Situation& situation) {
   if (situation.incumbent<bool>(kRelease) == true) {
     return sdk::none("gradients are already released");
   }
-  // The few steps of a profile cannot show that a rare branch never leaves one out; the check looks again.
+  // The few steps of a profile cannot exclude that a rare branch leaves a gradient out; the check verifies this.
   const bool is_incomplete = situation.metric("gradients.complete") == 0.0;
   if (is_incomplete &&
       !sdk::as<bool>(sdk::member(situation.section("permissions"), "numerics")).value_or(false)) {
@@ -46,7 +46,7 @@ Answer propose(const Situation& situation) {
   if (situation.has_lost(change)) {
     return sdk::none("releasing gradients was tried and was not faster");
   }
-  // What is filled is also added to in the backward pass: about the same traffic again.
+  // The backward pass adds to the zeroed gradients: about the same memory traffic again.
   const double saved = std::min(1.0, 2.0 * share);
   return sdk::propose_one(
       change, situation.expected_gain(change, sdk::gain_without(saved)),

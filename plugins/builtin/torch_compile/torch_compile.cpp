@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that PyTorch's compiler makes of the forward and backward pass, in scripts. Making them takes up to minutes, which
-// only a training that still goes on for long repays.
+// Compiles the forward and backward pass of scripts with PyTorch's compiler. Compiling takes up to minutes, which only
+// a long remaining training repays.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -41,7 +41,7 @@ std::string seconds(double value) {
   return text;
 }
 
-// Of the training, as long as nothing changes; nothing where the script does not tell its length.
+// How long the training still takes at its present rate; nothing if the script does not tell its length.
 std::optional<double> seconds_left(const Situation& situation) {
   const auto steps = situation.integer("job", "steps_left");
   const auto step_ns = situation.metric("step.duration_ns");

@@ -22,7 +22,7 @@ constexpr double kSavedBytes = 0.75;
 constexpr double kConversionShare = 0.3;
 constexpr double kBusyRatio = 0.9;
 
-// The share of the step that converting in the loader takes from the training where both want the same CPUs.
+// The share of the step that conversion in the loader takes from the training, if both need the same CPUs.
 double taken_from_training(const Situation& situation) {
   const auto sample = situation.metric("loader.sample_ns");
   const auto samples = situation.metric("step.samples");

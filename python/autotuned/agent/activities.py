@@ -34,7 +34,7 @@ class Activity(Protocol):
         """The answer, once it is over. Steps that come before the first call are not its own."""
 
     def abandon(self) -> None:
-        """It ends without an answer."""
+        """Ends the request without an answer."""
 
 
 def peak_host_bytes() -> int:
@@ -222,7 +222,7 @@ class Recording:
             self._begin()
 
     def is_its_own(self, profiler: Any) -> bool:
-        """Of a profiler that begins."""
+        """Whether the profiler that begins is the one of this recording."""
         return profiler is self.profiler.profiler
 
     def _expect_no_other(self) -> None:

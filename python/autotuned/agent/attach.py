@@ -17,7 +17,7 @@ from .session import Session
 
 
 def warn(text: str) -> None:
-    """One line on standard error, whatever became of it."""
+    """Writes a line to standard error. Ignores failures."""
     try:
         sys.stderr.write(f"autotuned: {text}\n")
     except (OSError, ValueError, AttributeError):

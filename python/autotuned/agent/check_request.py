@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a request asks for: its numbers, and the check that it begins."""
+"""Reads the numbers of a request, and begins the check that it asks for."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def limit_of(request: Json) -> int | None:
 def begin_check(
     script: Script, watch: Watch, knobs: Knobs, request: Json, configuration: Configuration
 ) -> CheckSteps:
-    """Of this configuration, beside the steps of the script that follow."""
+    """Begins a check of this configuration beside the following steps of the script."""
     steps = integer(request, "steps", None, 1)
     before = dict(knobs.now)
     is_restart = [
@@ -78,7 +78,7 @@ def _numeric_check(
     steps: int,
     is_rounded: bool,
 ) -> Any:
-    """A check that begins now."""
+    """Makes a check of the arithmetic, which begins now."""
     obstacles = {"twin": twin.obstacle_of(script), "cotangent": cotangent.obstacle_of(script)}
     steps_otherwise = bool(knobs.changes_that_reach(configuration, "optimizer"))
     count = 2 if is_rounded else 1
@@ -100,7 +100,7 @@ def _numeric_check(
             "leave the knobs of the optimizer as they are",
         )
     make = twin.TwinCheck if method == "twin" else cotangent.CotangentCheck
-    # It would compare them without their change, and they would pass.
+    # A check that does not apply such knobs would compare without their change, and pass.
     unknown = [
         name
         for name in knobs.changed(configuration)

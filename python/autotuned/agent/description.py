@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the package says of itself, and of the script (docs/trainer-protocol.md)."""
+"""The hello of the package and its description of the script (docs/trainer-protocol.md)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PROTOCOL = 1
 
 
 def _uuid_of(device: Any) -> str:
-    """Of a GPU. PyTorch tells it since 2.4."""
+    """The UUID of a GPU. PyTorch tells it since 2.4."""
     return str(getattr(torch.cuda.get_device_properties(device), "uuid", ""))
 
 

@@ -18,7 +18,7 @@ Warn = Callable[[str], None]
 _Call = Callable[[], Any]
 
 _TAG = "autotuned"
-# So long the script waits for its loggers. One that asks a server goes on without it.
+# How long the script waits for its loggers. A logger that waits for a server goes on alone.
 _PATIENCE_S = 2.0
 # SummaryWriter of the first is PyTorch's; scripts without the package tensorboard use the other.
 _WRITERS = ("torch.utils.tensorboard.writer", "tensorboardX.writer")
@@ -70,7 +70,7 @@ def _tensorboard(text: str, facts: dict[str, Any], step: int) -> Iterator[_Call]
     # By its type: to ask an object of a stranger for its class can run code of the stranger.
     writers = [one for one in gc.get_objects() if issubclass(type(one), classes)]
     for writer in writers:
-        # One that was closed would open another file.
+        # A closed writer would open another file.
         if getattr(writer, "file_writer", None) is not None:
             yield lambda writer=writer: writer.add_text(f"{_TAG}/kept", text, step)
 
@@ -84,7 +84,7 @@ def _wandb(text: str, facts: dict[str, Any], step: int) -> Iterator[_Call]:
 
 def _mlflow(text: str, facts: dict[str, Any], step: int) -> Iterator[_Call]:
     mlflow = sys.modules.get("mlflow")
-    # Both here: the active run is that of a thread.
+    # Both calls are made in this thread, because the active run belongs to a thread.
     active_run = getattr(mlflow, "active_run", None)
     run = active_run() if active_run is not None else None
     if run is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests in, answers out, at the ends of steps (docs/trainer-protocol.md)."""
+"""Answers the requests of a session at the ends of steps (docs/trainer-protocol.md)."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ class Session:
         self._let_go = let_go
         self._warn = warn
         self._knobs: Knobs | None = None
-        # Of what the script trained when it was loaded: the session knows these.
+        # The kind and domains of what the script trained at `load`: the session knows these.
         self._kind: Any = None
         self._domains: Json = {}
         self._prepared: list[dict[str, Any]] = []  # configurations for which there was room
         self._activity: Activity | None = None
         self._request: Json = {}
-        # What the configuration in force could not do, and how to leave it.
+        # Why the configuration in force failed, and how to leave it.
         self._failure: tuple[RequestError, Callable[[], None]] | None = None
         self._kept: Knobs | None = None  # behind finish()
         self._has_warned = False
@@ -76,7 +76,7 @@ class Session:
     # --- the ends
 
     def end(self) -> None:
-        """The script is about to exit by itself."""
+        """Called when the script is about to exit by itself."""
         if self.is_over and self.counter is None:
             return
         self.is_over = True
@@ -124,7 +124,7 @@ class Session:
         self._watch.safely(self._let_go)
 
     def _go_back(self) -> None:
-        """To the script's own configuration."""
+        """Goes back to the script's own configuration."""
         self._watch.guard = None
         if self._knobs is not None:
             self._knobs.undo()
@@ -132,7 +132,7 @@ class Session:
     # --- in the middle of a step
 
     def on_lost(self) -> None:
-        """The end of a step does not come any more: the candidate does not stay for that."""
+        """Called when steps no longer end: takes the candidate back."""
         self.detach(
             RequestError(
                 "unsupported",
@@ -143,18 +143,18 @@ class Session:
         )
 
     def on_stalled(self) -> None:
-        """The script evaluates, or does something else, for long: not under a candidate."""
+        """Called when the script does something else for long: takes the candidate back."""
         if self._activity is not None:
             self._interrupt(
                 RequestError("timeout", "no step in the time allowed", "the script's loop", "")
             )
 
     def on_given_up(self, why: str) -> None:
-        """No step can be found."""
+        """Called when no step can be found."""
         self.detach(RequestError("unsupported", why, "", ""))
 
     def on_profiler(self, profiler: Any) -> None:
-        """A profiler begins: the script's does not wait for ours."""
+        """Called when a profiler begins: ours ends, so that the script's need not wait."""
         activity = self._activity
         if isinstance(activity, Recording):
             if activity.is_its_own(profiler):
@@ -166,12 +166,12 @@ class Session:
             self._watch.profilers.add(profiler)
 
     def on_forward_failed(self, failure: Exception) -> None:
-        """A forward pass under the configuration in force; the script's own way has done it."""
+        """Called when a forward pass failed and was repeated as the script does it."""
         kind = "out_of_memory" if isinstance(failure, torch.OutOfMemoryError) else "unsupported"
         self._on_failure_in_force(kind, failure, "forward pass", Knobs.undo)
 
     def on_loader_failed(self, failure: Exception) -> None:
-        """The loader under the configuration in force; it goes on as the script's own."""
+        """Called when the loader failed; it goes on with the script's own settings."""
         self._on_failure_in_force("unsupported", failure, "DataLoader", Knobs.undo_loader)
 
     def _on_failure_in_force(
@@ -215,14 +215,14 @@ class Session:
             self._watch.learn_again()
 
     def _give_back(self) -> None:
-        """At the end: memory that only changes which were not kept have needed."""
+        """Frees, at the end, memory that only changes needed which were not kept."""
         memory.release_graphs(self._script)
         knobs, pins = self._knobs, "loader.pin_memory"
         if knobs is not None and not knobs.now[pins] and any(one[pins] for one in self._prepared):
             memory.release_pinned()
 
     def _tell_kept(self, kept: Any) -> None:
-        """The loggers of the script; nothing where nothing was kept."""
+        """Tells the script's loggers what was kept; nothing if nothing was."""
         if isinstance(kept, dict) and kept.get("change"):
             text = f"{kept['change']}: {kept.get('faster', '')}, run {kept.get('run', '')}"
             self._tell(text, {name: kept[name] for name in ("run", "speedup") if name in kept})
@@ -330,7 +330,7 @@ class Session:
         return True
 
     def _serve(self) -> None:
-        """The script stands here until the session lets it go on."""
+        """Answers requests until the session lets the script go on."""
         while not self.is_over and self._activity is None:
             self._request = self._link.receive()
             name = self._request.get("request")

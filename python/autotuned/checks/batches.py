@@ -24,7 +24,7 @@ class BatchCheck(Check):
     method = "batches"
 
     def __init__(self, script: Script, steps: int, makes_again: bool = True) -> None:
-        """`makes_again`: batches may be made a second time, for a comparison."""
+        """`makes_again`: whether batches may be made a second time, for a comparison."""
         super().__init__(script)
         self._steps_left = steps
         self._makes_again = makes_again

@@ -11,7 +11,7 @@ Json = dict[str, Any]
 
 
 def _figures(name: str, reference: torch.Tensor, candidate: torch.Tensor) -> Json:
-    """Of two updates."""
+    """The figures of two updates."""
     one = reference.detach().to(torch.float64).flatten()
     other = candidate.detach().to(torch.float64).flatten()
     one_norm, other_norm = float(one.norm()), float(other.norm())

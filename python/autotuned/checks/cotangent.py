@@ -32,7 +32,7 @@ def obstacle_of(script: Script) -> str:
 
 
 class _Call:
-    """A real forward pass: what it takes to repeat it."""
+    """A real forward pass, with everything that is needed to repeat it."""
 
     def __init__(self, root: Root, args: Any, kwargs: Any) -> None:
         def kept(tensor: torch.Tensor) -> torch.Tensor:
@@ -107,7 +107,7 @@ class CotangentCheck(Check):
         return out
 
     def _take_over(self, call: _Call) -> None:
-        """Parameters and buffers as they are before this forward pass."""
+        """Copies parameters and buffers as they are before this forward pass."""
         for shadow in self._shadows:
             shadow.take_over()
             call.shadow_values.append(shadow.of_root[call.root.index])

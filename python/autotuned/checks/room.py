@@ -14,14 +14,15 @@ _GIB = 1 << 30
 
 
 def shortage_of(script: Script, method: str, shadows: int) -> str:
-    """Why there is no room for this many shadows beside the script; empty: there is."""
+    """Why the memory does not suffice for this many shadows; empty: it does."""
     memory = memory_of(script)
     if memory is None:
         return ""
     held, peak, free = memory
     parameters = sum(one.numel() * one.element_size() for one in script.parameters())
     if method == "twin":
-        # Their activations are there at once, beside the script's; and all begin from copies.
+        # The shadows' activations exist at the same time as the script's, and all start from
+        # copies.
         more = shadows * peak + (2 + shadows) * parameters
     else:
         # The configuration in force is computed again too, one after the other, where the

@@ -109,7 +109,7 @@ class Shadow:
         return [shadow for shadow in self.parameters.values() if shadow.requires_grad]
 
     def buffers(self, names: list[str]) -> list[torch.Tensor]:
-        """By the names of Script.names()."""
+        """The buffers by the names of Script.names()."""
         found: dict[str, torch.Tensor] = {}
         for root in self._script.roots:
             prefix = f"{root.index}." if len(self._script.roots) > 1 else ""
@@ -119,7 +119,7 @@ class Shadow:
 
     @contextlib.contextmanager
     def in_force(self) -> Iterator[None]:
-        """The settings of the process are those of this configuration."""
+        """A context in which the settings of the process are those of this configuration."""
         changed = [
             name for name in _GLOBAL_KNOBS if self.configuration[name] != self._knobs.now[name]
         ]

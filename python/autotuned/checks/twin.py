@@ -64,7 +64,7 @@ def _plain(tree: Any) -> Any:
 
 
 def _part(tree: Any, number: int) -> Any:
-    """With the tensors of one of the shadows."""
+    """The tree with the tensors of one of the shadows."""
 
     def one(tensor: torch.Tensor) -> torch.Tensor:
         shadows = tensor.__dict__.get("_shadows") if isinstance(tensor, Twin) else None
@@ -175,7 +175,7 @@ class TwinCheck(Check):
     # --- what the watch calls
 
     def call(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """A function of PyTorch that the script calls on a twin."""
+        """Handles a function of PyTorch that the script calls on a twin."""
         before = RandomState()
         out = func(*args, **kwargs)
         if func in _HOOKS:
@@ -198,7 +198,7 @@ class TwinCheck(Check):
         return self._join(out, outs)
 
     def _plain(self, trees: Any) -> Any:
-        """What the script has given, without what we have put into it."""
+        """The script's own value, without the twins that we have put into it."""
         try:
             return _plain(trees)
         except Exception as error:  # a structure that cannot be built again
@@ -382,7 +382,7 @@ class TwinCheck(Check):
     # --- what the session asks
 
     def is_over(self) -> bool:
-        """Asked behind each step."""
+        """Whether the check is over. Called after each step."""
         self._steps_left -= 1
         for losses, last in zip(self._losses, self._last_losses):
             losses.append(last)
@@ -454,7 +454,7 @@ class TwinCheck(Check):
             shadow.fail(error)
 
     def _mirror_gradients(self) -> None:
-        """Whatever the script did to its gradients since: released, or filled with zeros."""
+        """Does to the shadows' gradients what the script did to its own: released or zeroed."""
         for parameter in self._parameters:
             is_released = parameter.grad is None
             is_zero = not is_released and _is_zero(parameter.grad)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the programs of this installation are, and which PyTorch stands beside them.
+"""Finds the programs of this installation, and the PyTorch beside them.
 
 Imports no PyTorch and needs none.
 """

@@ -235,7 +235,7 @@ def loader_of_training(script: Script, notes: list[str]) -> list[Knob]:
 def _obstacle_of_workers(
     found: FoundLoader, loader: DataLoader, own: loaders.LoaderSettings
 ) -> str:
-    """Why no processes of ours can make the batches."""
+    """Why worker processes cannot make the batches."""
     method = loaders.start_method_of(loader)
     if own.workers == 0 and method != "fork":
         return f"worker processes start by '{method}' here, which the script may not be made for"

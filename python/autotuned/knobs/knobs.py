@@ -90,11 +90,11 @@ class Knobs:
         return {**self.own, **configuration}
 
     def changed(self, configuration: Configuration) -> list[str]:
-        """In which knobs a whole configuration differs from the one in force."""
+        """The knobs in which a whole configuration differs from the one in force."""
         return [name for name, value in configuration.items() if value != self.now[name]]
 
     def apply(self, configuration: Configuration) -> list[str]:
-        """Makes a whole configuration the one in force. Which knobs have changed."""
+        """Makes a whole configuration the one in force. Returns the knobs that have changed."""
         changed = self.changed(configuration)
         for name in changed:
             if self.knobs[name].switch == "restart" and name in self._was_switched:
@@ -149,7 +149,7 @@ class Knobs:
         ]
 
     def undo(self) -> None:
-        """Back to the script's own values."""
+        """Goes back to the script's own values."""
         self.go_back(self.own)
 
     def undo_loader(self) -> None:
@@ -200,7 +200,7 @@ class Knobs:
         elif fused.default:
             fused.unavailable = "the script chose it"
 
-        # What PyTorch takes where the script says nothing: foreach on a GPU, a loop on a CPU.
+        # PyTorch's default: foreach on a GPU, a loop on a CPU.
         is_cuda = script.device().type == "cuda"
         foreach = Knob(
             "optimizer.foreach",

@@ -410,7 +410,7 @@ class Hooks:
 
             return leave
 
-        # There is room for one; those of torch.profiler come through the first.
+        # Only one profiler can run at a time; those of torch.profiler use the first of these.
         profilers = torch.autograd.profiler
         for owner, name, make in (
             (profilers.profile, "_prepare_trace", make_start),

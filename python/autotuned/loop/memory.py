@@ -31,7 +31,7 @@ def memory_of(script: Script) -> tuple[int, int, int] | None:
 
 
 def shortage_of_changes(script: Script) -> str:
-    """Why none is tried; empty: they have room, or no block was timed yet."""
+    """Why no change is tried; empty: the memory suffices, or no block was timed yet."""
     memory = memory_of(script) if script.peak_device_bytes else None
     if memory is None:
         return ""

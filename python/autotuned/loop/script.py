@@ -27,7 +27,7 @@ _KINDS_OF_SEVERAL = {"DistributedDataParallel", "FullyShardedDataParallel", "FSD
 
 
 def failure_text(error: BaseException) -> str:
-    """Its type and its first line; of a worker process the last one, which says the same of it."""
+    """The type and first line of an exception; of a worker's traceback, the last line."""
     lines = str(error).strip().splitlines()
     if any(line.startswith("Original Traceback") for line in lines):
         return lines[-1]
@@ -54,7 +54,7 @@ class ForwardSettings:
 
 
 class Entry:
-    """What a watched module is called through. It is neither saved nor copied with the module."""
+    """The wrapper of a watched module's calls. It is not saved or copied with the module."""
 
     def __init__(
         self, called: Callable[[Any, Any], Any], own_call: Callable[..., Any] | None
@@ -81,8 +81,7 @@ class Root:
         self.is_used = True  # since the step was learned last
         self.casts_by_itself = False
         self.input_dims: list[int] | None = None  # of the tensors that it is called with
-        # Of the tensor that it returns, under the script's own configuration; nothing where it
-        # returns something else.
+        # The dimensions of the tensor that it returns as the script is; None if it returns none.
         self.output_dims: list[int] | None = None
         self._compiled: dict[str, Callable[..., Any]] = {}  # by mode
         self._gradients = compiling.GraphGradients()
@@ -92,7 +91,7 @@ class Root:
 
     @property
     def module(self) -> torch.nn.Module:
-        """Only while it is there: of a root that Script.roots gives, or that is being called."""
+        """The module. Only valid for a root of Script.roots, or during its call."""
         module = self._module()
         assert module is not None
         return module
@@ -102,7 +101,7 @@ class Root:
 
     @property
     def own_call(self) -> Callable[..., Any] | None:
-        """Of a module that the script compiled."""
+        """The compiled call of a module that the script has compiled itself."""
         entry = self.module.__dict__.get("_compiled_call_impl")
         return entry.own_call if isinstance(entry, Entry) else entry
 
@@ -114,7 +113,7 @@ class Root:
         self.module.__dict__["_compiled_call_impl"] = Entry(called, self.own_call)
 
     def leave(self) -> None:
-        """The module is called as the script calls it."""
+        """From now on the module is called as the script calls it."""
         own_call = self.own_call
         if own_call is None:
             self.module.__dict__.pop("_compiled_call_impl", None)
@@ -126,7 +125,7 @@ class Root:
         return self.own_call is not None or type(self.module).__name__ == "OptimizedModule"
 
     def compile_ns(self, settings: ForwardSettings) -> int:
-        """What it took to compile the forward pass for these settings.
+        """The time that compiling the forward pass took for these settings.
 
         Where a check did it first, what the check took: the training found it done.
         """
@@ -151,7 +150,7 @@ class Root:
         return map_tensors(torch.clone, out) if mode == compiling.GRAPHS else out
 
     def leave_graphs(self) -> bool:
-        """Nothing of it uses CUDA graphs any more. Whether it did."""
+        """Stops the use of CUDA graphs in this module. Returns whether it used any."""
         if self._compiled.pop(compiling.GRAPHS, None) is None:
             return False
         self._gradients.keep(self.module)
@@ -207,7 +206,7 @@ class _Stepping:
 
 
 class Script:
-    """All that is known. Used by the main thread only.
+    """All that is known of a script. Used by the main thread only.
 
     Models, optimizers and loaders are the script's: nothing here keeps them alive.
     """
@@ -229,7 +228,8 @@ class Script:
         self.forward = ForwardSettings()
         self.loader_changes: dict[str, Any] = {}  # fields of LoaderSettings
         self.releases_gradients = False  # whatever the script asks for
-        # It has failed, and was left for the script's own.
+        # Called when the forward pass or the loader has failed, and the script's own was used
+        # instead.
         self.on_forward_failed: Callable[[Exception], None] = lambda error: None
         self.on_loader_failed: Callable[[Exception], None] = lambda error: None
 
@@ -237,7 +237,7 @@ class Script:
 
     @property
     def roots(self) -> list[Root]:
-        """That are there, and were called since the step was learned last."""
+        """The roots that still exist and were called since the step was last learned."""
         return [root for root in self._roots if root.is_there() and root.is_used]
 
     @roots.setter
@@ -247,7 +247,7 @@ class Script:
 
     @property
     def optimizers(self) -> list[torch.optim.Optimizer]:
-        """That are there, and have stepped since the step was learned last."""
+        """The optimizers that still exist and have stepped since the step was last learned."""
         found = (one.optimizer for one in self._stepping if one.is_used)
         return [optimizer for optimizer in found if optimizer is not None]
 
@@ -260,7 +260,7 @@ class Script:
         return next((root for root in every if root.module is module), None)
 
     def every_root(self) -> list[Root]:
-        """That is there, whether the script calls it now or not."""
+        """Every root that still exists, whether or not the script calls it now."""
         return [root for root in self._roots if root.is_there()]
 
     def add_root(self, module: torch.nn.Module) -> Root:
@@ -270,7 +270,7 @@ class Script:
         return root
 
     def index_of(self, optimizer: torch.optim.Optimizer) -> int:
-        """Of an optimizer that steps."""
+        """The index of an optimizer that steps."""
         for index, known in enumerate(self._stepping):
             if known.optimizer is optimizer:
                 known.is_used = True
@@ -287,7 +287,7 @@ class Script:
         return len(self._stepping) - 1
 
     def learn_again(self) -> None:
-        """What the script trains, and what a step of it is: from here on, only what is seen."""
+        """Forgets the step and the trained objects: from here on, only new events count."""
         self.detector = StepDetector()
         self.peak_device_bytes = 0
         for root in self._roots:
@@ -298,7 +298,7 @@ class Script:
             loader.is_trained_from = False
 
     def kind(self) -> Any:
-        """What is trained, without its values: two models of one kind can be compared."""
+        """The structure of what is trained, without values: equal kinds can be compared."""
         return [
             [
                 (
@@ -331,7 +331,7 @@ class Script:
         return any(one.loader is loader and one.is_iterated for one in self.loaders)
 
     def is_made_anew(self, loader: DataLoader) -> bool:
-        """Whether it stands for the one that trains, which is gone."""
+        """Whether this loader replaces that of the training, which is gone."""
         training = self.training_loader()
         return (
             training is not None
@@ -342,7 +342,7 @@ class Script:
         )
 
     def put_flags_anew(self, optimizer: torch.optim.Optimizer) -> None:
-        """Of an optimizer that the script has just made, in place of one that was tuned."""
+        """Sets the flags of a new optimizer that replaces a tuned one."""
         made_at = self.made_at.get(optimizer, "")
         for known in self._stepping:
             if made_at and known.made_at == made_at and known.type is type(optimizer):
@@ -354,7 +354,7 @@ class Script:
                 return
 
     def training_loader(self) -> FoundLoader | None:
-        """The one that trains; where several do, none can be told to be the one."""
+        """The loader of the training; None if none or several train."""
         training = [one for one in self.loaders if one.is_trained_from]
         return training[0] if len(training) == 1 else None
 
@@ -375,7 +375,7 @@ class Script:
         return bool(kinds & _KINDS_OF_SEVERAL)
 
     def trains_on_several(self) -> str:
-        """What else trains than this process on one device; empty: nothing."""
+        """Other processes or devices that take part in the training; empty: none."""
         if self.trains_with_others():
             return "several processes train together"
         devices = {one.device for one in self.parameters() if one.device.type == "cuda"}
@@ -392,7 +392,7 @@ class Script:
             torch.cuda.synchronize(device)
 
     def parameters(self) -> list[torch.Tensor]:
-        """Those that are trained: of the optimizers or, where there are none, of the modules."""
+        """The trained parameters: of the optimizers or, if there are none, of the modules."""
         if self.optimizers:
             every = (
                 parameter
@@ -410,7 +410,7 @@ class Script:
         return list({id(parameter): parameter for parameter in every}.values())
 
     def names(self) -> dict[int, str]:
-        """Of parameters and buffers, by identity.
+        """The names of parameters and buffers, by identity.
 
         With the root's number in front where there are several.
         """
@@ -445,7 +445,7 @@ class Script:
         return own if wanted in found.refused else wanted
 
     def lack_of(self, settings: LoaderSettings) -> str:
-        """Why the loader that trains cannot have these; empty: it can, as far as is known."""
+        """Why the training's loader cannot have these settings; empty: no reason is known."""
         found = self.training_loader()
         if found is None or found.loader is None or settings == LoaderSettings.own(found.loader):
             return ""
@@ -454,7 +454,7 @@ class Script:
     def batches_of(
         self, loader: DataLoader, on_batch: Callable[..., None]
     ) -> SwitchableBatches | None:
-        """None where only PyTorch's own iterator will do."""
+        """The switchable batches of a loader; None if only PyTorch's own iterator works."""
         found = self.found(loader)
         is_first, found.is_iterated = not found.is_iterated, True
         if found.obstacle:
@@ -478,7 +478,7 @@ class Script:
     # --- forward passes
 
     def run_forward(self, root: Root, args: Any, kwargs: Any, falls_back: bool = False) -> Any:
-        """As the configuration in force says or, where that fails, as the script does it."""
+        """The forward pass under the configuration in force; if that fails, the script's own."""
         if self.forward.changes_nothing():
             return root.run(self.forward, args, kwargs)
         try:
@@ -492,7 +492,7 @@ class Script:
             failure = error.with_traceback(None)
         if random is not None:
             random.restore()
-        # What fails here is the script's own failure.
+        # An exception here is the script's own failure.
         out = root.run(ForwardSettings(), args, kwargs)
         self.forward = ForwardSettings()
         with contextlib.suppress(Exception):

@@ -16,11 +16,12 @@ from collections import Counter
 
 Token = tuple[str, int]
 
-# So many optimizer steps (or backward passes, where there is no optimizer) show what repeats.
+# How many optimizer steps (or backward passes, without an optimizer) are needed to find what
+# repeats.
 _FEWEST_STEPS = 6
 # A step of many events, as gradients are accumulated over many batches, is known earlier.
 _MANY_TOKENS = 48
-# Of a script with several optimizers, two rounds at least.
+# The same for a script with several optimizers: at least two rounds.
 _FEWEST_OF_SEVERAL = 8
 # A loop in which nothing repeats is not watched for ever.
 _MOST_TOKENS = 4096
@@ -73,7 +74,7 @@ def last_of_cycle(optimizers: list[int]) -> tuple[int, int] | None:
 
 
 class StepDetector:
-    """Learns the step, and then says where one ends and whether it was as usual."""
+    """Learns what a step is, then tells where each step ends and whether it was a usual one."""
 
     def __init__(self) -> None:
         self.is_known = False
@@ -99,15 +100,15 @@ class StepDetector:
         self._saw_closure = True
 
     def disturb(self) -> None:
-        """Something happened that is no part of a usual step."""
+        """Notes an event that is no part of a usual step."""
         self._is_disturbed = True
 
     def ends_before_forward(self) -> bool:
-        """In a script without optimizer: is the step over, now that a forward pass begins?"""
+        """Whether the beginning forward pass ends the step, in a script without an optimizer."""
         return self.boundary == ("forward", 0) and self._after_backward
 
     def add(self, token: Token) -> bool:
-        """Whether the step is over behind this token.
+        """Adds a token. Returns whether the step is over after it.
 
         While nothing is known yet, that is never so.
         """
@@ -133,7 +134,7 @@ class StepDetector:
         return token == self.boundary and self._run == self._in_a_row
 
     def close(self) -> bool:
-        """The step is over. Whether it was a usual one."""
+        """Ends the step. Returns whether it was a usual one."""
         is_clean = not self._is_disturbed and self._signature(self._tokens) == self.pattern
         self._tokens = []
         self._events = 0
@@ -241,7 +242,7 @@ class StepDetector:
 
 
 class StepCounter:
-    """Goes on counting when nothing is watched any more but one kind of event."""
+    """Counts steps when only one kind of event is watched any more."""
 
     def __init__(self, pattern: tuple[Token, ...], steps: int) -> None:
         kinds = [kind for kind, _ in pattern]
@@ -296,7 +297,7 @@ class StepClock:
         self._began_ns = time.monotonic_ns()
 
     def leave_out(self, time_ns: int) -> None:
-        """So long something else was done, in the middle of the step under way."""
+        """Leaves out time of the present step in which the script did something else."""
         self._began_ns += time_ns
 
     def since_ns(self) -> int:

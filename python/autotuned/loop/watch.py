@@ -27,12 +27,12 @@ Original = Callable[..., Any]
 
 # Without the end of a step for so long, the script does something else than training.
 _MOST_WAIT_NS = 300 * 10**9
-# So long a step is looked for, from the first event on.
+# How long a step is searched for, from the first event on.
 _MOST_LEARNING_NS = 600 * 10**9
 
 
 class Check:
-    """Goes along with real steps. What it returns is what the script would get without it.
+    """Follows real steps. Its results are those that the script would get without it.
 
     This one does nothing; a check looks at the events that it needs.
     """
@@ -49,7 +49,7 @@ class Check:
     def clipped(
         self, original: Original, parameters: list[torch.Tensor], args: Any, kwargs: Any
     ) -> None:
-        """Gradients of these were clipped by `original`."""
+        """Called when `original` has clipped the gradients of these parameters."""
 
     def unscaled(
         self, optimizer: torch.optim.Optimizer, unscale: Callable[[torch.optim.Optimizer], None]
@@ -63,10 +63,10 @@ class Check:
         pass
 
     def on_batch(self, batches: Any, index: Any, batch: Any) -> None:
-        """The script gets this batch, made of this index."""
+        """Called when the script gets this batch, made from this index."""
 
     def end(self) -> None:
-        """It goes along no more."""
+        """Ends the check: it no longer follows the steps."""
 
 
 class Guard:
@@ -141,9 +141,7 @@ class Watch:
         self.other_threads = False  # something was trained in another thread
 
     def is_here(self) -> bool:
-        """In the process and the thread that are watched, and not inside of something that is
-        watched already.
-        """
+        """Whether the call is in the watched process and thread."""
         return threading.get_ident() == self._thread and os.getpid() == self._process
 
     def watches(self) -> bool:
@@ -162,7 +160,7 @@ class Watch:
             return None
 
     def fail(self, error: Exception) -> None:
-        """Of this package. What cannot even be told is over in silence."""
+        """Handles a failure of this package. If it cannot be reported, watching just ends."""
         try:
             self.on_failure(error)
         except Exception:
@@ -201,7 +199,7 @@ class Watch:
             self.script.clock.forward_ns += time.monotonic_ns() - began_ns
 
     def _leave_out_compiling(self, before_ns: int) -> None:
-        """Of batches of another shape, say: charged once, and in no step like the others."""
+        """Leaves out the time of compiling, such as for another shape: it is charged once."""
         spent_ns = compiling.clock.total_ns - before_ns
         if spent_ns > 0:
             self.script.detector.disturb()
@@ -281,13 +279,13 @@ class Watch:
     def unscale(
         self, original: Original, scaler: Any, optimizer: Any, args: Any, kwargs: Any
     ) -> Any:
-        """By a GradScaler: (inv_scale, found_inf, ...)."""
+        """Called when a GradScaler divides gradients: (inv_scale, found_inf, ...)."""
         result = original(scaler, optimizer, *args, **kwargs)
         if self.check is None or not self.watches():
             return result
 
         def again(other: Any) -> None:
-            # What it finds in other gradients is not the script's.
+            # Copies: the values that it finds in other gradients must not reach the script.
             own = [one.clone() if isinstance(one, torch.Tensor) else one for one in args]
             original(scaler, other, *own, **kwargs)
 
@@ -300,7 +298,7 @@ class Watch:
         self._iterators[iterator] = loader
 
     def next_batch(self, original: Original, iterator: Any) -> Any:
-        """Of an iterator of PyTorch's own."""
+        """Gets the next batch of PyTorch's own iterator."""
         loader = self._iterators.get(iterator) if self.watches() else None
         if loader is None:
             return original(iterator)
@@ -327,7 +325,7 @@ class Watch:
     # --- the rest
 
     def learn_again(self) -> None:
-        """The script trains something that it has made since."""
+        """Called when the script trains an object that it has made since."""
         self.script.learn_again()
         self._was_known = False
         self._first_ns = 0
@@ -335,7 +333,7 @@ class Watch:
         self.observe()
 
     def look_at_patience(self) -> None:
-        """A script of which no step is known is not watched for ever."""
+        """Ends the watching of a script in which no step was found for a long time."""
         detector = self.script.detector
         if detector.is_known or not self.is_watching:
             return

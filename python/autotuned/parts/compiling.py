@@ -58,7 +58,7 @@ class CompileClock:
         self._handler: Any = None
 
     def start(self) -> None:
-        """From here on; more than once is once."""
+        """Starts the clock. Further calls change nothing."""
         if self._handler is not None:
             return
         before_ns = time.monotonic_ns()
@@ -158,7 +158,7 @@ class GraphGradients:
         self._places: dict[int, int] | None = None
 
     def keep(self, module: torch.nn.Module) -> None:
-        """Before a forward pass: those of graphs move to memory of their own.
+        """Called before a forward pass: moves gradients out of the memory of graphs.
 
         One that has not moved since the last time was only added to; it can be the script's.
         """
@@ -182,7 +182,7 @@ def without_dropout(module: torch.nn.Module) -> Iterator[bool]:
         if isinstance(part, torch.nn.modules.dropout._DropoutNd) and part.training:
             quiet.append((part, "training", part.training))
             part.training = False
-        # Of attention and recurrent modules, and of many modules that people write.
+        # Attention and recurrent modules, and many modules of users, have such an attribute.
         elif isinstance(part.__dict__.get("dropout"), float) and part.dropout > 0:
             quiet.append((part, "dropout", part.dropout))
             part.dropout = 0.0

@@ -41,15 +41,15 @@ _SIXTEEN_BITS = (torch.bfloat16, torch.float16)
 
 
 class Unshadowable(Exception):
-    """The script does what a shadow cannot go along with."""
+    """The script does something that a shadow cannot follow."""
 
 
 class OtherMasks(Unshadowable):
-    """Dropout would draw others."""
+    """Dropout would draw other masks than the reference."""
 
 
 def _drops_weights(func: Any, args: Any, kwargs: Any) -> bool:
-    """Of attention."""
+    """Whether an attention function drops some of its weights."""
     names = [argument.name for argument in func._schema.arguments]
     given = {**dict(zip(names, args)), **kwargs}
     return given.get("dropout_p", 0.0) > 0.0

@@ -61,7 +61,7 @@ class Shared:
             raise StopIteration from None
 
     def take_back(self, indices: Iterable[Any]) -> None:
-        """The next ones again."""
+        """Takes back index batches, which are then given again next."""
         self._returned.extendleft(reversed(list(indices)))
 
 
@@ -95,7 +95,7 @@ _MOST_END_S = 30.0
 
 
 class _OtherBatches(torch_dataloader._MultiProcessingDataLoaderIter):
-    """PyTorch's own, whose workers are not the script's.
+    """PyTorch's iterator with workers that the script did not ask for.
 
     One that dies or hangs is an exception in the call for the next batch, and nowhere else.
     """
@@ -190,7 +190,7 @@ class Engine:
             self.batches._shutdown_workers()
 
     def end_after_failure(self) -> None:
-        """What is left of it may hang."""
+        """Ends the engine after a failure. Its workers may hang."""
 
         def end() -> None:
             with contextlib.suppress(Exception):

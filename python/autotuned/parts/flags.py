@@ -18,7 +18,7 @@ Groups = Sequence[dict[str, Any]]
 
 
 class Flags:
-    """Of all optimizers of a script."""
+    """The flags of all optimizers of a script."""
 
     def __init__(self) -> None:
         self.forced: Pair | None = None  # in force for every group; nothing: the script's own
@@ -28,7 +28,7 @@ class Flags:
         return self.forced is not None
 
     def own(self, optimizer: torch.optim.Optimizer) -> list[Pair]:
-        """By group, as the script set them, whatever is in force."""
+        """The script's own flags by group, whichever are in force."""
         known = self._own.setdefault(optimizer, [])
         # A group that the script adds later has flags of the script's own.
         for group in optimizer.param_groups[len(known) :]:
@@ -36,14 +36,14 @@ class Flags:
         return known
 
     def put(self, optimizer: torch.optim.Optimizer) -> None:
-        """Sets what is in force."""
+        """Sets the flags that are in force."""
         for group, own in zip(optimizer.param_groups, self.own(optimizer)):
             if "foreach" in group:
                 group["fused"], group["foreach"] = self.forced or own
         place_step_counters(optimizer)
 
     def restored(self, optimizer: torch.optim.Optimizer) -> None:
-        """The script has loaded a state, and with it flags of its own."""
+        """Called when the script has loaded a state with flags of its own."""
         if self._own.pop(optimizer, None) is None:
             return
         self.own(optimizer)

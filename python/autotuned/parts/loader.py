@@ -102,7 +102,7 @@ def _make(loader: DataLoader, index: Any) -> Any:
 
 
 class SwitchableBatches:
-    """What `iter(loader)` gives.
+    """The result of `iter(loader)`.
 
     The batches of one epoch, made as `wanted()` says at that moment. Of settings that are not the
     script's own and that fail, `on_refused` is told; they are not used any more.
@@ -152,7 +152,7 @@ class SwitchableBatches:
         return self._length
 
     def __getattr__(self, name: str) -> Any:
-        # What scripts read of PyTorch's iterator.
+        # Attributes of PyTorch's iterator that scripts read.
         engines = self.__dict__.get("_engines")
         if not engines:
             raise AttributeError(name)
@@ -190,7 +190,7 @@ class SwitchableBatches:
         return self._own if settings in self._refused else settings
 
     def _started(self, settings: LoaderSettings) -> Engine:
-        """An engine for what is to come; where it cannot be had, one as the script's own."""
+        """An engine for the following batches; if it cannot start, one like the script's own."""
         try:
             return self._engine(settings, None)
         except Exception as error:
@@ -200,7 +200,7 @@ class SwitchableBatches:
         return self._engine(self._own, None)
 
     def _engine(self, settings: LoaderSettings, promised: list[Any] | None) -> Engine:
-        """For all that is to come, or for these indices."""
+        """An engine for all following batches, or for these indices."""
         gate = Gate(self._shared if promised is None else iter(promised), self._length)
         began_ns = time.monotonic_ns()
         idle = None
@@ -258,7 +258,7 @@ class SwitchableBatches:
         if self._engines:
             self._engines[-1].gate.is_open = False
         if any(engine.settings == settings for engine in self._engines):
-            # It still hands out what it was promised before: that comes first.
+            # This engine still has batches that it was promised before: they come first.
             self._drain()
             settings = self._now()  # one of them may have failed
         self._engines.append(self._started(settings))
@@ -285,7 +285,7 @@ class SwitchableBatches:
             engine.end()
 
     def _replace_first(self, error: Exception, is_last: bool | None = None) -> None:
-        """What a failed engine has promised is made as the script makes it."""
+        """Replaces a failed engine: its promised batches are made as the script makes them."""
         engine = self._engines.pop(0)
         self._refuse(engine.settings, error)
         promised = list(engine.gate.promised)
@@ -293,7 +293,7 @@ class SwitchableBatches:
             del self._mine[engine.settings]
         engine.end_after_failure()
         if self._engines if is_last is None else not is_last:
-            # Those behind it have been promised what follows.
+            # The engines behind it have been promised the batches that follow.
             self._engines.insert(0, self._engine(self._own, promised))
         else:
             self._shared.take_back(promised)
@@ -306,7 +306,7 @@ class SwitchableBatches:
                 self._on_refused(settings, error)
 
     def _leave(self) -> None:
-        """Behind the last batch: workers live on only where the settings say so."""
+        """Called after the last batch: workers stay alive only if the settings say so."""
         stays = self._now()
         for settings, engine in self._mine.items():
             if settings == stays and settings.persistent_workers and settings not in self._kept:

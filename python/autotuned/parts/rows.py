@@ -86,7 +86,7 @@ def _rewritten(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Ten
 
 @contextlib.contextmanager
 def selected() -> Iterator[None]:
-    """What calls gather here gets rows."""
+    """Makes calls of gather select rows inside of this context."""
     owners: tuple[Any, ...] = (torch, torch.Tensor)
     before = [vars(owner).get("gather") for owner in owners]
     ours = [_rewritten(owner.gather) for owner in owners]

@@ -35,7 +35,7 @@ def map_tensors(change: Callable[..., Any], *trees: Any) -> Any:
             return first
         if type(first) is dict:
             return named
-        # Of a kind that may be made in another way, and may have more than its items.
+        # A subclass of dict may have another constructor, and more than its items.
         copied = copy.copy(first)
         for key, value in named.items():
             copied[key] = value

@@ -21,7 +21,7 @@ def advice(source: Source, call: ast.Call, is_pinned: bool) -> list[str]:
 
 
 def _numbers(source: Source, loop: ast.For | ast.While) -> list[str]:
-    """That the script reads from the GPU at every step."""
+    """The numbers that the script reads from the GPU at every step."""
     inside = set(ast.walk(loop))
     return [
         f"{source.path}:{read.lineno} reads a number from the GPU at every step, which waits "
@@ -33,7 +33,7 @@ def _numbers(source: Source, loop: ast.For | ast.While) -> list[str]:
 
 
 def _copies(source: Source, loop: ast.For | ast.While) -> list[str]:
-    """Of the batch, by name, for which the script waits."""
+    """The copies of the batch, by name, for which the script waits."""
     if not isinstance(loop, ast.For):
         return []
     names = {one.id for one in ast.walk(loop.target) if isinstance(one, ast.Name)}
@@ -56,7 +56,7 @@ def _copies(source: Source, loop: ast.For | ast.While) -> list[str]:
 
 
 def _names_a_gpu(copy: ast.Call) -> bool:
-    """As far as the text tells: `to()` also changes types, and copies to the CPU."""
+    """Whether the arguments name a GPU: `to()` also changes types, and copies to the CPU."""
     name = last_name(copy.func)
     if name != "to":
         return name == "cuda"

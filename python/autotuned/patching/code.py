@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What to paste by hand, by knob, where the place for it was not found."""
+"""The code to paste by hand, by knob, if its place in the script was not found."""
 
 CODE = {
     "cudnn.benchmark": "torch.backends.cudnn.benchmark = True",

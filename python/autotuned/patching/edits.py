@@ -13,7 +13,7 @@ from typing import Callable, Iterator
 
 
 class NotFound(Exception):
-    """The place is not there, or is not alone. The text is a clause for people."""
+    """The place was not found, or is not unique. The text is a clause for people."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Source:
         return self.content[self.start(node) : self.end(node)].decode("utf-8")
 
     def line_of(self, offset: int) -> int:
-        """From 1."""
+        """The line of a node, from 1."""
         return self.content.count(b"\n", 0, offset) + 1
 
     def parents(self, node: ast.AST) -> Iterator[ast.AST]:
@@ -107,7 +107,7 @@ class Source:
         return found[0]
 
     def indent(self, statement: ast.stmt) -> bytes:
-        """What stands before it in its line, where that is nothing but space."""
+        """The indentation of a statement, if nothing else is before it in its line."""
         begin = self._starts[statement.lineno - 1]
         before = self.content[begin : self.start(statement)]
         if before.strip():

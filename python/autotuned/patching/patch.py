@@ -57,7 +57,7 @@ class Patch:
         return self._sources[path]
 
     def name_of(self, path: str) -> str:
-        """As the user would type it."""
+        """The path as the user would type it."""
         if path == self._script:
             return self._shown
         below = os.path.relpath(path)
@@ -155,14 +155,14 @@ class Patch:
         return [(source, edit) for edit in source.with_keywords(call, wanted)]
 
     def loader(self) -> list[tuple[Source, Edit]]:
-        """All of its knobs at once: one argument needs another."""
+        """Edits a loader for all of its knobs at once: one argument needs another."""
         change = {name: one["to"] for name, one in self._changes.items()}
         wanted = {
             argument: as_code(change[knob])
             for knob, argument in _ARGUMENTS.items()
             if knob in change
         }
-        # What only loaders with workers have.
+        # Arguments that only loaders with workers accept.
         if change.get("loader.workers") == 0:
             wanted |= {"persistent_workers": "False", "prefetch_factor": "None"}
         elif self._best.get("loader.workers") == 0:
@@ -422,7 +422,7 @@ _ARGUMENTS = {
     "loader.pin_memory": "pin_memory",
     "loader.persistent_workers": "persistent_workers",
 }
-# Of tensors, loaders and optimizers, in the line of a module's call.
+# Methods of tensors, loaders and optimizers that may be in the line of a module's call.
 _METHODS = {
     "to", "cuda", "view", "reshape", "size", "item", "detach", "float", "long", "unsqueeze",
     "squeeze", "permute", "transpose", "flatten", "contiguous", "next", "parameters", "append",
@@ -445,7 +445,7 @@ def _shown(value: Any) -> str:
 
 
 def _lines(content: bytes) -> list[bytes]:
-    """With their ends; only LF ends a line of a diff."""
+    """The lines with their ends; only LF ends a line of a diff."""
     return re.findall(rb"[^\n]*\n|[^\n]+", content)
 
 

@@ -67,7 +67,7 @@ def _taken(text: ctypes.c_void_p) -> str:
 
 
 def _tensor_of(address: int) -> Any:
-    """PyTorch's tensor over this memory, which it gives back at its end."""
+    """A PyTorch tensor over this memory, which it gives back when it is freed."""
     import torch
 
     capsule = _new_capsule(address, _DLTENSOR, None)

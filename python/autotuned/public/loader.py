@@ -16,7 +16,7 @@ _DEFAULT_INDEX_BYTES = 1 << 30
 
 
 def _data_of(dataset: Any, shuffle: bool) -> dict[str, Any]:
-    """`data` of a recipe."""
+    """The entry `data` of a recipe for this data set."""
     if isinstance(dataset, Mapping):
         if "shuffle" in dataset:
             raise ValueError("shuffle is an argument of Loader, not of its data")
@@ -29,7 +29,7 @@ def _data_of(dataset: Any, shuffle: bool) -> dict[str, Any]:
 
 @dataclass
 class _Place:
-    """How far a loop has come."""
+    """The position of a loop."""
 
     epoch: int
     batch: int  # given so far
@@ -149,7 +149,7 @@ class Loader:
             self._next = (epoch, 0)
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the training is: behind the batch that the loop gave last."""
+        """The position of the training: after the last batch that the loop gave."""
         place = self._place
         epoch, batch = self._next if place is None else (place.epoch, place.batch)
         return {"epoch": epoch, "batch": batch, "order": dict(self._order)}

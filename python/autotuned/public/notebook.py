@@ -52,7 +52,7 @@ class Tuned:
 
 
 def _load_agent() -> Any:
-    """The package once more, under its other name: its hooks know one script."""
+    """Loads the package again under its other name: its hooks serve one script only."""
     global _is_agent_ours
     if _AGENT in sys.modules:
         if not _is_agent_ours:
@@ -70,7 +70,7 @@ def _load_agent() -> Any:
 
 
 class TuningSession:
-    """Made by session(). Steps that are made inside of the `with` block are what it tunes."""
+    """Made by session(). Tunes the steps that are made inside of the `with` block."""
 
     def __init__(
         self, name: str, content: str, allow: Sequence[str], budget_seconds: float

@@ -63,7 +63,7 @@ class Comparison:
 
 
 class _Judge:
-    """The process that decides."""
+    """The process that judges the pairs."""
 
     def __init__(self, min_gain: float) -> None:
         self._process = subprocess.Popen(
@@ -103,14 +103,14 @@ class _Judge:
 
 
 def _wait_for_device() -> None:
-    """What a call has started on a GPU belongs to its time."""
+    """Waits for the GPU: work that a call has started there belongs to its time."""
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_initialized():
         torch.cuda.synchronize()
 
 
 class _Arm:
-    """One of the two, and how many of its calls make a block."""
+    """One of the two callables, and how many of its calls make a block."""
 
     def __init__(self, call: Callable[[], Any], clock: Callable[[], float]) -> None:
         self._call = call
@@ -118,7 +118,7 @@ class _Arm:
         self.calls = 1
 
     def block(self) -> float:
-        """Seconds."""
+        """Makes a block of calls and returns its duration, in seconds."""
         _wait_for_device()
         call = self._call
         start = self._clock()

@@ -12,7 +12,7 @@ from typing import Any, Callable, Iterable
 
 Described = list[Any]  # transforms as a recipe has them
 
-# What a stage gets: a PIL image, a tensor of bytes, a tensor of floats.
+# The input of a stage: a PIL image, a tensor of bytes, a tensor of floats.
 _PICTURE, _BYTES, _FLOATS = "a PIL image", "a tensor of bytes", "a tensor of floats"
 
 # 1/255 as a float32, by which torchvision's v2 multiplies; its v1 divides by 255.
@@ -20,7 +20,7 @@ _SHARE_OF_255 = struct.unpack("f", struct.pack("f", 1 / 255))[0]
 
 
 class _Unknown(Exception):
-    """Why a stage has no exact counterpart."""
+    """A stage that has no exact counterpart; the text says why."""
 
 
 def _is_of_torchvision(stage: Any) -> bool:
@@ -32,7 +32,7 @@ def _is_v2(stage: Any) -> bool:
 
 
 def _flat(stages: Iterable[Any]) -> list[Any]:
-    """With what a Compose holds in its place."""
+    """The stages, with each Compose replaced by the stages that it holds."""
     found: list[Any] = []
     for stage in stages:
         if _is_of_torchvision(stage) and type(stage).__name__ == "Compose":
@@ -62,7 +62,7 @@ def _numbers(value: Any, what: str) -> list[float]:
 
 
 def _sizes(value: Any) -> list[int]:
-    """One or two whole numbers."""
+    """A size as one or two whole numbers."""
     given = [value] if isinstance(value, int) else value
     if not isinstance(given, (list, tuple)) or len(given) not in (1, 2):
         raise _Unknown(f"its size is {value!r}")
@@ -81,7 +81,7 @@ def _fill(value: Any, what: str = "fill") -> dict[str, Any]:
 
 
 def _margin(stage: Any) -> Described:
-    """`padding` of Pad and RandomCrop."""
+    """The margins for `padding` of Pad and RandomCrop."""
     padding = stage.padding
     if padding is None or padding == 0:
         return []
@@ -195,7 +195,7 @@ def _unchanged(stage: Any, got: str) -> Described:
 
 
 def _convert(stage: Any, got: str) -> Described:
-    """ConvertImageDtype, and ToDtype of v2."""
+    """Translates ConvertImageDtype, and ToDtype of v2."""
     _needs(got, _BYTES, _FLOATS)
     if str(stage.dtype) != "torch.float32":
         raise _Unknown(f"its dtype is {stage.dtype}, and only torch.float32 is known")

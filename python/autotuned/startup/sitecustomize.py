@@ -33,7 +33,7 @@ def _warn(error):
 
 
 def _attach(descriptor):
-    """A failure of ours is one line; the script never sees it."""
+    """Attaches to the session. A failure is one line; the script never sees it."""
     try:
         folder = os.path.dirname(_HERE)
         spec = importlib.util.spec_from_file_location(
@@ -86,7 +86,7 @@ class _Finder:
         return spec
 
     def _leave(self):
-        """Whether it was there."""
+        """Removes the finder. Returns whether it was installed."""
         try:
             sys.meta_path.remove(self)
         except ValueError:
@@ -111,7 +111,7 @@ def _begin():
 
 
 def _give_the_turn():
-    """To the sitecustomize that Python would have found without this one."""
+    """Runs the sitecustomize that Python would have found without this one."""
     spec = importlib.machinery.PathFinder.find_spec("sitecustomize", sys.path)
     if spec is None or spec.loader is None:
         return

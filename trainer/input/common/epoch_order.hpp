@@ -24,7 +24,7 @@ struct Share {
   std::int64_t ranks = 1;
   bool drops = false;
 
-  // Of so many.
+  // The number of samples of this part, if an epoch has `all` samples.
   [[nodiscard]] constexpr std::int64_t samples_of(std::int64_t all) const {
     return (drops ? all : all + ranks - 1) / ranks;
   }

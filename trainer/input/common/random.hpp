@@ -21,7 +21,7 @@ inline constexpr std::uint64_t kGoldenGamma = 0x9e3779b97f4a7c15U;
   return static_cast<std::uint64_t>((static_cast<Wide>(random) * bound) >> 64U);
 }
 
-// The seed of what one of several ranks draws for itself. The first has the training's own.
+// The seed for the draws of one rank. The first rank has the training's own seed.
 [[nodiscard]] constexpr std::uint64_t seed_of_rank(std::uint64_t seed, std::int64_t rank) {
   return rank == 0 ? seed : mix64(seed ^ mix64(static_cast<std::uint64_t>(rank) * kGoldenGamma));
 }

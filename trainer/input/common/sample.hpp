@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samples, from storage to the model.
+// The types of samples and targets, from storage to the model.
 #pragma once
 
 #include <cstddef>
@@ -44,7 +44,7 @@ enum class Element {
   return element == Element::float32 ? sizeof(float) : 1;
 }
 
-// From the least to the most, in pixels.
+// A range of sizes, in pixels.
 struct Extent {
   int least = 1;
   int most = 1;
@@ -76,12 +76,12 @@ struct SampleType {
   [[nodiscard]] std::string text() const;
 };
 
-// Of one shape.
+// The type of samples that all have this shape.
 [[nodiscard]] constexpr SampleType type_of(Element element, SampleShape shape) {
   return {element, shape.channels, {shape.height, shape.height}, {shape.width, shape.width}, true};
 }
 
-// What the model should give for a sample: of one type for all samples of a data set.
+// The kind of target: what the model should give for a sample. It is the same for all samples of a data set.
 enum class TargetKind {
   class_number,  // int64, from 0 to the number of classes - 1
   numbers,       // float32, finite
@@ -90,7 +90,7 @@ enum class TargetKind {
   next_tokens,   // of each token the one that follows: the sample itself holds them
 };
 
-// Of a pixel of a class mask that does not count.
+// The class of pixels in a class mask that do not count.
 inline constexpr std::uint8_t kNoClass = 255;
 inline constexpr int kMostMaskClasses = 255;
 
@@ -107,7 +107,7 @@ struct TargetType {
   [[nodiscard]] std::size_t floats() const {
     return is_class() || is_mask() || has_tokens() ? 0 : static_cast<std::size_t>(width);
   }
-  // Of a sample in a batch of images of that shape. With tokens: of a label that says nothing.
+  // The bytes of a target in a batch of images of that shape. With tokens: those of a label that is not used.
   [[nodiscard]] std::size_t bytes(const SampleShape& image = {}) const {
     if (is_mask()) {
       return static_cast<std::size_t>(image.height) * static_cast<std::size_t>(image.width);

@@ -23,12 +23,12 @@
 namespace autotuned::input {
 namespace {
 
-// All else is a place: how many lines the sample has in the lower digits, and above them the line where it
+// Any other value is a place: the lower bits are the number of lines of the sample, the upper ones the line where it
 // begins, which is never 0.
 constexpr std::uint64_t kEmpty = 0;
 constexpr std::uint64_t kTaken = 1;  // somebody copies it just now, or there is no room
 constexpr std::size_t kCacheLineBytes = 64;
-// Of a longer sample the hardware fetches the rest by itself.
+// The most bytes of a sample that are prefetched: the hardware fetches the rest by itself.
 constexpr std::size_t kMostPrefetchedBytes = 4096;
 constexpr unsigned kLengthBits = 24;
 constexpr std::uint64_t kMostLines = (std::uint64_t{1} << kLengthBits) - 1;
@@ -140,7 +140,7 @@ void SampleCache::forget(std::int64_t item) {
   assert(item >= 0 && item < items_);
   Place& place = places_[static_cast<std::size_t>(item)];
   std::uint64_t kept = place.load(std::memory_order_relaxed);
-  // Whoever reads it just now reads on: its bytes stay.
+  // A thread that is reading it can go on: the bytes stay.
   if (kept > kTaken && place.compare_exchange_strong(kept, kEmpty)) {
     kept_items_.fetch_sub(1, std::memory_order_relaxed);
     forgotten_.fetch_add(static_cast<std::int64_t>(length_of(kept)), std::memory_order_relaxed);
@@ -216,7 +216,7 @@ void SampleCache::keep(std::int64_t item, const Sample& sample) {
   Place& place = places_[static_cast<std::size_t>(item)];
   std::uint64_t expected = kEmpty;
   if (!place.compare_exchange_strong(expected, kTaken)) return;
-  // Whatever has no room stays taken: it is as large the next time.
+  // A sample that does not fit stays marked as taken: it would not fit the next time either.
   const std::size_t needed = sizeof(Header) + rounded_up(sample.bytes.size());
   const std::uint64_t lines = needed / kCacheLineBytes;
   if (lines > kMostLines) return;

@@ -78,7 +78,7 @@ class SampleCache {
   std::unique_ptr<Place[]> places_;
   std::size_t size_;  // of all samples
   std::uint8_t* memory_ = nullptr;
-  Descriptor file_;  // instead
+  Descriptor file_;  // of a cache in a file, instead of memory_
   std::atomic<std::size_t> used_;
   std::atomic<bool> is_disk_full_ = false;
   std::atomic<std::int64_t> kept_items_ = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers for labels that are names.
+// Numbers classes whose labels are names.
 #pragma once
 
 #include <cstdint>
@@ -26,11 +26,11 @@ using ClassNumbers = std::map<std::string, std::int64_t, std::less<>>;
 // The names by their numbers.
 [[nodiscard]] std::vector<std::string> names_of(const ClassNumbers& numbers);
 
-// Without what a reader overlooks in a name: blanks around it, zeros in front of its digits, and case.
+// The name without details that a reader overlooks: blanks around it, leading zeros of its digits, and case.
 [[nodiscard]] std::string plain_form(std::string_view name);
 
-// That some of these names differ in no more than that, with how many and an example; empty where none do. Such classes are
-// probably meant to be one.
+// A sentence that some of these names have the same plain_form(), with their number and an example; empty if none do.
+// Such classes are probably meant to be one.
 [[nodiscard]] std::string alike_names_text(std::span<const std::string> names);
 
 // "a, b and 3 others".

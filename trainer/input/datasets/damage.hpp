@@ -18,8 +18,8 @@ namespace autotuned::input {
 // wrong recipes are other errors.
 [[nodiscard]] bool is_damage(const Error& error);
 
-// What to do about files that are all of one kind that is not read, such as masks in colours: what the first error says.
-// Empty: they differ, or they are damaged.
+// The remedy if all files have the same unsupported kind, such as masks in colours: that of the first error. Empty: the
+// errors differ, or the files are damaged.
 [[nodiscard]] std::string common_remedy(std::span<const Error> errors);
 
 // The damaged samples found so far. Any number of threads at once.
@@ -32,11 +32,11 @@ class Damage {
   void add(std::int64_t item, const Error& error);
   // Fails if too many are damaged: all, or more than 10 and more than 1 %. Says how many, and names a few.
   [[nodiscard]] Result<void> check() const;
-  // Both.
+  // add() and check().
   [[nodiscard]] Result<void> note(std::int64_t item, const Error& error);
 
   [[nodiscard]] std::int64_t count() const;
-  // In the order in which they were found, without the first `from`.
+  // The errors in the order in which they were found, without the first `from`.
   [[nodiscard]] std::vector<Error> found(std::size_t from) const;
 
  private:

@@ -27,8 +27,8 @@ class Dataset {
 
   [[nodiscard]] virtual std::int64_t size() const = 0;  // 1 .. 2^32-1
   [[nodiscard]] virtual SampleType type() const = 0;
-  // Labels, and the classes of a mask, are 0 .. classes()-1. Of numbers and tags: how many, target().width. Of tokens:
-  // the vocabulary.
+  // Labels, and the classes of a mask, are 0 .. classes()-1. With numbers and tags: their number, target().width. With
+  // tokens: the size of the vocabulary.
   [[nodiscard]] virtual int classes() const = 0;
   [[nodiscard]] virtual TargetType target() const { return {}; }
 
@@ -43,7 +43,7 @@ class Dataset {
   // Writes the stored bytes of one sample. REQUIRES: not encoded; `out` has room for exactly the
   // elements, aligned for them. Errors name the file that could not be read.
   [[nodiscard]] virtual Result<void> read(std::int64_t index, std::span<std::uint8_t> out) const;
-  // The bytes of one encoded sample; `out` takes their size. Gives what its file was right before it was read.
+  // The bytes of one encoded sample; `out` takes their size. Returns the stamp of its file right before it was read.
   // REQUIRES: encoded.
   [[nodiscard]] virtual Result<FileStamp> read_encoded(std::int64_t index,
                                                        std::vector<std::uint8_t>& out) const;
@@ -65,14 +65,14 @@ class Dataset {
   [[nodiscard]] virtual std::int64_t stored_index(std::int64_t index) const { return index; }
   struct Stored {
     std::int64_t items = 0;
-    // Of all stored samples; estimated if only some were examined.
+    // The bytes of all stored samples; estimated if only some were examined.
     std::int64_t bytes = 0;
     std::int64_t decoded_bytes = 0;
   };
   [[nodiscard]] virtual Stored stored() const;
 
-  // Of samples that are blocks of one sequence, in its order: how many of those before a sample share targets with it.
-  // Nothing: the samples do not depend on one another.
+  // For samples that are blocks of one sequence, in its order: how many of the samples before one share targets with
+  // it. Nothing: the samples are independent.
   [[nodiscard]] virtual std::optional<std::int64_t> overlap() const { return std::nullopt; }
   // Whether each token is a byte of a text.
   [[nodiscard]] virtual bool has_bytes() const { return false; }

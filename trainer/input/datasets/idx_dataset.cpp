@@ -21,8 +21,7 @@ constexpr std::uint8_t kUnsignedBytes = 0x08;
 constexpr std::size_t kImageDimensions = 3;
 constexpr std::size_t kLabelDimensions = 1;
 
-// Not a vector: that would fill the memory with zeros first, and with it touch all that a damaged
-// header asks for.
+// Not a vector: it would fill the memory with zeros first, and so touch as much as a damaged header asks for.
 struct Bytes {
   std::unique_ptr<std::uint8_t[]> data;
   std::size_t size = 0;

@@ -22,7 +22,7 @@ constexpr std::uint32_t kMostHeaderBytes = 65'536;
 constexpr std::size_t kMostDimensions = 32;
 constexpr const char* kSaveAgain = "save the array again with numpy.save";
 
-// What the header's dictionary says.
+// The entries of the header's dictionary.
 struct Facts {
   std::string type;
   bool is_by_columns = false;

@@ -23,9 +23,8 @@ struct NpyHeader {
   [[nodiscard]] std::string shape_text() const;
 };
 
-// Versions 1.0 to 3.0 of the format, numbers in little-endian and C order. The file holds exactly as many
-// numbers as the header says. Errors name the file and what to save instead; nothing in a file is ever
-// unpickled.
+// Reads versions 1.0 to 3.0 of the format, with numbers in little-endian and C order. The file holds exactly as many
+// numbers as the header says. Errors name the file and what to save instead; nothing in a file is ever unpickled.
 [[nodiscard]] Result<NpyHeader> read_npy_header(const DataFile& file, const std::string& path);
 
 }  // namespace autotuned::input

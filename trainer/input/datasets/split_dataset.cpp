@@ -18,13 +18,14 @@
 namespace autotuned::input {
 namespace {
 
-// So that what is drawn has nothing to do with the order of the first epoch.
+// Makes the draws independent of the order of the first epoch.
 constexpr std::uint64_t kSplitSeed = 0x73706c6974U;
 
 // Some of the stored samples of another data set, numbered anew.
 class PartOfDataset final : public Dataset {
  public:
-  // `items` of `all_items`, ascending. `size`: how many samples that makes, going through them again and again.
+  // A data set of the stored samples `items` (ascending) of `all_items`. `size`: the number of samples, with
+  // repetitions.
   PartOfDataset(std::shared_ptr<const Dataset> data, std::vector<std::uint32_t> items,
                 std::int64_t all_items, std::int64_t size)
       : data_(std::move(data)),
@@ -112,7 +113,7 @@ Result<SplitData> split_sequence(std::unique_ptr<Dataset> data, std::int64_t tes
   return split;
 }
 
-// Stored samples of one file, two or more, for each file that the data name so often; in the order of the data.
+// The stored samples of each file that the data name two times or more, in the order of the data.
 using SameFile = std::vector<std::uint32_t>;
 
 std::vector<SameFile> repeated_files(const Dataset& data, std::int64_t items) {
@@ -209,7 +210,7 @@ Result<SplitData> split_dataset(std::unique_ptr<Dataset> data, double share, std
       train.push_back(static_cast<std::uint32_t>(i));
   const std::int64_t test_size = std::ssize(test);
 
-  // Of the last round through the data, which may be cut short.
+  // The samples of the last round through the data, which may be incomplete.
   const auto rest = std::ranges::lower_bound(train, size % all_items) - train.begin();
   const std::int64_t train_size = size / all_items * std::ssize(train) + rest;
   SplitData split{.train = {}, .test = {}, .doubt = repeated_text(*data, repeated)};

@@ -15,7 +15,7 @@
 namespace autotuned::input {
 namespace {
 
-// Of the shorter side.
+// The radii of discs, as parts of the shorter side.
 constexpr double kLeastRadius = 0.1;
 constexpr double kMostRadius = 0.3;
 constexpr double kEdge = 0.5;  // half the width of an edge, in pixels
@@ -25,7 +25,7 @@ struct Disc {
   double column = 0;
   double radius = 0;
 
-  // Of the middle of a pixel from the edge; negative inside.
+  // The distance of a pixel's middle from the edge; negative inside.
   [[nodiscard]] double distance(int y, int x) const {
     return std::hypot(y + 0.5 - row, x + 0.5 - column) - radius;
   }

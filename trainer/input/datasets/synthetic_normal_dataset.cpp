@@ -17,8 +17,7 @@ namespace {
 
 constexpr std::size_t kQuantiles = 65'536;
 
-// Where the standard normal distribution reaches `share`, in (0, 0.5), by Newton's method from a
-// point near it.
+// The quantile of the standard normal distribution for `share`, in (0, 0.5), by Newton's method.
 double quantile(double share, double start) {
   double x = start;
   for (int i = 0; i < 60; ++i) {

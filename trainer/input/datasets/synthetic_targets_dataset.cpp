@@ -17,9 +17,9 @@ namespace {
 
 constexpr int kTargetGrid = 4;
 constexpr double kMiddle = 127.5;
-// Of the brightness around the middle: few cells reach black or white.
+// The contrast around the middle brightness: few cells reach black or white.
 constexpr double kContrast = 120.0;
-// What a tag is in the place of a number, and its negative where a sample does not have it.
+// The number that stands for a tag; negative if a sample does not have the tag.
 constexpr double kOfTag = 0.6;
 
 // From -1 to below 1.

@@ -24,7 +24,7 @@ constexpr std::int64_t kMostContext = 65'536;
 constexpr std::int64_t kMostStride = 1'000'000'000'000;
 constexpr std::int64_t kMostVocabulary = 16'777'216;
 constexpr std::int64_t kByteVocabulary = 256;
-// So many are looked at when files are opened: a tenth of a second.
+// How many tokens are examined when files are opened: this takes a tenth of a second.
 constexpr std::int64_t kMostScanned = std::int64_t{1} << 26U;
 constexpr std::int64_t kScanChunk = 65'536;
 
@@ -76,7 +76,7 @@ void widen(const TokenType& type, const std::uint8_t* from, std::span<std::int32
   }
 }
 
-// Tokens of one file, from the one at `first` on. Not those that are outside of the vocabulary: that is an error.
+// Reads tokens of one file, from the one at `first` on. A token outside of the vocabulary is an error.
 Result<void> read_tokens(const TokenFile& file, std::int64_t first, std::int64_t vocabulary,
                          std::span<std::int32_t> out) {
   // Kept by the thread, so that no block takes memory.

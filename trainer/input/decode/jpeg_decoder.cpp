@@ -19,8 +19,8 @@ namespace {
 
 constexpr std::size_t kRowBytes =
     4;  // red, green, blue and one unused: vector code reads it twice as fast
-// Smooth upsampling of colour looks at the neighbours: at the edge of what is decoded it gives other
-// numbers than within the picture.
+// Smooth upsampling of colour uses neighbouring pixels, so it gives other numbers at the edge of a decoded part than
+// within the picture.
 constexpr int kMargin = 2;
 // A small file can ask for any number of passes over a large picture.
 constexpr int kMostScans = 500;
@@ -89,8 +89,8 @@ struct JpegDecoder::State {
   bool is_made = false;           // the decompressor
   std::vector<std::uint8_t> row;  // kRowBytes per pixel, or one for grey pictures
 
-  // False when it jumped out. Of the picture before nothing is left, tables least of all: a file that lacks its
-  // own would be decoded with them.
+  // False: libjpeg failed (longjmp). Nothing of the picture before may be left, above all no tables: a file without
+  // tables would be decoded with them.
   bool read_header(std::span<const std::uint8_t> file) {
     if (setjmp(trap.target) != 0) return false;
     if (!is_made) {
@@ -165,8 +165,8 @@ struct JpegDecoder::State {
     }
   }
 
-  // Skipping reads the codes of blocks without making pixels of them, but passes over the end of a file as
-  // if it were right: so the last row is made.
+  // Skipping reads the codes of blocks without making pixels, but does not notice the end of a cut file, so the last
+  // row is decoded.
   void pass_over_rest(bool is_exact) {
     if (jpeg_has_multiple_scans(&info)) return;  // all of it was read before the first row
     JSAMPROW line = row.data();

@@ -8,8 +8,7 @@
 #include <cstring>
 #include <new>
 
-// libjpeg leaves it to its manager of memory what this is: the coefficients of a component, for files of
-// several scans.
+// libjpeg lets its memory manager define this type: the coefficients of a component, for files of several scans.
 struct jvirt_barray_control {
   JBLOCKARRAY rows = nullptr;
   JDIMENSION blocks_of_row = 0;

@@ -2,7 +2,7 @@
 // A memory manager for libjpeg that keeps its memory between pictures.
 #pragma once
 
-// jpeglib.h does not include what it needs.
+// jpeglib.h needs <cstdio> before it.
 #include <cstdio>
 // clang-format off
 #include <jpeglib.h>

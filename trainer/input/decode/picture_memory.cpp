@@ -12,7 +12,8 @@ namespace autotuned::input {
 namespace {
 
 constexpr std::size_t kLeastBlockBytes = std::size_t{32} << 10U;
-// Of a picture that takes more, nothing is kept: every thread would hold as much for ever.
+// The most memory that is kept between pictures; otherwise every thread would hold that of the largest picture for
+// ever.
 constexpr std::size_t kMostKeptBytes = std::size_t{64} << 20U;
 constexpr std::size_t kMostBytes = std::numeric_limits<std::size_t>::max() / 4;
 

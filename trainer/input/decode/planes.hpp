@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From pixels to planes.
+// Converts pixels to planes.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 
 namespace autotuned::input {
 
-// Three planes, `plane` bytes apart, from `width` pixels of red, green, blue and whatever follows up to
-// kPixelBytes.
+// Writes three planes, `plane` bytes apart, from `width` pixels of kPixelBytes bytes that begin with red, green and
+// blue.
 template <std::size_t kPixelBytes>
 void split_row(const std::uint8_t* row, std::size_t width, std::uint8_t* out, std::size_t plane) {
   for (std::size_t channel = 0; channel < 3; ++channel) {

@@ -19,7 +19,7 @@ namespace autotuned::input {
 namespace {
 
 constexpr std::array<std::uint8_t, 8> kSignature = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
-// Of one chunk, unpacked. Only chunks that are passed over grow larger.
+// The most bytes of one unpacked chunk. Only chunks that are skipped can be larger.
 constexpr png_alloc_size_t kMostChunkBytes = 8U << 20U;
 
 }  // namespace

@@ -15,8 +15,9 @@ namespace autotuned::input {
 [[nodiscard]] bool is_png(std::span<const std::uint8_t> file);
 
 enum class PngPixels {
-  // As PIL's convert("RGB"): palettes and grey as RGB, the upper byte of 16 bits, transparency dropped, no correction
-  // by gamma or profile. Grey of 16 bits, which PIL clips to white, is refused (ErrorKind::unsupported).
+  // The colours, as PIL's convert("RGB") gives them: palettes and grey as RGB, the upper byte of 16 bits, transparency
+  // dropped, no correction by gamma or profile. Grey of 16 bits, which PIL clips to white, is refused
+  // (ErrorKind::unsupported).
   colours,
   // One channel of the numbers that the file has: indices of its palette, or grey of up to 8 bits, which stay what they
   // are whatever the number of bits. Files with other colours are refused (ErrorKind::unsupported).

@@ -98,12 +98,12 @@ bool read_frame(Bytes segment, JpegHeader& header) {
     if (!is_factor(to.across) || !is_factor(to.down)) return false;
     if (to.quantisation >= header.quantisation.size()) return false;
   }
-  // One component alone is not interleaved: block by block.
+  // A single component is not interleaved: its MCUs are single blocks.
   if (header.components == 1) header.component[0].across = header.component[0].down = 1;
   return has_known_sampling(header);
 }
 
-// Of one scan with everything, in the order of the frame.
+// Reads the header of a single scan with all components, in the order of the frame.
 bool read_scan(Bytes segment, JpegHeader& header) {
   const auto components = static_cast<std::size_t>(header.components);
   if (segment.size() != 1 + 2 * components + 3 || segment[0] != components) return false;

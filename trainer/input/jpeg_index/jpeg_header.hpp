@@ -15,7 +15,7 @@ struct JpegComponent {
   std::uint8_t id = 0;
   std::uint8_t across = 1;  // blocks of it in an MCU; 1 in a grey picture, whatever its file says
   std::uint8_t down = 1;
-  std::uint8_t quantisation = 0;  // which tables
+  std::uint8_t quantisation = 0;  // the numbers of its tables
   std::uint8_t dc = 0;
   std::uint8_t ac = 0;
 };

@@ -11,7 +11,7 @@
 namespace autotuned::input {
 namespace {
 
-// Of an entry in memory, which holds as many points as it says.
+// The header of an entry in memory, whose number of points is known to be right.
 EntryHeader header_of(const Sample& entry) {
   EntryHeader header;
   std::memcpy(&header, entry.bytes.data(), sizeof header);
@@ -58,7 +58,7 @@ std::optional<std::span<const JpegPoint>> JpegIndex::find(std::int64_t item, con
 
 void JpegIndex::keep(std::int64_t item, const FileStamp& stamp, std::span<const std::uint8_t> file,
                      std::span<const JpegPoint> points) {
-  // Else it was changed just now.
+  // If the sizes differ, the file was changed just now.
   if (!is_wanted(item) || std::cmp_not_equal(stamp.bytes, file.size())) return;
   const EntryHeader header{stamp, checksum_of(file), static_cast<std::uint32_t>(points.size())};
   std::vector<std::uint8_t> entry;

@@ -146,7 +146,8 @@ class PieceReader {
 
 enum class Outcome { right, damaged, of_other_data };
 
-// Gives every entry to `use`, whose memory is used again. The checksum comes last: until then they may be wrong.
+// Calls `use` with every entry; the entry's memory is reused. The checksum is compared last: until then entries may be
+// wrong.
 template <class Use>
 Outcome read_entries(int descriptor, std::size_t file_bytes, std::string_view key,
                      std::int64_t items, Use use) {

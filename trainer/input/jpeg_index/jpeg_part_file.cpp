@@ -25,7 +25,7 @@ constexpr int kMarginColumns = 2;
 constexpr int kMarginRows = 1;
 
 constexpr std::size_t kMostHeaderBytes = 4096;
-// What make() puts around what it copies: six blocks of the longest codes, and what ends a row.
+// The most bytes that make() adds to a copied row: six blocks of the longest codes, and the end of the row.
 constexpr std::size_t kMostRowBytes = 256;
 // libjpeg reads ahead by a word, and would read the last MCU of a row twice if it found a mark there.
 constexpr std::size_t kRowPadding = 8;
@@ -38,7 +38,8 @@ int bits_of(int value) {
   return static_cast<int>(std::bit_width(static_cast<unsigned>(std::abs(value))));
 }
 
-// A coefficient whose code and value are an odd number of bits: up to seven of them make any number modulo 8.
+// A coefficient whose code and value together have an odd number of bits: up to seven of them give any number of bits
+// modulo 8.
 struct Filler {
   std::size_t component = 0;
   unsigned code = 0;  // with the value

@@ -14,7 +14,7 @@ namespace autotuned::input {
 namespace {
 
 constexpr int kBlockEnd = 64;
-// What a reader may look at behind the end: a whole block of the longest codes, and a word.
+// The bytes that a reader may read after the end: a whole block of the longest codes, and a word.
 constexpr std::size_t kPadding = 64 * 4 + 16;
 // A larger difference of DC values than any of 8 bits.
 constexpr int kMostDc = 2047;
@@ -65,7 +65,7 @@ class Lookup {
     return is_code && is_known;
   }
 
-  // Of the code at the front of `word`. bits is 0 where there is none.
+  // The entry of the code at the front of `word`. Its `bits` is 0 if there is none.
   [[nodiscard]] Entry find(std::uint64_t word) const {
     const Entry entry = short_[word >> (64 - kLook)];
     if (entry.bits != 0) [[likely]]
@@ -92,7 +92,7 @@ class Lookup {
   std::vector<Long> long_;  // by their patterns
 };
 
-// The code without what was put in to tell it from marks, and those between restarts, one after the other.
+// The code without stuffed bytes, with the parts between restarts joined.
 struct Code {
   std::vector<std::uint8_t> bytes;    // kPadding behind them
   std::vector<std::size_t> ends;      // of what is between restarts
@@ -156,10 +156,10 @@ struct JpegScanner::State {
   std::vector<JpegPoint> points;
   std::array<int, 3> last{};  // DC values
 
-  // From `bit` on; gives where it ends, or 0.
+  // Skips the block that begins at `bit`. Returns where it ends; 0: the code is invalid.
   std::size_t pass_block(std::size_t bit, const Lookup& dc_table, const Lookup& ac_table,
                          int& dc_value) const {
-    // Of a word, so many bits are there at any place.
+    // A word that begins at any bit has at least this many bits of the code.
     constexpr unsigned kSure = 57;
     constexpr unsigned kMostBits = kLongestCode + 15;
     const std::uint8_t* const bytes = code.bytes.data();

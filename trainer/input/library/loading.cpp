@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kOfLoader = "autotuned.Loader";
 
-// Threads that start meanwhile take no signals: these are for the threads of the program that opened the library.
+// While it lives, new threads block all signals: these are for the threads of the program that opened the library.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -31,7 +31,8 @@ class SignalsBlocked {
   sigset_t before_{};
 };
 
-// Of all forms that give the same bytes the one that was fastest wherever it was measured (docs/benchmarks-input.md).
+// The form of the pipeline that was fastest in all measurements (docs/benchmarks-input.md), among those that give the
+// same bytes.
 PipelineForm form_of(const LoadingSettings& settings) {
   return {.crops_first = true,
           .decodes_crop = true,
@@ -110,7 +111,7 @@ Result<void> Loading::make_loader() {
   const auto samples = static_cast<std::size_t>(settings_.batch_size);
   const std::int64_t ahead = settings_.workers * settings_.prefetch_factor;
   const auto slots = static_cast<std::size_t>(std::max<std::int64_t>(1, ahead));
-  // Those of a step, of the next one, and what a caller keeps a little longer.
+  // The batches outside of the loader: that of a step, of the next one, and one that the caller keeps a little longer.
   constexpr std::size_t kOfCaller = 3;
   image_blocks_ =
       std::make_shared<BlockPool>(samples * pipeline_.made_bytes(pixel_type_), slots + kOfCaller);

@@ -30,7 +30,7 @@ class BatchRing {
     std::span<const std::uint32_t> indices;
   };
 
-  // Over data of so many samples.
+  // For data with `samples` samples.
   BatchRing(std::int64_t samples, SampleOrder order);
 
   // Forgets every batch and goes on at `position`. The only call that allocates.

@@ -7,7 +7,7 @@ namespace autotuned::input {
 class JpegIndex;
 class SampleCache;
 
-// Of one data set; null: nothing. Not owned.
+// The cache and the index of one data set; null: none. Not owned.
 struct Kept {
   SampleCache* cache = nullptr;  // for pipelines with the same cached_key()
   JpegIndex* index = nullptr;    // for pipelines with is_indexed()

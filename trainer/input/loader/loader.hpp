@@ -62,7 +62,7 @@ struct Batch {
   std::int64_t wait_ns = 0;  // time spent in next(), filling included when there are no workers
 };
 
-// Since construction. producing_ns is summed over all threads that fill batches.
+// Statistics since construction. producing_ns is summed over all threads that fill batches.
 struct LoaderStatistics {
   std::int64_t samples = 0;
   std::int64_t producing_ns = 0;

@@ -16,7 +16,7 @@ namespace autotuned::input {
 namespace {
 
 constexpr std::size_t kCacheLineBytes = 64;
-// Of a longer sample the hardware fetches the rest by itself.
+// The most bytes of a sample that are prefetched: the hardware fetches the rest by itself.
 constexpr std::size_t kMostPrefetchedBytes = 4096;
 // Shuffled samples lie anywhere in memory, so that every one starts with cache misses. Asking for
 // each two samples early nearly doubles the rate of small images.
@@ -186,7 +186,7 @@ Result<SampleWriter::Begin> SampleWriter::begin_of(std::int64_t index, Scratch& 
   }
   auto made = stored_sample(index, scratch);
   if (!made) return tl::unexpected(std::move(made.error()));
-  // What has no room in the cache need not be made in the form that it would have there.
+  // A sample that does not fit into the cache need not be made in its cached form.
   if (cache_ == nullptr || !cache_->is_wanted(item)) return Begin{*made, false};
   made = pipeline_.run_cached_parts(*made, scratch);
   if (!made) return tl::unexpected(std::move(made.error()));

@@ -14,7 +14,7 @@
 
 namespace autotuned::input {
 
-// What a sample takes of a BatchBuffer beside its image; a label if both are 0.
+// The size of a target in a BatchBuffer; if both are 0, the target is a label.
 struct TargetSize {
   std::size_t floats = 0;
   std::size_t mask_bytes = 0;
@@ -49,7 +49,7 @@ class SampleWriter {
 
  private:
   void prefetch(std::int64_t index) const;
-  // That with index `i` of the chunk, its image to `out`.
+  // Writes the sample with index `i` of the chunk, its image to `out`.
   Result<void> write_sample(const BatchRing::Chunk& chunk, std::size_t i, PixelType type,
                             std::uint8_t* out, Scratch& scratch) const;
   Result<void> write_image(std::int64_t index, Position position, PixelType type, std::uint8_t* out,

@@ -177,7 +177,7 @@ void move_nearest(const Affine& source, const T* from, const SampleShape& shape,
   const std::int64_t step_y = to_fixed(source[3]);
   const std::int64_t row_step_x = to_fixed(source[1]);
   const std::int64_t row_step_y = to_fixed(source[4]);
-  // Of the middle of the first pixel.
+  // The source of the middle of the first pixel.
   const std::int64_t first_x = to_fixed(source[2] + source[0] * 0.5 + source[1] * 0.5);
   const std::int64_t first_y = to_fixed(source[5] + source[3] * 0.5 + source[4] * 0.5);
   const auto width = static_cast<std::size_t>(shape.width);

@@ -10,7 +10,7 @@
 
 namespace autotuned::input {
 
-// Where a pixel (x, y) of the result comes from: (a x + b y + c, d x + e y + f), in PIL's order.
+// The source of a pixel (x, y) of the result: (a x + b y + c, d x + e y + f), in PIL's order.
 using Affine = std::array<double, 6>;
 
 // PIL's Image.rotate around the middle of the picture: counter-clockwise, with the y axis down.

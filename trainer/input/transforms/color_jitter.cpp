@@ -61,7 +61,7 @@ constexpr std::int32_t mask(bool is_true) {
   return -static_cast<std::int32_t>(is_true);
 }
 
-// Of so many pixels what lies between two steps stays in the nearest cache.
+// The pixels that are processed together, so few that intermediate values stay in the nearest cache.
 constexpr std::size_t kHuePixels = 128;
 
 // PIL's way to hue, saturation and value, each a byte, and back with another hue. Its arithmetic, single and

@@ -15,7 +15,7 @@ struct Planes {
   std::size_t count;  // of each
 };
 
-// PIL's Image.blend: from `base` towards `value` and beyond; what is behind the point falls away.
+// PIL's Image.blend: from `base` towards `value` and beyond, truncated to an integer.
 [[nodiscard]] inline std::uint8_t blended(std::int32_t base, std::int32_t value, float factor) {
   const float moved = static_cast<float>(base) + factor * static_cast<float>(value - base);
   return static_cast<std::uint8_t>(std::clamp(moved, 0.0F, 255.0F));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all cuts do; and random_crop and center_crop: a part of the picture, as it is.
+// The common part of all cuts, and random_crop and center_crop, which keep a part of the picture unchanged.
 #include <cmath>
 #include <cstring>
 
@@ -33,7 +33,7 @@ class CropStage final : public CutStage {
   }
 
  private:
-  // Of `room` + 1 possible ones. The centre is rounded half to even, as torchvision does.
+  // One of `room` + 1 possible offsets. The centre is rounded half to even, as torchvision does.
   int offset(int room, const RandomStream& draws, std::uint64_t draw) const {
     if (!is_random_) return static_cast<int>(std::nearbyint(room / 2.0));
     return static_cast<int>(below(draws.at(draw), static_cast<std::uint64_t>(room) + 1));

@@ -6,7 +6,7 @@
 namespace autotuned::input {
 namespace {
 
-// Of a picture that is 1/by as large: all pixels in which something of the part lies.
+// The part in a picture that is 1/by as large: all pixels that overlap it.
 Window shrunk(const Window& part, int by) {
   const auto up = [by](int at) { return (at + by - 1) / by; };
   Window smaller{.top = part.top / by, .left = part.left / by};

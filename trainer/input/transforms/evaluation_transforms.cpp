@@ -9,7 +9,7 @@ namespace {
 // The margin of pictures that are evaluated at 224 x 224 after a resize to 256.
 constexpr double kMargin = 256.0 / 224;
 
-// `size` of a random_resized_crop with that margin. What is no size is left to the transform to refuse.
+// The `size` of a random_resized_crop with the margin. An invalid size is kept; the transform refuses it.
 Json with_margin(const Json& size) {
   if (size.is_array()) {
     Json sides = Json::array();

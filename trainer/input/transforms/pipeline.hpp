@@ -57,7 +57,7 @@ class Pipeline {
   [[nodiscard]] const PixelTable* table() const { return table_ ? &*table_ : nullptr; }
   // Why there is no table, for messages.
   [[nodiscard]] const std::string& why_no_table() const { return why_no_table_; }
-  // Whether there is more to do than to look stored bytes up in the table.
+  // Whether there are stages besides the table.
   [[nodiscard]] bool has_stages() const { return !steps_.empty() || pass_.size() > table_stages(); }
   [[nodiscard]] const PipelineForm& form() const { return form_; }
   [[nodiscard]] const PipelineChances& chances() const { return chances_; }
@@ -73,7 +73,7 @@ class Pipeline {
                : 0;
   }
 
-  // Whether samples are kept, by form().cache: as they are before rest().
+  // Whether samples are kept, by form().cache, in their form before run_rest().
   [[nodiscard]] bool is_cached() const { return !cached_key_.empty(); }
   // The number of parts before that; 0: stored samples are kept.
   [[nodiscard]] std::size_t cached_parts() const { return cached_parts_; }
@@ -190,7 +190,7 @@ class Pipeline {
   std::vector<Step> mask_steps_;  // in the recipe's order
   bool has_masks_ = false;
   PixelPass pass_;  // the pixel-wise stages at the end and the table, unless per_sample
-  Element before_pass_ = Element::uint8;  // what it takes
+  Element before_pass_ = Element::uint8;  // the input of the pass
   std::vector<PixelFormula> device_formulas_;
   std::optional<PixelTable> table_;
   std::string why_no_table_;

@@ -45,8 +45,8 @@ struct PipelineForm {
   friend auto operator<=>(const PipelineForm&, const PipelineForm&) = default;
 };
 
-// From the knobs input.order, input.decode, input.decode_scale, input.point_ops, input.cache, input.jpeg_index and
-// input.dilation. REQUIRES: all of them, in their domains.
+// The form that a configuration asks for, by the knobs input.order, input.decode, input.decode_scale, input.point_ops,
+// input.cache, input.jpeg_index and input.dilation. REQUIRES: all of them, in their domains.
 [[nodiscard]] PipelineForm pipeline_form_of(const Configuration& configuration);
 
 // The name in the knob input.decode_scale: "full", "half". REQUIRES: 1, 2, 4 or 8.

@@ -11,8 +11,8 @@ namespace {
 
 // Three channels of so many floats, twice, fit into the nearest cache.
 constexpr int kPixelsAtATime = 1024;
-// Between two channels, so that they do not lie a multiple of 4 KiB apart: loads would wait for stores
-// that only look like stores to the same place.
+// Padding between two channels, so that they are not a multiple of 4 KiB apart: otherwise loads would wait for stores
+// that only look like stores to the same address.
 constexpr std::size_t kGap = 48;
 
 std::uint8_t* at(void* data, Element element, std::size_t index) {

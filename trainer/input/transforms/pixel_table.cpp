@@ -30,8 +30,9 @@ bool has_vbmi() {
   return has;
 }
 
-// The table as four of bytes, one for each byte of its floats: 256 bytes are four registers, in which one instruction
-// looks up 64 of the first or of the last 128. Converts as many of `count` bytes as fill registers, and tells them.
+// The table as four tables of bytes, one for each byte of its floats. 256 bytes are four registers, and one instruction
+// looks up 64 bytes in the first or the last 128. Converts as many of `count` bytes as fill whole registers, and
+// returns their number.
 AUTOTUNED_VBMI std::size_t convert_vectors(const float* values, const std::uint8_t* from,
                                            std::size_t count, float* out) {
   alignas(kVectorBytes) std::array<std::array<std::uint8_t, kBytes>, 4> planes;
@@ -48,8 +49,8 @@ AUTOTUNED_VBMI std::size_t convert_vectors(const float* values, const std::uint8
     for (std::size_t part = 0; part < 4; ++part)
       tables[plane][part] = _mm512_load_si512(planes[plane].data() + part * kVectorBytes);
   }
-  // Putting bytes of floats side by side works in quarters of a register: so that floats come out in their order, the
-  // four bytes of each quarter's k-th turn come from the k-th quarter.
+  // Bytes of floats are interleaved within the quarters of a register. For the floats to come out in order, the four
+  // bytes of each quarter's k-th turn are taken from the k-th quarter.
   const __m512i turned = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
   std::size_t i = 0;
   for (; i + kVectorBytes <= count; i += kVectorBytes) {
@@ -110,8 +111,8 @@ void convert_channel(const PixelTable& table, int channel, std::span<const std::
     i = convert_vectors(values, from, bytes.size(), out);
   }
 #endif
-  // Four at a time because loads may not move over stores that could change the table: twice the
-  // speed of the plain loop, and as fast as exact arithmetic in vector registers.
+  // Converts four at a time, because the compiler may not move loads over stores that could change the table: twice as
+  // fast as the plain loop.
   for (; i + 4 <= bytes.size(); i += 4) {
     const float v0 = values[from[i]];
     const float v1 = values[from[i + 1]];

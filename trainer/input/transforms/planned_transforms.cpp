@@ -51,7 +51,8 @@ Error at_transform(Error error, const PlannedTransform& one) {
   return error;
 }
 
-// A cut that stands ahead of what mirrors the picture: the same pixels as behind it, where they lie before.
+// A cut that runs before a mirroring transform: it takes the pixels that it would take after it, at their positions
+// before.
 class MirroredCut final : public CutStage {
  public:
   struct Mirror {

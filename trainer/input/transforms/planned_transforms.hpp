@@ -23,7 +23,7 @@ struct PlannedTransform {
   const TransformKind* kind = nullptr;
   std::size_t index = 0;   // in the recipe
   std::uint64_t seed = 0;  // of its draws
-  // Of a cut: the recipe's indices of the mirroring transforms that it was moved ahead of.
+  // For a cut: the recipe's indices of the mirroring transforms that it was moved ahead of.
   std::vector<std::size_t> mirrors = {};
 
   // Whether its output depends on random draws.
@@ -68,14 +68,14 @@ struct BuiltStages {
                                               const std::vector<PlannedTransform>& planned,
                                               const PipelineForm& form);
 
-// What moves a class mask.
+// A stage that transforms a class mask.
 struct MaskStage {
   std::unique_ptr<Stage> stage;
   std::uint64_t seed = 0;  // of its draws, which are those of the picture
 };
 
-// Those that move class masks as the transforms move their pictures. REQUIRES: make_stages() accepts the transforms,
-// which are in the recipe's order. ErrorKind::unsupported: masks cannot follow a transform.
+// The stages that move class masks as the transforms move their pictures. REQUIRES: make_stages() accepts the
+// transforms, which are in the recipe's order. ErrorKind::unsupported: masks cannot follow a transform.
 [[nodiscard]] Result<std::vector<MaskStage>> make_mask_stages(
     const SampleType& stored, const std::vector<PlannedTransform>& planned);
 

@@ -25,7 +25,7 @@ constexpr std::array<std::array<std::uint8_t, 8>, 256> kKeep = [] {
   return keep;
 }();
 
-// One row of a channel. Floats are seen as their bits: all zero is 0.
+// Processes one row of a channel. Floats are handled as bits: all bits zero is 0.
 template <class Bits>
 void clear_masked(const std::uint64_t* words, std::size_t width, const Bits* from, Bits* to) {
   const auto keep_at = [&](std::size_t x) -> const std::array<std::uint8_t, 8>& {

@@ -18,12 +18,13 @@ namespace {
 // PIL's weights have two binary digits less than ours.
 constexpr int kPilWeightBits = 22;
 constexpr int kExtraBits = kWeightBits - kPilWeightBits;
-// Rows that are worked on together fit into the nearest cache, and are as many as vectors take at once.
+// The rows that are processed together: they fit into the nearest cache, and are a multiple of what vectors process at
+// once.
 constexpr std::size_t kTileBytes = std::size_t{16} << 10U;
 constexpr std::size_t kRowsAtOnce = 32;
 constexpr std::size_t kMostTileRows = 128;
 
-// Which pixels of one axis make a pixel of the result, and by how much.
+// The weights of the source pixels for each pixel of the result, along one axis.
 class Axis {
  public:
   // Does nothing when it is for these sizes already.
@@ -83,8 +84,8 @@ struct ResizeMemory final : StageMemory {
   std::vector<std::uint8_t> narrow_tile;
 };
 
-// Each of `height` rows of `width` pixels becomes one of axis.size() pixels. On their side, so that the
-// rows of a few are what is worked on at once.
+// Resizes each of `height` rows of `width` pixels to axis.size() pixels. A few rows are transposed, so that their
+// columns are processed together.
 void resize_columns(const RowWeights& axis, const std::uint8_t* from, std::size_t height,
                     std::size_t width, ResizeMemory& memory, std::uint8_t* to) {
   const std::size_t fitting = kTileBytes / width / kRowsAtOnce * kRowsAtOnce;
@@ -226,7 +227,7 @@ class ResizeShorterStage final : public Stage {
   }
 
   static SampleType type_after(Size least, const SampleType& input) {
-    // One side is longest where it is itself and the other one is shortest.
+    // A side of the result is longest if that side of the input is longest and the other one shortest.
     const Sides widest = sides_after(least, {input.height.least, input.width.most});
     const Sides highest = sides_after(least, {input.height.most, input.width.least});
     const auto side = [](std::int64_t pixels) {

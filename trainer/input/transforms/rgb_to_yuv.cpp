@@ -18,8 +18,8 @@ constexpr std::array<YuvRow, kRgb> kMatrix = {{{{0.299F, 0.587F, 0.114F}, 0.0F},
                                                {{-0.16874F, -0.33126F, 0.5F}, 128.0F},
                                                {{0.5F, -0.41869F, -0.08131F}, 128.0F}}};
 
-// From left to right, each step rounded: a matrix product that fuses multiplication and addition may
-// differ in the last bits.
+// Adds from left to right and rounds each step; a matrix product that fuses multiplication and addition may differ in
+// the last bits.
 template <class T>
 float weighted(const YuvRow& row, T red, T green, T blue) {
   return row.weight[0] * static_cast<float>(red) + row.weight[1] * static_cast<float>(green) +

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One step on the way of a sample: what a transform says about itself, and what it does.
+// Transforms of samples: their properties (TransformKind) and their work (Stage).
 #pragma once
 
 #include <cstddef>

@@ -34,7 +34,7 @@ using MadeStage = Result<std::unique_ptr<Stage>>;
 // to_float, scale and normalize.
 [[nodiscard]] MadeStage make_point_wise(const Transform& transform, const SampleType& input);
 
-// Of class masks: by the nearest pixel, and kNoClass from outside.
+// The same transforms for class masks: by the nearest pixel, with kNoClass for pixels from outside.
 [[nodiscard]] MadeStage make_mask_rotation(const Transform& transform, const SampleType& input);
 [[nodiscard]] MadeStage make_mask_pad(const Transform& transform, const SampleType& input);
 [[nodiscard]] MadeStage make_mask_resize(const Transform& transform, const SampleType& input);
@@ -48,7 +48,7 @@ using MadeStage = Result<std::unique_ptr<Stage>>;
 // A finite number, or text such as "1/255".
 [[nodiscard]] std::optional<double> number_of(const Json& value);
 
-// From `lowest` to `highest`.
+// The numbers from `lowest` to `highest`.
 struct Interval {
   double lowest = 0;
   double highest = 0;

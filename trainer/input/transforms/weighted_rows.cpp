@@ -136,8 +136,7 @@ struct Block {
   Row rows[kBlock];
 };
 
-// The rows of the upper half between those of the lower half, byte by byte. Four times, and rows and
-// columns are exchanged.
+// Interleaves the rows of the upper half with those of the lower half, byte by byte. Done four times, this transposes.
 void interleave(const Block& from, Block& to) {
   for (std::size_t i = 0; i < kBlock / 2; ++i) {
     const Row a = from.rows[i];

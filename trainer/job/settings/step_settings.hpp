@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a configuration means for the batches of a job and for its steps. Both functions need every knob of the job.
+// Translates a configuration into the settings of a job's feed and of its learner. Both functions need every knob of
+// the job.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +16,14 @@
 
 namespace autotuned::trainer {
 
-// Of loading and transfer. `pipeline` must live as long as the feed that gets them.
+// The settings of loading and transfer. `pipeline` must live as long as the feed that gets them.
 [[nodiscard]] FeedSettings feed_settings_of(const recipes::Recipe& recipe,
                                             const Configuration& configuration,
                                             const input::Pipeline& pipeline,
                                             const input::Kept& kept,
                                             std::int64_t memory_allowed_bytes);
 
-// Of a step. Errors of kept_modules().
+// The settings of a step. Errors are those of kept_modules().
 [[nodiscard]] Result<LearnerSettings> learner_settings_of(const Configuration& configuration,
                                                           const Model& model);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which knobs a job obeys.
+// Which knobs a job supports.
 #pragma once
 
 #include <string>

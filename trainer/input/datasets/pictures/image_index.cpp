@@ -41,7 +41,7 @@ Result<std::vector<Row>> rows_of(const fs::path& file) {
   return rows;
 }
 
-// Of a text that is written as integers are: 01 is none.
+// The value of a text that is an integer in its usual form; 01 is not.
 std::optional<std::int64_t> integer_in(const std::string& text) {
   std::int64_t value = 0;
   const char* const end = text.data() + text.size();

@@ -15,7 +15,7 @@
 
 namespace autotuned::input {
 
-// What the numbers of the pixels mean.
+// The classes that the numbers of pixels stand for.
 struct MaskClasses {
   int count = 1;
   std::vector<std::string> names;  // empty: the classes have only numbers
@@ -34,7 +34,7 @@ struct MaskClasses {
 [[nodiscard]] Result<std::vector<std::string>> masks_of(const std::vector<std::string>& pictures,
                                                         const std::vector<std::string>& masks);
 
-// What the masks that were looked at hold.
+// What was found in the examined masks.
 struct MaskPeek {
   MaskRoom room;
   std::int64_t masks = 0;

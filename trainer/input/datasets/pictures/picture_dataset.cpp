@@ -19,7 +19,7 @@
 namespace autotuned::input {
 namespace {
 
-// So many files are looked at before training; it takes some tens of microseconds each.
+// How many files are examined before training; each takes some tens of microseconds.
 constexpr std::int64_t kMostInspected = 20'000;
 // Where nearly every header ends, notes of the camera included.
 constexpr std::size_t kHeaderBytes = std::size_t{64} << 10U;
@@ -58,8 +58,8 @@ struct LookedAt {
   DamageFound damaged;  // where damaged files are errors
 };
 
-// `Decoder` is a JpegDecoder or a PictureDecoder. `masks`: null where there are none. `damage`: null where a file that
-// is damaged ends it all.
+// `Decoder` is a JpegDecoder or a PictureDecoder. `masks`: null if there are none. `damage`: null if a damaged file is
+// an error.
 template <typename Decoder>
 Result<LookedAt> look_at_all(const PictureSource& source, const MaskFiles* masks, Damage* damage) {
   Decoder decoder;

@@ -14,7 +14,7 @@
 
 namespace autotuned::input {
 
-// The files. Const, any number of threads at once.
+// The picture files of a data set. Const, any number of threads at once.
 class PictureSource {
  public:
   PictureSource() = default;
@@ -40,7 +40,7 @@ struct PictureLabels {
   int classes = 1;
   std::uint64_t seed = 1;
   std::vector<std::string> names = {};  // of the classes; empty: the data have only numbers
-  // Of numbers and tags: target.width values or flags for each item, and as many `classes`.
+  // For numbers and tags: target.width values or flags for each item; `classes` is the same number.
   TargetType target = {};
   std::vector<float> values = {};
   std::vector<std::uint8_t> flags = {};

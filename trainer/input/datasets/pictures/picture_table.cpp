@@ -32,7 +32,8 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-// Of all that is written as one, also if no float holds it; `+1.5` too, which from_chars does not take.
+// Parses a text that has the form of a number, also if it is out of a float's range, and also `+1.5`, which from_chars
+// refuses.
 template <class Float>
 std::from_chars_result parse(std::string_view text, Float& value) {
   if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
@@ -113,7 +114,7 @@ std::string picture_path(const fs::path& table, const std::string& file) {
   return (table.parent_path() / file).lexically_normal().string();
 }
 
-// What the cells of a table after the first hold.
+// The kind of values in the cells after the first.
 struct CellKind {
   std::string_view name;    // "numbers"
   std::string_view remedy;  // for a cell that holds something else
@@ -225,7 +226,7 @@ bool is_heading_of_lists(const TableRow& row) {
   return is_heading_of_labels(row.cells[1]) && row.cells[0].find('.') == std::string::npos;
 }
 
-// Of a table of tags, whatever its form is.
+// The form of a table of tags.
 struct TagForm {
   bool has_two_cells = true;  // in each line
   bool has_names = false;     // cells that are no flags

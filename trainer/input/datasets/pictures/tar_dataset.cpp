@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pictures and labels in tar files as WebDataset packs them: KEY.jpg beside KEY.cls. Headers are read once;
-// a sample is then read from where it lies, so that the order does not depend on how samples are packed.
+// Pictures and labels in tar files as WebDataset packs them: KEY.jpg beside KEY.cls. Headers are read once; samples are
+// then read by position, so that their order does not depend on the packing.
 #include <fcntl.h>
 
 #include <algorithm>
@@ -178,7 +178,7 @@ class Packer {
   std::vector<Picture> pictures_;
   std::vector<std::uint16_t> labels_;
   std::int64_t highest_ = 0;
-  // Of the sample at work.
+  // The parts of the present sample.
   std::optional<TarMember> picture_;
   std::optional<TarMember> label_;
 };

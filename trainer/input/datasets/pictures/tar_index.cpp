@@ -22,7 +22,7 @@ constexpr const char* kFetchAgain = "copy or download it again";
 
 using Block = std::array<std::uint8_t, kBlockBytes>;
 
-// Of a header.
+// The place of a field in a header.
 struct HeaderField {
   std::size_t begin;
   std::size_t bytes;
@@ -64,7 +64,7 @@ std::optional<std::int64_t> number_in(std::span<const std::uint8_t> field) {
   return number;
 }
 
-// Of all bytes, those of the sum itself as spaces. Old programs added them up as signed ones.
+// The checksum is the sum of all bytes, with those of the sum itself as spaces. Old programs added signed bytes.
 bool has_right_checksum(const Block& header) {
   const auto sum = number_in(bytes_of(header, kChecksum));
   std::int64_t unsigned_sum = 0;
@@ -89,7 +89,7 @@ std::string name_of(const Block& header) {
   return prefix.empty() ? text_of(header, kName) : prefix + "/" + text_of(header, kName);
 }
 
-// What headers of their own say about the next member.
+// Properties of the next member that a separate header gives.
 struct Ahead {
   std::optional<std::string> name;
   std::optional<std::int64_t> bytes;
@@ -97,7 +97,7 @@ struct Ahead {
   [[nodiscard]] bool is_empty() const { return !name && !bytes; }
 };
 
-// "LENGTH KEY=VALUE\n", one after the other; the length counts the whole of it. False when they are not.
+// Reads records "LENGTH KEY=VALUE\n"; the length is that of the whole record. False: they do not have this form.
 bool take_records(std::string_view text, Ahead& ahead, bool& is_sparse) {
   while (!text.empty()) {
     std::size_t length = 0;
@@ -171,7 +171,8 @@ class Reader {
                : refuse("is not a tar file", "give tar files");
   }
 
-  // Nothing but zeros until the end of the file: else files were joined, and those behind would be missed.
+  // Whether only zeros follow until the end of the file. Otherwise tar files were concatenated, and the later ones
+  // would be missed.
   Result<void> check_end() {
     if (!ahead_.is_empty()) return refuse("the file ends before the member of a long name");
     std::vector<std::uint8_t> bytes(std::size_t{64} << 10U);
