@@ -160,7 +160,7 @@ Finding examine_plugins(const Places& places) {
           std::to_string(ready) + " ready" + unusable};
 }
 
-// One for each pair of tables of which a row of the one lacks a row of the other.
+// A finding for each pair of tables with a missing reference: a row of the one lacks its row in the other.
 std::vector<Finding> missing_references(const std::string& file,
                                         const std::vector<std::string>& lines) {
   std::vector<Finding> findings;

@@ -18,7 +18,7 @@ namespace autotuned::daemon {
 // In `training` of a run: the subject (MachineFinding) of each text in `disturbances`.
 inline constexpr const char* kDisturbanceSubjects = "disturbance_subjects";
 
-// "finished"; of a run whose process has ended meanwhile "tuning, interrupted".
+// The state, such as "finished"; "tuning, interrupted" if the run's process has ended meanwhile.
 [[nodiscard]] std::string state_text(const storage::RunRow& run);
 
 // A run without its trials: an element of `history --json`.

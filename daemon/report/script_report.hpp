@@ -28,7 +28,7 @@ namespace autotuned::daemon {
 inline constexpr const char* kShortage = "shortage";
 inline constexpr const char* kUntunedCause = "untuned_cause";
 inline constexpr const char* kUntunedByScript = "is_untuned_by_script";
-// Every proposal was tried, and not all as long as it would have taken.
+// The text for a run in which every proposal was tried, but some not long enough to be decided.
 inline constexpr const char* kNoSecondLook =
     "the budget did not suffice for a second look at what was close; --budget gives more time";
 

@@ -83,7 +83,8 @@ Result<void> RunningSession::open_history() {
   if (!history) return forward_error(history);
   history_.emplace(std::move(*history));
   history_->on_unreadable_row([this](const std::string& text) { warn({text}); });
-  // Nobody may ever continue the runs of other jobs: this ends their trials that were running when their process died.
+  // Runs of other jobs may never be continued, so their trials that were running when their process died are ended
+  // here.
   return history_->interrupt_abandoned_trials().map([](int) {});
 }
 

@@ -290,7 +290,8 @@ tl::unexpected<Error> TrainerClient::take_error(const Json& error, const std::st
   if (told.kind == ErrorKind::cancelled) {
     return end(ErrorKind::internal, "the trainer cancelled '" + name + "' without a request");
   }
-  // Of several ranks the first one tells that another was killed. The kernel counts before it kills.
+  // With several ranks, the first one reports that another was killed. The kernel increments its counter before it
+  // kills.
   if (told.kind == ErrorKind::crashed && told.signal == SIGKILL &&
       oom_kills_.count() > oom_kills_before_) {
     told.kind = ErrorKind::out_of_memory;

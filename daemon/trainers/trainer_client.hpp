@@ -20,7 +20,7 @@
 
 namespace autotuned::daemon {
 
-// Asks to stop: readable when somebody sent "cancel". Stays requested once it was.
+// A source of cancel requests. Once requested, it stays requested.
 class CancelSource {
  public:
   CancelSource() = default;

@@ -125,7 +125,7 @@ class TrainerJob final : public tuner::TrainingBackend {
     TrainerClient client;
     ProcessFamily processes;
     std::string key;                   // ProcessKnobs::key_of()
-    Configuration configuration;       // that it is prepared for
+    Configuration configuration;       // for which it is prepared
     std::chrono::nanoseconds step{0};  // of the last block; 0 before the first
     std::set<std::string> copies;      // checkpoints of a check, there or asked for
     bool is_warm = false;
@@ -232,7 +232,7 @@ class TrainerJob final : public tuner::TrainingBackend {
                                                             const Configuration& configuration);
   void drop_dead();
   void take_end(TrainerEnd end) const;
-  // What the trainers other than this one leave of the limit.
+  // The part of the memory limit that the other trainers leave to this one, in bytes.
   [[nodiscard]] std::int64_t memory_left_for(const TrainerClient& client);
 
   TrainerJobSpec spec_;
@@ -243,7 +243,7 @@ class TrainerJob final : public tuner::TrainingBackend {
   Json facts_;
   CheckPlan check_plan_;                   // of the last compare_updates()
   bool has_trained_ = false;               // nothing is measured any more
-  bool is_slowed_by_checkpoints_ = false;  // so much that blocks must have theirs
+  bool is_slowed_by_checkpoints_ = false;  // so much that blocks include one
   TrainerList trainers_;                   // most recently used first
   int started_ = 0;                        // chooses the log
   MeasurementLock measurement_lock_;

@@ -290,7 +290,7 @@ Result<void> TrainerJob::see_out(const Trainer& trainer, const Configuration& co
     const auto found = comes_to_rest_.find(key);
     return found == comes_to_rest_.end() ? std::nullopt : std::optional(found->second);
   };
-  // Of the same process where a live knob tells the two apart.
+  // If only a live knob differs, both are the same process.
   const auto reference_rests =
       reference == nullptr ? std::nullopt : known(process_knobs_.key_of(*reference));
   const bool was_restless = known(trainer.key) == false;
@@ -300,8 +300,8 @@ Result<void> TrainerJob::see_out(const Trainer& trainer, const Configuration& co
   comes_to_rest_[trainer.key] = is_seen;
   if (reference != nullptr) {
     const bool differ = differ_in_extensions(spec_.extension_knobs, configuration, *reference);
-    // Threads that spin without any extension are no fault of one. But an extension of both may wait for threads
-    // that hide what it does.
+    // Threads that spin without any extension are not the fault of an extension. But if both configurations have
+    // extensions, spinning threads may hide their work.
     const bool may_hide = process_knobs_.uses_extension(configuration) && reference_rests == true;
     if (!is_seen && (differ || may_hide)) {
       return fail(ErrorKind::unsupported, at_work_text(trainer.client.pid(), limit, block));

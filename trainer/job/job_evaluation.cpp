@@ -255,7 +255,7 @@ Result<TestResult> Job::State::evaluate_here(const CancelCheck& is_cancelled) {
                 "correct `values` or `ignore_index`");
   }
   sums.tell(result);
-  // Of another loss, that of a plugin, the figures would mean nothing.
+  // With another loss, that of a plugin, the figures would mean nothing.
   if (target.has_tokens() && recipe_.loss == "cross_entropy") {
     result.tokens = token_figures(result.loss, test_data_->has_bytes());
   }

@@ -173,7 +173,7 @@ class Job::State {
   void describe(const input::Pipeline& pipeline);
   void describe_caches();
   void describe_index();
-  // Null where the pipeline keeps nothing. job_cache.cpp
+  // job_cache.cpp: the cache and the index of a pipeline; members are null if it keeps nothing.
   Result<input::Kept> kept_for(const input::Pipeline& pipeline);
   // Before a block, a profile or a trace.
   void fill_kept(const CancelCheck& is_cancelled);
