@@ -8,7 +8,7 @@
 
 #include "bench/recipe_job.hpp"
 #include "trainer/input/common/random.hpp"
-#include "trainer/input/transforms/mask.hpp"
+#include "trainer/input/pixels/mask.hpp"
 
 // jpeglib.h does not include what it needs.
 #include <cstdio>

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "trainer/job/test_figures.hpp"
+#include "trainer/evaluation/test_figures.hpp"
 
 namespace autotuned::trainer {
 namespace {

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "trainer/input/transforms/pixel_formula.hpp"
+#include "trainer/input/pixels/pixel_formula.hpp"
 #include "trainer/input/transforms/pixel_table.hpp"
 
 namespace autotuned::trainer {

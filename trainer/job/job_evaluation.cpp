@@ -14,6 +14,10 @@
 
 #include "profiler/spans.hpp"
 #include "trainer/common/generator_kept.hpp"
+#include "trainer/evaluation/test_counts.hpp"
+#include "trainer/evaluation/test_masks.hpp"
+#include "trainer/evaluation/test_tags.hpp"
+#include "trainer/evaluation/test_values.hpp"
 #include "trainer/feed/feed_size.hpp"
 #include "trainer/feed/loading_scope.hpp"
 #include "trainer/input/datasets/class_names.hpp"
@@ -21,10 +25,6 @@
 #include "trainer/input/transforms/evaluation_transforms.hpp"
 #include "trainer/job/job_state.hpp"
 #include "trainer/job/step_clock.hpp"
-#include "trainer/job/test_counts.hpp"
-#include "trainer/job/test_masks.hpp"
-#include "trainer/job/test_tags.hpp"
-#include "trainer/job/test_values.hpp"
 
 namespace autotuned::trainer {
 namespace {

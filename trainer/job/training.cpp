@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "profiler/spans.hpp"
-#include "trainer/job/best_evaluation.hpp"
-#include "trainer/job/plateau.hpp"
+#include "trainer/evaluation/best_evaluation.hpp"
+#include "trainer/evaluation/plateau.hpp"
+#include "trainer/evaluation/test_figures.hpp"
 #include "trainer/job/saved_weights.hpp"
-#include "trainer/job/test_figures.hpp"
 #include "trainer/state/data_identity.hpp"
 
 namespace autotuned::trainer {

@@ -12,11 +12,11 @@
 #include "tests/base/temporary_folder.hpp"
 #include "tests/trainer/input/png_file.hpp"
 #include "tests/trainer/job/whole_training.hpp"
+#include "trainer/evaluation/best_evaluation.hpp"
+#include "trainer/evaluation/test_figures.hpp"
+#include "trainer/evaluation/test_masks.hpp"
 #include "trainer/feed/feed_size.hpp"
-#include "trainer/job/best_evaluation.hpp"
 #include "trainer/job/job_check.hpp"
-#include "trainer/job/test_figures.hpp"
-#include "trainer/job/test_masks.hpp"
 
 namespace autotuned::trainer {
 namespace {

@@ -10,10 +10,10 @@
 
 #include "tests/places.hpp"
 #include "tests/trainer/job/whole_training.hpp"
-#include "trainer/job/best_evaluation.hpp"
-#include "trainer/job/test_figures.hpp"
-#include "trainer/job/test_tags.hpp"
-#include "trainer/job/test_values.hpp"
+#include "trainer/evaluation/best_evaluation.hpp"
+#include "trainer/evaluation/test_figures.hpp"
+#include "trainer/evaluation/test_tags.hpp"
+#include "trainer/evaluation/test_values.hpp"
 #include "trainer/models/loss.hpp"
 
 namespace autotuned::trainer {

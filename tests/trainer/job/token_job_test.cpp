@@ -11,8 +11,8 @@
 
 #include "tests/trainer/job/whole_training.hpp"
 #include "trainer/answers.hpp"
+#include "trainer/evaluation/test_figures.hpp"
 #include "trainer/job/job_check.hpp"
-#include "trainer/job/test_figures.hpp"
 #include "trainer/models/loss.hpp"
 #include "trainer/state/checkpoint.hpp"
 

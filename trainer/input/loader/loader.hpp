@@ -14,7 +14,7 @@
 #include "trainer/input/datasets/dataset.hpp"
 #include "trainer/input/loader/kept.hpp"
 #include "trainer/input/loader/worker_cpus.hpp"
-#include "trainer/input/transforms/part_span.hpp"
+#include "trainer/input/pixels/part_span.hpp"
 #include "trainer/input/transforms/pipeline.hpp"
 
 namespace autotuned::input {

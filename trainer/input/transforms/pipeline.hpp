@@ -12,7 +12,7 @@
 
 #include "base/result.hpp"
 #include "trainer/input/common/epoch_order.hpp"
-#include "trainer/input/transforms/part_span.hpp"
+#include "trainer/input/pixels/part_span.hpp"
 #include "trainer/input/transforms/pipeline_form.hpp"
 #include "trainer/input/transforms/pixel_pass.hpp"
 #include "trainer/input/transforms/pixel_table.hpp"

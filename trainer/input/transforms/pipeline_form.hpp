@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/configuration.hpp"
-#include "trainer/input/transforms/mask.hpp"
+#include "trainer/input/pixels/mask.hpp"
 
 namespace autotuned::input {
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "trainer/input/pixels/pixel_formula.hpp"
 #include "trainer/input/transforms/pipeline_form.hpp"
-#include "trainer/input/transforms/pixel_formula.hpp"
 #include "trainer/input/transforms/transform.hpp"
 
 namespace autotuned::input {

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <utility>
 
+#include "trainer/input/pixels/vector_code.hpp"
 #include "trainer/input/transforms/pixel_table.hpp"
 #include "trainer/input/transforms/transform_types.hpp"
-#include "trainer/input/transforms/vector_code.hpp"
 
 namespace autotuned::input {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "trainer/input/pixels/vector_code.hpp"
 #include "trainer/input/transforms/transform_types.hpp"
-#include "trainer/input/transforms/vector_code.hpp"
 
 namespace autotuned::input {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "trainer/input/transforms/mask.hpp"
+#include "trainer/input/pixels/mask.hpp"
 #include "trainer/input/transforms/transform_types.hpp"
 
 namespace autotuned::input {

@@ -9,8 +9,8 @@
 #include <cstring>
 #include <vector>
 
+#include "trainer/input/pixels/weighted_rows.hpp"
 #include "trainer/input/transforms/transform_types.hpp"
-#include "trainer/input/transforms/weighted_rows.hpp"
 
 namespace autotuned::input {
 namespace {

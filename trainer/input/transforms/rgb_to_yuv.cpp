@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "trainer/input/pixels/vector_code.hpp"
 #include "trainer/input/transforms/transform_types.hpp"
-#include "trainer/input/transforms/vector_code.hpp"
 
 namespace autotuned::input {
 namespace {

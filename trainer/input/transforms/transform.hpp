@@ -15,7 +15,7 @@
 #include "base/result.hpp"
 #include "trainer/input/common/random.hpp"
 #include "trainer/input/common/sample.hpp"
-#include "trainer/input/transforms/pixel_formula.hpp"
+#include "trainer/input/pixels/pixel_formula.hpp"
 
 namespace autotuned::input {
 

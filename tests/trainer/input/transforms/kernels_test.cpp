@@ -10,9 +10,9 @@
 #include "tests/trainer/input/fixtures.hpp"
 #include "tests/trainer/input/transforms/pil_hue.hpp"
 #include "trainer/input/common/random.hpp"
+#include "trainer/input/pixels/weighted_rows.hpp"
 #include "trainer/input/transforms/pixel_table.hpp"
 #include "trainer/input/transforms/point_wise.hpp"
-#include "trainer/input/transforms/weighted_rows.hpp"
 
 #if defined(AUTOTUNED_PLAIN_CODE)
 #define AUTOTUNED_KERNELS PlainKernels

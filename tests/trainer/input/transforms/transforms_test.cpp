@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tests/trainer/input/fixtures.hpp"
-#include "trainer/input/transforms/mask.hpp"
+#include "trainer/input/pixels/mask.hpp"
 
 namespace autotuned::input {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/input/transforms/mask.hpp"
+#include "trainer/input/pixels/mask.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/input/transforms/weighted_rows.hpp"
+#include "trainer/input/pixels/weighted_rows.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cassert>
 #include <cstring>
 
-#include "trainer/input/transforms/vector_code.hpp"
+#include "trainer/input/pixels/vector_code.hpp"
 
 #if defined(__x86_64__) && !defined(AUTOTUNED_PLAIN_CODE)
 #define AUTOTUNED_AVX2 __attribute__((target("avx2")))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/job/test_counts.hpp"
+#include "trainer/evaluation/test_counts.hpp"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/zeros.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/job/best_evaluation.hpp"
+#include "trainer/evaluation/best_evaluation.hpp"
 
 #include <cmath>
 

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "base/json.hpp"
-#include "trainer/job/job.hpp"
+#include "trainer/evaluation/test_result.hpp"
 
 namespace autotuned::trainer {
 

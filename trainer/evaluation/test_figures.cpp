@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/job/test_figures.hpp"
+#include "trainer/evaluation/test_figures.hpp"
 
 #include <cstddef>
 #include <numeric>

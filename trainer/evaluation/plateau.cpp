@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/job/plateau.hpp"
+#include "trainer/evaluation/plateau.hpp"
 
 #include <algorithm>
 #include <cmath>

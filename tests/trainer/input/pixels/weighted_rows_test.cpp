@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows times weights, and rows made columns: what vector code gives is what one number after the other gives.
-#include "trainer/input/transforms/weighted_rows.hpp"
+#include "trainer/input/pixels/weighted_rows.hpp"
 
 #include <gmock/gmock.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/job/best_evaluation.hpp"
+#include "trainer/evaluation/best_evaluation.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 
 #include "base/file.hpp"
 #include "tests/trainer/small_job.hpp"
-#include "trainer/job/plateau.hpp"
+#include "trainer/evaluation/plateau.hpp"
 #include "trainer/job/training.hpp"
 #include "trainer/state/checkpoint.hpp"
 

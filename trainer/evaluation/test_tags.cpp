@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/job/test_tags.hpp"
+#include "trainer/evaluation/test_tags.hpp"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/stack.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Figures of single classes against a plain count.
-#include "trainer/job/test_counts.hpp"
+#include "trainer/evaluation/test_counts.hpp"
 
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "trainer/job/test_figures.hpp"
+#include "trainer/evaluation/test_figures.hpp"
 
 namespace autotuned::trainer {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/job/test_values.hpp"
+#include "trainer/evaluation/test_values.hpp"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/zeros_like.h>

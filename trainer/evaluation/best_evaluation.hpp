@@ -8,7 +8,7 @@
 
 #include "base/json.hpp"
 #include "recipes/recipe.hpp"
-#include "trainer/job/job.hpp"
+#include "trainer/evaluation/test_result.hpp"
 
 namespace autotuned::trainer {
 

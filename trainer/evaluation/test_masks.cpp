@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/job/test_masks.hpp"
+#include "trainer/evaluation/test_masks.hpp"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/zeros.h>

@@ -5,7 +5,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "trainer/job/job.hpp"
+#include "trainer/evaluation/test_result.hpp"
 
 namespace autotuned::trainer {
 
