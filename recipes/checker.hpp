@@ -32,8 +32,7 @@ class Checker {
                                           const std::string& where);
 
   void report(const YamlNode& at, std::string message);
-  // Reports that `entry` of a map in braces is the end of a number with a decimal comma, and returns true, if it is
-  // (checker_commas.cpp).
+  // Reports that `entry` of a map in braces is the end of a number with a decimal comma, and returns true, if it is.
   bool report_decimal_comma(const YamlNode& map, const YamlEntry& entry, const std::string& where);
   // `; did you mean "x"?`, or `; known are x, y`.
   [[nodiscard]] std::string suggestion(std::string_view name,

@@ -30,6 +30,7 @@
 #include "daemon/session/plugin_advisors.hpp"
 #include "daemon/session/refused_plugins.hpp"
 #include "daemon/session/run_row.hpp"
+#include "daemon/session/script_identity.hpp"
 #include "daemon/session/script_load.hpp"
 #include "plugins/host/loader.hpp"
 #include "storage/history.hpp"
@@ -41,7 +42,6 @@ namespace {
 using std::chrono::nanoseconds;
 using storage::RunState;
 
-constexpr int kHashDigits = 16;
 // The part of a training that tuning takes at most, one in this many, unless the user gives a budget. Used if the
 // length is known: from an earlier run here, or from the script's variables.
 constexpr int kMostBudgetShare = 5;
@@ -52,26 +52,6 @@ constexpr nanoseconds kMostTurnWait = std::chrono::minutes(1);
 constexpr int kMostWaitShare = 10;
 // The script may wait for what is written.
 constexpr std::chrono::milliseconds kPatienceBesideScript{2'000};
-
-// The identity of the job: the script's content and arguments, wherever it is stored, and this Python. The permissions
-// belong to it, as in a recipe: a search that was complete without a permission is not complete with it.
-std::string identity_of(const ScriptRequest& script, const std::string& content,
-                        const std::string& python) {
-  Json words = Json::array();
-  for (const std::string& word : script.command) {
-    const std::filesystem::path path(word);
-    const bool is_place = words.empty() || path.filename() == script.name;
-    words.push_back(is_place ? path.filename().string() : word);
-  }
-  std::vector<std::string> allow = script.allow;
-  std::ranges::sort(allow);
-  const Json identity = {{"kind", "script"},
-                         {"words", words},
-                         {"content", content},
-                         {"python", python},
-                         {"allow", allow}};
-  return sha256_hex(to_line(identity)).substr(0, kHashDigits);
-}
 
 // The recipe that stands for the script in the tuner.
 recipes::Recipe tuned_as(const ScriptRequest& script, nanoseconds budget) {

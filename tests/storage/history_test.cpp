@@ -491,14 +491,5 @@ TEST_F(HistoryTest, OneThatWasDeletedOrMovedIsNotWrittenTo) {
   EXPECT_TRUE(history_.put_trial(run_, sample_trial()));
 }
 
-TEST(RunStateTest, NamesAreStored) {
-  for (const char* name : {"tuning", "training", "finished", "failed", "cancelled"}) {
-    const auto state = run_state_from(name);
-    ASSERT_TRUE(state) << name;
-    EXPECT_EQ(to_string(*state), name);
-  }
-  EXPECT_FALSE(run_state_from("done"));
-}
-
 }  // namespace
 }  // namespace autotuned::storage

@@ -135,5 +135,14 @@ TEST_F(UnfinishedTest, FailedRunIsNotContinued) {
   EXPECT_FALSE(history_.unfinished_run(key_).value());
 }
 
+TEST(RunStateTest, NamesAreStored) {
+  for (const char* name : {"tuning", "training", "finished", "failed", "cancelled"}) {
+    const auto state = run_state_from(name);
+    ASSERT_TRUE(state) << name;
+    EXPECT_EQ(to_string(*state), name);
+  }
+  EXPECT_FALSE(run_state_from("done"));
+}
+
 }  // namespace
 }  // namespace autotuned::storage
