@@ -60,6 +60,10 @@ class Search {
   Result<void> leave_out(const std::string& plugin, const std::string& fault);
   // Waiting proposals, the most promising first.
   [[nodiscard]] std::vector<const Candidate*> pending() const;
+  // What is left for the confirmation of this configuration.
+  [[nodiscard]] nanoseconds reserve_for(const Configuration& kept) const;
+  // The same of the incumbent; nothing where it needs no confirmation.
+  [[nodiscard]] nanoseconds own_reserve() const;
   // Nothing when there is nothing that fits into what is left.
   [[nodiscard]] std::optional<Next> next_trial();
   [[nodiscard]] std::optional<Candidate> second_look() const;
@@ -169,6 +173,17 @@ std::vector<const Candidate*> Search::pending() const {
   return candidates;
 }
 
+nanoseconds Search::reserve_for(const Configuration& kept) const {
+  const int pairs = series_->is_live(input_->starting, kept) ? kReservePairs : kReserveProcessPairs;
+  return std::max(series_->least_time(pairs, input_->starting, kept),
+                  std::min(kMostReserve, budget_->whole() / kReserveShare));
+}
+
+nanoseconds Search::own_reserve() const {
+  const bool is_settled = incumbent_->is_start() || incumbent_->is_as_verified();
+  return is_settled ? nanoseconds{0} : reserve_for(incumbent_->configuration());
+}
+
 std::optional<Search::Next> Search::next_trial() {
   for (const Candidate* candidate : pending()) {
     if (auto plan = plan_trial(candidate->change, false)) return Next{*candidate, *plan};
@@ -225,18 +240,8 @@ std::optional<TrialPlan> Search::plan_trial(const Configuration& change,
   TrialPlan plan =
       series_->new_plan(accept_error_ratio(is_live), ComparisonRules{}.reject_error_ratio);
   plan.known_one_time_ns = known_one_time_ns(series_->records(), incumbent.change_to(candidate));
-  // For the confirmation, which needs processes of its own where this change or one before does.
-  const int reserve_pairs =
-      series_->is_live(input_->starting, candidate) ? kReservePairs : kReserveProcessPairs;
-  const nanoseconds least_reserve = std::min(kMostReserve, budget_->whole() / kReserveShare);
-  const nanoseconds reserve =
-      std::max(series_->least_time(reserve_pairs, input_->starting, candidate), least_reserve);
-  // What the confirmation takes if this candidate is not accepted.
-  const nanoseconds own_reserve =
-      incumbent_->is_start()
-          ? nanoseconds{0}
-          : std::max(series_->least_time(kReserveProcessPairs, input_->starting, incumbent),
-                     least_reserve);
+  // The confirmation needs processes of its own where this change or one before does.
+  const nanoseconds reserve = reserve_for(candidate);
   const nanoseconds remaining = budget_->remaining();
   const nanoseconds usable = remaining - reserve;
   const int fewest = fastest_test(plan.rules.accept_error_ratio).fewest_pairs;
@@ -244,7 +249,7 @@ std::optional<TrialPlan> Search::plan_trial(const Configuration& change,
   // Most changes that need processes end with the first look at them, which takes little.
   const bool may_end_soon = !is_live && !is_second_look;
   const bool fits =
-      may_end_soon ? remaining - own_reserve >= series_->first_look_time() : usable >= needed;
+      may_end_soon ? remaining - own_reserve() >= series_->first_look_time() : usable >= needed;
   if (!fits) return std::nullopt;
   // Nothing else waits for the time of a second look.
   plan.time_share = std::max(
@@ -253,7 +258,9 @@ std::optional<TrialPlan> Search::plan_trial(const Configuration& change,
                   : std::min(usable / kTrialShare, is_live ? kMostTrialTime : kMostProcessTime));
   plan.most_time = usable;
   plan.most_time_for_large_gain = usable / kLargeGainShare;
-  plan.pairs_afterwards = reserve_pairs;
+  const bool is_confirmed_live = series_->is_live(input_->starting, candidate);
+  plan.pairs_afterwards = is_confirmed_live ? kReservePairs : 0;
+  plan.process_pairs_afterwards = is_confirmed_live ? 0 : kReserveProcessPairs;
   plan.time_afterwards = reserve;
   return plan;
 }

@@ -59,10 +59,9 @@ int least_process_pairs() {
   return 1 + fastest_test(accept_error_ratio_after(0)).fewest_pairs + kReserveProcessPairs;
 }
 
-// The blocks of a pair that decides take half as long as its two starts, or longer.
+// The blocks of each pair but the first look take half as long as its two starts, or longer.
 nanoseconds least_budget_of_processes(nanoseconds start_time) {
-  return (2 * least_process_pairs() + fastest_test(accept_error_ratio_after(0)).fewest_pairs) *
-         start_time;
+  return (2 * least_process_pairs() + least_process_pairs() - 1) * start_time;
 }
 
 // What is known of the time that trials take.

@@ -269,13 +269,13 @@ TEST(Keeping, ABudgetThatAnEarlierProcessHasUsedIsNotTooSmall) {
 
 TEST(Keeping, WhatABudgetDoesNotSufficeForIsKnownBeforeTheBaseline) {
   EXPECT_EQ(budget_warning(seconds(0), false, seconds(1)), "") << "nothing is measured";
-  EXPECT_EQ(budget_warning(seconds(39), false, seconds(1)), "");
-  EXPECT_EQ(budget_warning(seconds(38), true, seconds(1)), "") << "a script starts once";
-  EXPECT_EQ(budget_warning(seconds(38), false, seconds(0)), "");
+  EXPECT_EQ(budget_warning(seconds(47), false, seconds(1)), "");
+  EXPECT_EQ(budget_warning(seconds(46), true, seconds(1)), "") << "a script starts once";
+  EXPECT_EQ(budget_warning(seconds(46), false, seconds(0)), "");
   EXPECT_EQ(
-      budget_warning(seconds(38), false, seconds(1)),
-      "tune.budget 38.0 s is too small for a change that needs processes of its own: a trial and "
-      "its confirmation take at least 39.0 s, for 32 starts of a trainer; only changes without a "
+      budget_warning(seconds(46), false, seconds(1)),
+      "tune.budget 46.0 s is too small for a change that needs processes of its own: a trial and "
+      "its confirmation take at least 47.0 s, for 32 starts of a trainer; only changes without a "
       "restart are decided");
   EXPECT_THAT(budget_warning(seconds(2), false, seconds(0)),
               HasSubstr("tune.budget 2.0 s is too small for one trial here: at least 5.4 s"));
