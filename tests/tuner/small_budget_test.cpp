@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run does with the end of a small budget, and how long its confirmation takes then.
+// Which changes a run tries where its budget does not suffice for all of them, and how long its confirmation takes then.
 #include <gmock/gmock.h>
 
 #include <cstddef>
@@ -12,6 +12,7 @@ namespace autotuned::tuner {
 namespace {
 
 using std::chrono::milliseconds;
+using std::chrono::minutes;
 using std::chrono::nanoseconds;
 using std::chrono::seconds;
 
@@ -50,6 +51,41 @@ void add_one_restart_and_three_live(Simulation& simulation, double expected_of_r
 
 bool is_restart(const TrialRecord& trial) {
   return trial.kind == TrialKind::proposal && trial.change.find(kSetting) != nullptr;
+}
+
+// The restart change and its confirmation would take 54 s of the 60.
+TEST(SmallBudget, LiveChangesComeFirstWhereTheyPromiseMoreForTheirTime) {
+  Simulation simulation;
+  add_one_restart_and_three_live(simulation, /*expected_of_restart=*/1.4);
+  simulation.input.recipe.tune.budget = seconds(60);
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome) << outcome.error().message();
+  ASSERT_GE(outcome->trials.size(), 4U);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_FALSE(is_restart(outcome->trials.at(i))) << i;
+    EXPECT_EQ(outcome->trials.at(i).verdict, Verdict::accepted) << outcome->trials.at(i).reason;
+  }
+  EXPECT_EQ(outcome->best.text("layout.memory_format"), "channels_last");
+  EXPECT_EQ(outcome->best.integer("loader.workers"), 2);
+  EXPECT_EQ(outcome->best.text("precision.autocast"), "bf16");
+  EXPECT_NEAR(outcome->speedup.ratio, 1.4 * 1.5 * 1.6, 0.1);
+  EXPECT_EQ(outcome->trials.back().kind, TrialKind::confirmation);
+  EXPECT_EQ(outcome->trials.back().process_pairs, 0) << "live switches suffice for what is kept";
+  EXPECT_TRUE(outcome->is_budget_spent) << "the restart change is left";
+  EXPECT_FALSE(outcome->is_complete);
+  EXPECT_LE(outcome->tuning_time, seconds(60));
+}
+
+TEST(SmallBudget, WhereThereIsTimeForAllTheExpectedGainDecides) {
+  Simulation simulation;
+  add_one_restart_and_three_live(simulation, /*expected_of_restart=*/1.4);
+  simulation.input.recipe.tune.budget = minutes(10);
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome) << outcome.error().message();
+  ASSERT_FALSE(outcome->trials.empty());
+  EXPECT_TRUE(is_restart(outcome->trials[0]));
+  EXPECT_NEAR(outcome->speedup.ratio, 1.3 * 1.4 * 1.5 * 1.6, 0.2);
+  EXPECT_TRUE(outcome->is_complete);
 }
 
 // Where so much is expected of the restart change that it is worth nearly the whole budget, what is left beside its confirmation
