@@ -16,7 +16,8 @@
 
 namespace autotuned::tuner {
 
-inline constexpr int kConfirmationPairs = 10;  // one in one process gets time for at least so many
+// A confirmation in one process has time for at least so many.
+inline constexpr int kConfirmationPairs = 10;
 
 // The verification: a trial of a stored best configuration against the starting one. `reason` is stored with
 // it.
