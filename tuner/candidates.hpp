@@ -53,8 +53,8 @@ struct Refusal {
 //   beaten is not tried again.
 [[nodiscard]] std::optional<Refusal> screen(const Candidate& candidate, const SearchState& state);
 
-// Whether `a` is tried before `b`: more expected gain (rounded to a percent) first, then lower risk, then no
-// restart, then fewer knobs, then the name of the plugin.
+// Whether `a` is tried before `b` where the budget suffices for both: more expected gain (rounded to a percent) first, then
+// lower risk, then no restart, then fewer knobs, then the name of the plugin.
 [[nodiscard]] bool is_tried_before(const Candidate& a, const Candidate& b,
                                    const SessionInput& input);
 

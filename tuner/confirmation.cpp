@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "tuner/evidence.hpp"
 #include "tuner/one_time_cost.hpp"
 
 namespace autotuned::tuner {
@@ -44,6 +45,15 @@ TrialPlan new_ablation_plan(const TrialSeries& series) {
   plan.is_watched_for_stalls = false;
   plan.is_checked = false;
   return plan;
+}
+
+// The fewest pairs of processes that decide: one more would not make up for a sign to the contrary.
+nanoseconds least_time_to_confirm(const TrialSeries& series, const Configuration& starting,
+                                  const Configuration& whole) {
+  const bool is_live = series.is_live(starting, whole);
+  return series.least_time(
+      is_live ? kConfirmationPairs : fastest_test(kConfirmationError).fewest_pairs, starting,
+      whole);
 }
 
 // What distinguishes the final configuration from the starting one, by who proposed it; knobs that nobody
@@ -105,7 +115,7 @@ Result<void> verify(const SessionInput& input, const Budget& budget, TrialSeries
   TrialRecord trial = series.new_trial(TrialKind::verification, input.starting, remembered);
   trial.proposal_reason = reason;
   TrialPlan plan = new_plan(series);
-  plan.time_share = std::max(series.least_time(kConfirmationPairs, input.starting, remembered),
+  plan.time_share = std::max(least_time_to_confirm(series, input.starting, remembered),
                              std::min(kMostVerificationTime, budget.remaining() / 2));
   plan.most_time = std::max(plan.time_share, budget.remaining());
   return series.run(std::move(trial), plan);
@@ -149,14 +159,17 @@ Result<void> confirm(const SessionInput& input, const Budget& budget, TrialSerie
     TrialRecord trial = series.new_trial(TrialKind::confirmation, input.starting, whole);
     trial.proposal_reason = "the final configuration against the starting one, in fresh blocks";
     TrialPlan plan = new_plan(series);
-    // Each of those that may have to be fallen back to keeps its part of what is left. A confirmation
-    // is worth running over the budget for: without it everything before was for nothing.
+    // Each of those that may have to be fallen back to keeps its part of what is left. The fewest pairs that decide are worth
+    // running over the budget for: without them everything before was for nothing.
     const nanoseconds part =
         budget.remaining() / static_cast<std::int64_t>(incumbent.accepted().size());
-    plan.time_share = std::max(series.least_time(kConfirmationPairs, input.starting, whole), part);
+    plan.time_share = std::max(least_time_to_confirm(series, input.starting, whole), part);
     plan.most_time = nanoseconds::max();  // the fewest pairs that can decide, however slow
+    // Their blocks are cut to what is left, so that the pairs fit into the reserve of the search.
+    plan.time_for_processes = plan.time_share;
     plan.wanted_half_width_ratio = kWantedHalfWidth;
     plan.extra_time = std::min(kTighteningTime, part);
+    plan.most_time_to_tighten = budget.remaining();
     plan.is_checked = false;  // every change in it was
     plan.known_one_time_ns = known_one_time_ns(series.records(), trial.change);
     if (auto done = series.run(std::move(trial), plan); !done) return forward_error(done);

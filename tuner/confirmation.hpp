@@ -16,7 +16,8 @@
 
 namespace autotuned::tuner {
 
-inline constexpr int kConfirmationPairs = 10;  // a confirmation gets time for at least so many
+// A confirmation in one process has time for at least so many.
+inline constexpr int kConfirmationPairs = 10;
 
 // The verification: a trial of a stored best configuration against the starting one. `reason` is stored with
 // it.
@@ -30,7 +31,8 @@ inline constexpr int kConfirmationPairs = 10;  // a confirmation gets time for a
                                          TrialSeries& series, Incumbent& incumbent);
 
 // Confirms `incumbent` against the starting configuration. While a confirmation fails, drops the last
-// accepted change and confirms what is left; ends with the starting configuration if nothing holds.
+// accepted change and confirms what is left; ends with the starting configuration if nothing holds. A confirmation ends with
+// the budget, but has time for the fewest pairs that decide.
 [[nodiscard]] Result<void> confirm(const SessionInput& input, const Budget& budget,
                                    TrialSeries& series, Incumbent& incumbent);
 

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <map>
 #include <optional>
+#include <ranges>
 #include <set>
 #include <string>
 #include <utility>
@@ -60,6 +62,19 @@ class Search {
   Result<void> leave_out(const std::string& plugin, const std::string& fault);
   // Waiting proposals, the most promising first.
   [[nodiscard]] std::vector<const Candidate*> pending() const;
+  // The same in the order in which they are tried: where the time does not suffice for all of them, those that switch live
+  // come before one that needs processes if they promise more for their time.
+  [[nodiscard]] std::vector<const Candidate*> in_order() const;
+  [[nodiscard]] bool is_tried_live(const Candidate& candidate) const;
+  // What a trial of it takes at least to accept it.
+  [[nodiscard]] nanoseconds least_trial_time(const Candidate& candidate) const;
+  // What is left for the confirmation of this configuration.
+  [[nodiscard]] nanoseconds reserve_for(const Configuration& kept) const;
+  // The same of the incumbent; nothing where it needs no confirmation.
+  [[nodiscard]] nanoseconds own_reserve() const;
+  // The logarithm of the expected gain for each second of its trial and of the confirmation that it makes necessary; 0 for
+  // one that cannot be accepted in what is left.
+  [[nodiscard]] double worth_per_second(const Candidate& candidate) const;
   // Nothing when there is nothing that fits into what is left.
   [[nodiscard]] std::optional<Next> next_trial();
   [[nodiscard]] std::optional<Candidate> second_look() const;
@@ -169,8 +184,77 @@ std::vector<const Candidate*> Search::pending() const {
   return candidates;
 }
 
+bool Search::is_tried_live(const Candidate& candidate) const {
+  const Configuration& incumbent = incumbent_->configuration();
+  return series_->is_live(incumbent, incumbent.with(candidate.change));
+}
+
+nanoseconds Search::least_trial_time(const Candidate& candidate) const {
+  const bool is_live = is_tried_live(candidate);
+  const TrialPlan plan =
+      series_->new_plan(accept_error_ratio(is_live), ComparisonRules{}.reject_error_ratio);
+  const int fewest = fastest_test(plan.rules.accept_error_ratio).fewest_pairs;
+  const Configuration& incumbent = incumbent_->configuration();
+  if (!is_live) {
+    return series_->first_look_time() +
+           series_->least_time(fewest, incumbent, incumbent.with(candidate.change));
+  }
+  const int watched =
+      plan.is_watched_for_stalls ? least_stretches_for(candidate.expected_gain_ratio) : 0;
+  return series_->least_time(std::max(fewest + 1, watched));
+}
+
+nanoseconds Search::reserve_for(const Configuration& kept) const {
+  const int pairs = series_->is_live(input_->starting, kept) ? kReservePairs : kReserveProcessPairs;
+  return std::max(series_->least_time(pairs, input_->starting, kept),
+                  std::min(kMostReserve, budget_->whole() / kReserveShare));
+}
+
+nanoseconds Search::own_reserve() const {
+  const bool is_settled = incumbent_->is_start() || incumbent_->is_as_verified();
+  return is_settled ? nanoseconds{0} : reserve_for(incumbent_->configuration());
+}
+
+double Search::worth_per_second(const Candidate& candidate) const {
+  const Configuration& incumbent = incumbent_->configuration();
+  const nanoseconds trial = least_trial_time(candidate);
+  const nanoseconds reserve = reserve_for(incumbent.with(candidate.change));
+  if (trial + reserve > budget_->remaining()) return 0.0;
+  const nanoseconds more_reserve = std::max(nanoseconds{0}, reserve - own_reserve());
+  const std::chrono::duration<double> cost =
+      std::max<nanoseconds>(nanoseconds(1), trial + more_reserve);
+  return std::log(std::max(1.0, candidate.expected_gain_ratio)) / cost.count();
+}
+
+std::vector<const Candidate*> Search::in_order() const {
+  std::vector<const Candidate*> candidates = pending();
+  const auto restarts = std::ranges::stable_partition(
+      candidates, [&](const Candidate* candidate) { return is_tried_live(*candidate); });
+  auto live = candidates.begin();
+  auto restart = restarts.begin();
+  if (restart == candidates.end()) return candidates;
+
+  const Configuration& incumbent = incumbent_->configuration();
+  nanoseconds needed = least_trial_time(**restart) +
+                       std::max(own_reserve(), reserve_for(incumbent.with((*restart)->change)));
+  for (const Candidate* candidate : std::ranges::subrange(live, restarts.begin()))
+    needed += least_trial_time(*candidate);
+  const bool holds_all = needed <= budget_->remaining();
+
+  std::vector<const Candidate*> ordered;
+  while (live != restarts.begin() && restart != candidates.end()) {
+    const bool is_live_first =
+        is_tried_before(**live, **restart, *input_) ||
+        (!holds_all && worth_per_second(**live) > worth_per_second(**restart));
+    ordered.push_back(is_live_first ? *live++ : *restart++);
+  }
+  ordered.insert(ordered.end(), live, restarts.begin());
+  ordered.insert(ordered.end(), restart, candidates.end());
+  return ordered;
+}
+
 std::optional<Search::Next> Search::next_trial() {
-  for (const Candidate* candidate : pending()) {
+  for (const Candidate* candidate : in_order()) {
     if (auto plan = plan_trial(candidate->change, false)) return Next{*candidate, *plan};
     end_.is_budget_spent = true;  // passed over; another may fit
   }
@@ -225,18 +309,8 @@ std::optional<TrialPlan> Search::plan_trial(const Configuration& change,
   TrialPlan plan =
       series_->new_plan(accept_error_ratio(is_live), ComparisonRules{}.reject_error_ratio);
   plan.known_one_time_ns = known_one_time_ns(series_->records(), incumbent.change_to(candidate));
-  // For the confirmation, which needs processes of its own where this change or one before does.
-  const int reserve_pairs =
-      series_->is_live(input_->starting, candidate) ? kReservePairs : kReserveProcessPairs;
-  const nanoseconds least_reserve = std::min(kMostReserve, budget_->whole() / kReserveShare);
-  const nanoseconds reserve =
-      std::max(series_->least_time(reserve_pairs, input_->starting, candidate), least_reserve);
-  // What the confirmation takes if this candidate is not accepted.
-  const nanoseconds own_reserve =
-      incumbent_->is_start()
-          ? nanoseconds{0}
-          : std::max(series_->least_time(kReserveProcessPairs, input_->starting, incumbent),
-                     least_reserve);
+  // The confirmation needs processes of its own where this change or one before does.
+  const nanoseconds reserve = reserve_for(candidate);
   const nanoseconds remaining = budget_->remaining();
   const nanoseconds usable = remaining - reserve;
   const int fewest = fastest_test(plan.rules.accept_error_ratio).fewest_pairs;
@@ -244,7 +318,7 @@ std::optional<TrialPlan> Search::plan_trial(const Configuration& change,
   // Most changes that need processes end with the first look at them, which takes little.
   const bool may_end_soon = !is_live && !is_second_look;
   const bool fits =
-      may_end_soon ? remaining - own_reserve >= series_->first_look_time() : usable >= needed;
+      may_end_soon ? remaining - own_reserve() >= series_->first_look_time() : usable >= needed;
   if (!fits) return std::nullopt;
   // Nothing else waits for the time of a second look.
   plan.time_share = std::max(
@@ -253,7 +327,9 @@ std::optional<TrialPlan> Search::plan_trial(const Configuration& change,
                   : std::min(usable / kTrialShare, is_live ? kMostTrialTime : kMostProcessTime));
   plan.most_time = usable;
   plan.most_time_for_large_gain = usable / kLargeGainShare;
-  plan.pairs_afterwards = reserve_pairs;
+  const bool is_confirmed_live = series_->is_live(input_->starting, candidate);
+  plan.pairs_afterwards = is_confirmed_live ? kReservePairs : 0;
+  plan.process_pairs_afterwards = is_confirmed_live ? 0 : kReserveProcessPairs;
   plan.time_afterwards = reserve;
   return plan;
 }

@@ -59,10 +59,10 @@ int least_process_pairs() {
   return 1 + fastest_test(accept_error_ratio_after(0)).fewest_pairs + kReserveProcessPairs;
 }
 
-// The least budget for a trial with fresh processes. The blocks of a deciding pair take at least half as long as its two starts.
+// The least budget for a trial with fresh processes. The blocks of each pair but the first look take at least half as long as its two
+// starts.
 nanoseconds least_budget_of_processes(nanoseconds start_time) {
-  return (2 * least_process_pairs() + fastest_test(accept_error_ratio_after(0)).fewest_pairs) *
-         start_time;
+  return (2 * least_process_pairs() + least_process_pairs() - 1) * start_time;
 }
 
 // The times of trials, as far as they are known.

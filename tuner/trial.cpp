@@ -58,6 +58,15 @@ nanoseconds most_time_of(const TrialPlan& plan, nanoseconds pair_time) {
   return plan.most_time - std::max(nanoseconds{0}, missing);
 }
 
+// The same for pairs of processes, of which the shortest takes `pair_time`. The time that is planned holds the first look, which
+// has taken `looked`.
+nanoseconds most_time_of_processes(const TrialPlan& plan, nanoseconds looked,
+                                   nanoseconds pair_time) {
+  if (plan.time_afterwards == nanoseconds{0}) return plan.most_time;
+  const nanoseconds missing = plan.process_pairs_afterwards * pair_time - plan.time_afterwards;
+  return plan.most_time - looked - std::max(nanoseconds{0}, missing);
+}
+
 // The most time for the blocks of a pair of processes that took `starting` to start. A trial that
 // needs so many pairs, or as many as a verdict takes (`fewest`), has time for them, as far as half of
 // what starting takes allows. Beyond twice of that, more processes tell more than more blocks.
@@ -76,6 +85,11 @@ double half_width_ratio(const Estimate& estimate) {
 double accept_error_ratio_after(int tried) {
   const double k = tried + 1.0;
   return kRunError / (k * (k + 1.0));
+}
+
+// As many blocks as time_for_blocks() leaves where time is short.
+nanoseconds least_process_pair_time(nanoseconds starting, nanoseconds pair_time) {
+  return starting + std::max(starting / 2, kFewestBlockPairs * pair_time);
 }
 
 // The candidate may have taken its neighbour down: then `again` succeeded. Alone, the reference must run.
@@ -193,7 +207,7 @@ Result<void> TrialRunner::measure_in_one_process(Course& course) {
     if (course.measurement.is_faster(plan.is_watched_for_stalls)) {
       if (!accepted_at) accepted_at = now;
       if (half_width_ratio(comparison.estimate()) <= plan.wanted_half_width_ratio ||
-          now - *accepted_at >= plan.extra_time) {
+          now - *accepted_at >= plan.extra_time || now - started >= plan.most_time_to_tighten) {
         break;
       }
       continue;
@@ -225,7 +239,7 @@ Result<void> TrialRunner::look_first(Course& course) {
   if (!ready || course.is_over()) return ready;
   const nanoseconds started = clock_->now();
   course.starting = started - before;
-  process_pair_time_ = std::max(process_pair_time_, course.starting);
+  process_start_time_ = std::max(process_start_time_, course.starting);
   course.measurement.begin_process_pair(/*is_evidence=*/false);
   for (int pair = 0; pair < kFirstLookPairs; ++pair) {
     auto measured = measure_pair(course);
@@ -244,16 +258,20 @@ Result<void> TrialRunner::look_first(Course& course) {
 
 Result<void> TrialRunner::measure_processes(Course& course) {
   const TrialPlan& plan = *course.plan;
+  const nanoseconds begun = clock_->now();
   if (plan.has_first_look) {
-    auto looked = look_first(course);
-    if (!looked || course.is_over()) return looked;
+    auto done = look_first(course);
+    if (!done || course.is_over()) return done;
   }
+  const nanoseconds looked = clock_->now() - begun;
   const int fewest = fastest_test(plan.rules.accept_error_ratio).fewest_pairs;
+  nanoseconds most_time =
+      most_time_of_processes(plan, looked, least_process_pair_time(course.starting, pair_time_));
   if (plan.has_first_look) {
     // The time needed includes the blocks. Without them a trial would begin that cannot reach a verdict.
     const nanoseconds needed =
-        fewest * (course.starting + time_for_blocks(plan.most_time, course.starting, fewest));
-    if (needed > plan.most_time) {
+        fewest * (course.starting + time_for_blocks(most_time, course.starting, fewest));
+    if (needed > most_time) {
       decide_trial(*course.trial, course.measurement, plan.is_watched_for_stalls, false);
       // The rest of the budget is kept for the confirmation.
       course.trial->reason += fmt::format(
@@ -266,19 +284,27 @@ Result<void> TrialRunner::measure_processes(Course& course) {
   const double promising = std::log1p(kPromisingShare * plan.rules.min_gain_ratio);
   const nanoseconds started = clock_->now();
   nanoseconds share = plan.time_share;
+  nanoseconds spent_starting{0};
   for (int process_pair = 0; process_pair < kMostPairs; ++process_pair) {
     const nanoseconds before = clock_->now();
+    // The first is started in any case: what one takes may not be known.
     if (process_pair > 0) {
       // Rounded up: a share for so many pairs must hold so many of them.
-      process_pair_time_ = std::max(
+      const nanoseconds process_pair_time = std::max(
           nanoseconds(1), (before - started + nanoseconds(process_pair - 1)) / process_pair);
+      // Anew after each pair: those after the trial start no faster.
+      most_time = most_time_of_processes(plan, looked,
+                                         least_process_pair_time(process_start_time_, pair_time_));
+      share = std::min(most_time, std::max(share, fewest * process_pair_time));
+      if (before - started + process_pair_time > share) break;
     }
-    share = std::max(share, std::min(plan.most_time, fewest * process_pair_time_));
-    // The first is started in any case: what one takes may not be known.
-    if (process_pair > 0 && before - started + process_pair_time_ > share) break;
     auto ready = make_ready(course, ProcessChoice::fresh, course.toss());
     if (!ready || course.is_over()) return ready;
     const nanoseconds starting = clock_->now() - before;
+    spent_starting += starting;
+    process_start_time_ = spent_starting / (process_pair + 1);
+    const nanoseconds time_for_pairs =
+        plan.time_for_processes > nanoseconds{0} ? plan.time_for_processes : most_time;
     course.measurement.begin_process_pair(/*is_evidence=*/true);
     const nanoseconds begin = clock_->now();
     for (int pair = 1; pair <= kMostBlockPairs; ++pair) {
@@ -287,7 +313,7 @@ Result<void> TrialRunner::measure_processes(Course& course) {
       const nanoseconds taken = clock_->now() - begin;
       pair_time_ = std::max(nanoseconds(1), taken / pair);
       if (pair < kFewestBlockPairs) continue;
-      if (taken + pair_time_ > time_for_blocks(plan.most_time, starting, fewest)) break;
+      if (taken + pair_time_ > time_for_blocks(time_for_pairs, starting, fewest)) break;
       if (pair >= kFewestToKnow && course.measurement.process_error_ratio() <= kWantedErrorRatio) {
         break;
       }

@@ -31,6 +31,11 @@ inline constexpr int kFirstLookPairs = 10;
 // below 2 % for each kind.
 [[nodiscard]] double accept_error_ratio_after(int tried);
 
+// Returns the least time of a pair of fresh processes that is evidence: the two take `starting` to start, and a pair of their blocks
+// takes `pair_time`.
+[[nodiscard]] std::chrono::nanoseconds least_process_pair_time(std::chrono::nanoseconds starting,
+                                                               std::chrono::nanoseconds pair_time);
+
 // The rules and limits of one trial.
 struct TrialPlan {
   ComparisonRules rules;
@@ -42,14 +47,19 @@ struct TrialPlan {
   std::chrono::nanoseconds most_time{0};
   // For a gain of 1.3 or more in one process it grows to the time of four times as many pairs, up to this.
   std::chrono::nanoseconds most_time_for_large_gain{0};
-  // The number of pairs that must still be possible after the trial. most_time leaves `time_afterwards` for them. If they turn out to
-  // need more time, the trial gets so much less.
+  // What must still be possible after the trial: so many pairs, of blocks in one process or of fresh processes. most_time leaves
+  // `time_afterwards` for them. If they turn out to need more time, the trial gets so much less.
   int pairs_afterwards = 0;
+  int process_pairs_afterwards = 0;
   std::chrono::nanoseconds time_afterwards{0};
+  // The blocks of pairs of processes last so long that about ten pairs fit into this; 0: into most_time.
+  std::chrono::nanoseconds time_for_processes{0};
   // After the comparison accepts, measuring goes on until half the width of the interval over the estimate is
-  // at most this, or until `extra_time` has passed. 1: it stops at once. Only for blocks in one process.
+  // at most this, until `extra_time` has passed, or until the trial has taken `most_time_to_tighten`. 1: it stops at once. Only
+  // for blocks in one process.
   double wanted_half_width_ratio = 1.0;
   std::chrono::nanoseconds extra_time{0};
+  std::chrono::nanoseconds most_time_to_tighten = std::chrono::nanoseconds::max();
   // Whether the candidate must pass its checks before it is accepted.
   bool is_checked = true;
   // Whether a first look may end the trial before fresh processes are started.
@@ -74,7 +84,7 @@ class TrialRunner {
         backend_(&backend),
         ledger_(&ledger),
         clock_(&clock),
-        process_pair_time_(2 * input.start_time) {}
+        process_start_time_(2 * input.start_time) {}
 
   // Runs the trial: fills in what is measured and decided, and writes it to the ledger from start to finish.
   // `trial` comes with number, kind, plugin, reference, change, risk and the proposal.
@@ -87,9 +97,9 @@ class TrialRunner {
   // Wall-clock time of a pair of blocks in the last trial with at least two pairs, without its first pair,
   // which may have started a trainer; 0 before such a trial.
   [[nodiscard]] std::chrono::nanoseconds pair_time() const { return pair_time_; }
-  // Wall-clock time of the last pair of fresh processes with its blocks; before the first, twice the start
+  // Wall-clock time to start a pair of fresh processes, the mean of the last trial that did; before the first, twice the start
   // time of the job.
-  [[nodiscard]] std::chrono::nanoseconds process_pair_time() const { return process_pair_time_; }
+  [[nodiscard]] std::chrono::nanoseconds process_start_time() const { return process_start_time_; }
 
  private:
   // The state of one trial.
@@ -129,7 +139,7 @@ class TrialRunner {
   Ledger* ledger_;
   const Clock* clock_;
   std::chrono::nanoseconds pair_time_{0};
-  std::chrono::nanoseconds process_pair_time_{0};
+  std::chrono::nanoseconds process_start_time_{0};
 };
 
 }  // namespace autotuned::tuner

@@ -11,9 +11,6 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// At least, of a pair of processes.
-constexpr int kBlockPairsOfProcesses = 3;
-
 }  // namespace
 
 TrialSeries::TrialSeries(const SessionInput& input, const Baseline& baseline,
@@ -64,11 +61,11 @@ nanoseconds TrialSeries::least_time(int pairs) const {
 nanoseconds TrialSeries::least_time(int pairs, const Configuration& reference,
                                     const Configuration& candidate) const {
   if (is_live(reference, candidate)) return least_time(pairs);
-  return pairs * std::max(runner_.process_pair_time(), least_time(kBlockPairsOfProcesses));
+  return pairs * least_process_pair_time(runner_.process_start_time(), least_time(1));
 }
 
 nanoseconds TrialSeries::first_look_time() const {
-  return runner_.process_pair_time() / 2 + least_time(kFirstLookPairs);
+  return runner_.process_start_time() + least_time(kFirstLookPairs);
 }
 
 }  // namespace autotuned::tuner

@@ -238,6 +238,37 @@ TEST(Trial, LeavesTheTimeOfThePairsAfterIt) {
   EXPECT_EQ(pairs(6), 2) << "six more of a second leave two";
 }
 
+// The same where those after it take fresh processes, which start more slowly than was planned.
+TEST(ProcessPairs, LeaveTheTimeOfThePairsAfterThem) {
+  const auto run = [](int process_pairs_afterwards) {
+    ProcessTrial one(1, 1.5, 0.0);
+    one.plan.process_pairs_afterwards = process_pairs_afterwards;
+    one.plan.time_afterwards = seconds(1);
+    EXPECT_TRUE(one.simulation.job.run_block(one.simulation.input.starting, {}));
+    return one.run();
+  };
+  EXPECT_EQ(run(0).verdict, Verdict::accepted);
+  const TrialRecord cut = run(8);
+  EXPECT_EQ(cut.rejection, RejectionReason::undecided_in_time) << cut.reason;
+  EXPECT_LT(cut.process_pairs, 8) << "eight more take 48 s of the 60";
+}
+
+// Twice what the starts take where there is time for it, half of it where there is not.
+TEST(ProcessPairs, HaveBlocksForTheTimeThatIsDivided) {
+  const auto blocks = [](std::chrono::nanoseconds time_for_processes) {
+    ProcessTrial one(1, 1.5, 0.0);
+    one.simulation.job.noise = 0.2;
+    one.plan.has_first_look = false;
+    one.plan.most_time = std::chrono::nanoseconds::max();
+    one.plan.time_for_processes = time_for_processes;
+    const TrialRecord trial = one.run();
+    EXPECT_EQ(trial.verdict, Verdict::accepted) << trial.reason;
+    return trial.estimate.pairs / trial.process_pairs;
+  };
+  EXPECT_GT(blocks(std::chrono::minutes(10)), 20);
+  EXPECT_LE(blocks(seconds(30)), 10);
+}
+
 // 1.8 x in all pairs but the third: seven pairs do not show it, and there is time for more.
 TEST(Trial, ALargeGainGetsMorePairsWhereTheBudgetAllows) {
   const auto run = [](std::chrono::nanoseconds most_time) {

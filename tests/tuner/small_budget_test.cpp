@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which changes a run tries where its budget does not suffice for all of them, and how long its confirmation takes then.
+#include <gmock/gmock.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "tests/tuner/simulation.hpp"
+
+namespace autotuned::tuner {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using std::chrono::nanoseconds;
+using std::chrono::seconds;
+
+constexpr const char* kSetting = "env.PLACEBO_SETTING";
+constexpr milliseconds kStart(1100);
+// Two starts, and blocks for half as long.
+constexpr nanoseconds kProcessPair = 3 * kStart;
+
+SimulatedAdvisors::Plugin restart_once(double gain) {
+  return [gain](const Json& situation) -> Result<Json> {
+    if (situation["incumbent"].contains(kSetting)) return none("it is set");
+    for (const Json& trial : situation["trials"]) {
+      if (trial["change"].contains(kSetting)) return none("it was tried");
+    }
+    return propose({{kSetting, "1"}}, gain);
+  };
+}
+
+// A change that needs processes, 1.3 times as fast, and three live ones, which give more. Of the first as much is expected as
+// the test says.
+void add_one_restart_and_three_live(Simulation& simulation, double expected_of_restart) {
+  simulation.job.restart_knobs = {kSetting};
+  simulation.job.start_duration = kStart;
+  simulation.input.start_time = kStart;
+  simulation.advisors.plugins["restart"] = restart_once(expected_of_restart);
+  simulation.advisors.plugins["format"] = once({{"layout.memory_format", "channels_last"}}, 1.2);
+  simulation.advisors.plugins["loading"] = once({{"loader.workers", 2}}, 1.2);
+  simulation.advisors.plugins["precision"] = once({{"precision.autocast", "bf16"}}, 1.2);
+  simulation.job.rate = [](const Configuration& configuration) {
+    return rate_with_setting(configuration) *
+           faster_with(configuration, "layout.memory_format", std::string("channels_last"), 1.4) *
+           faster_with(configuration, "loader.workers", std::int64_t{2}, 1.5) *
+           faster_with(configuration, "precision.autocast", std::string("bf16"), 1.6);
+  };
+}
+
+bool is_restart(const TrialRecord& trial) {
+  return trial.kind == TrialKind::proposal && trial.change.find(kSetting) != nullptr;
+}
+
+// The restart change and its confirmation would take 54 s of the 60.
+TEST(SmallBudget, LiveChangesComeFirstWhereTheyPromiseMoreForTheirTime) {
+  Simulation simulation;
+  add_one_restart_and_three_live(simulation, /*expected_of_restart=*/1.4);
+  simulation.input.recipe.tune.budget = seconds(60);
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome) << outcome.error().message();
+  ASSERT_GE(outcome->trials.size(), 4U);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_FALSE(is_restart(outcome->trials.at(i))) << i;
+    EXPECT_EQ(outcome->trials.at(i).verdict, Verdict::accepted) << outcome->trials.at(i).reason;
+  }
+  EXPECT_EQ(outcome->best.text("layout.memory_format"), "channels_last");
+  EXPECT_EQ(outcome->best.integer("loader.workers"), 2);
+  EXPECT_EQ(outcome->best.text("precision.autocast"), "bf16");
+  EXPECT_NEAR(outcome->speedup.ratio, 1.4 * 1.5 * 1.6, 0.1);
+  EXPECT_EQ(outcome->trials.back().kind, TrialKind::confirmation);
+  EXPECT_EQ(outcome->trials.back().process_pairs, 0) << "live switches suffice for what is kept";
+  EXPECT_TRUE(outcome->is_budget_spent) << "the restart change is left";
+  EXPECT_FALSE(outcome->is_complete);
+  EXPECT_LE(outcome->tuning_time, seconds(60));
+}
+
+TEST(SmallBudget, WhereThereIsTimeForAllTheExpectedGainDecides) {
+  Simulation simulation;
+  add_one_restart_and_three_live(simulation, /*expected_of_restart=*/1.4);
+  simulation.input.recipe.tune.budget = minutes(10);
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome) << outcome.error().message();
+  ASSERT_FALSE(outcome->trials.empty());
+  EXPECT_TRUE(is_restart(outcome->trials[0]));
+  EXPECT_NEAR(outcome->speedup.ratio, 1.3 * 1.4 * 1.5 * 1.6, 0.2);
+  EXPECT_TRUE(outcome->is_complete);
+}
+
+// Where so much is expected of the restart change that it is worth nearly the whole budget, what is left beside its confirmation
+// still goes to a live change.
+TEST(SmallBudget, WhatIsLeftBesideAConfirmationInProcessesGoesToLiveChanges) {
+  Simulation simulation;
+  add_one_restart_and_three_live(simulation, /*expected_of_restart=*/5.0);
+  simulation.input.recipe.tune.budget = seconds(60);
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome) << outcome.error().message();
+  ASSERT_GE(outcome->trials.size(), 3U);
+  EXPECT_TRUE(is_restart(outcome->trials[0]));
+  EXPECT_EQ(outcome->trials[0].verdict, Verdict::accepted) << outcome->trials[0].reason;
+  EXPECT_FALSE(is_restart(outcome->trials[1]));
+  EXPECT_EQ(outcome->trials[1].verdict, Verdict::accepted) << outcome->trials[1].reason;
+  const TrialRecord& last = outcome->trials.back();
+  EXPECT_EQ(last.kind, TrialKind::confirmation);
+  EXPECT_EQ(last.verdict, Verdict::accepted) << last.reason;
+  EXPECT_EQ(last.process_pairs, 7) << "the whole, in fresh processes";
+  EXPECT_EQ(last.reference, simulation.input.starting);
+  EXPECT_NE(outcome->best.find(kSetting), nullptr);
+  EXPECT_LE(outcome->tuning_time, seconds(60));
+}
+
+// Blocks so noisy that those of each pair of processes last as long as they may.
+TEST(SmallBudget, AConfirmationInProcessesIsPartOfIt) {
+  for (const int budget_s : {40, 50, 60, 75, 90, 120, 180}) {
+    Simulation simulation;
+    add_one_restart_and_three_live(simulation, /*expected_of_restart=*/5.0);
+    simulation.job.noise = 0.05;
+    simulation.input.recipe.tune.budget = seconds(budget_s);
+    const auto outcome = simulation.run();
+    ASSERT_TRUE(outcome) << outcome.error().message();
+    ASSERT_FALSE(outcome->trials.empty()) << budget_s;
+    const TrialRecord& last = outcome->trials.back();
+    EXPECT_EQ(last.kind, TrialKind::confirmation) << budget_s;
+    EXPECT_EQ(last.verdict, Verdict::accepted) << budget_s << ": " << last.reason;
+    EXPECT_LE(outcome->tuning_time, seconds(budget_s) + kProcessPair) << budget_s;
+    if (budget_s >= 60) {
+      EXPECT_NE(outcome->best.find(kSetting), nullptr) << budget_s;
+      EXPECT_GE(last.process_pairs, 7) << budget_s;
+    }
+  }
+}
+
+// A start of the job that was faster than those of the trial: the time for the confirmation grows with them.
+TEST(SmallBudget, AConfirmationInProcessesHasItsTimeWhereTheyStartMoreSlowlyThanTheJobDid) {
+  for (const int budget_s : {60, 90, 120}) {
+    Simulation simulation;
+    add_one_restart_and_three_live(simulation, /*expected_of_restart=*/5.0);
+    simulation.input.start_time = milliseconds(100);
+    simulation.input.recipe.tune.budget = seconds(budget_s);
+    const auto outcome = simulation.run();
+    ASSERT_TRUE(outcome) << outcome.error().message();
+    EXPECT_LE(outcome->tuning_time, seconds(budget_s) + kProcessPair) << budget_s;
+    EXPECT_GT(outcome->speedup.low, 1.0) << budget_s;
+  }
+}
+
+// So noisy that the interval of the confirmation is never as narrow as it should be.
+TEST(SmallBudget, AConfirmationInOneProcessEndsWithIt) {
+  for (const int budget_s : {15, 20, 30, 60}) {
+    Simulation simulation;
+    simulation.advisors.plugins["loading"] = once({{"loader.workers", 2}}, 1.5);
+    simulation.job.noise = 0.2;
+    simulation.job.rate = [](const Configuration& configuration) {
+      return 1000.0 * faster_with(configuration, "loader.workers", std::int64_t{2}, 3.0);
+    };
+    simulation.input.recipe.tune.budget = seconds(budget_s);
+    const auto outcome = simulation.run();
+    ASSERT_TRUE(outcome) << outcome.error().message();
+    ASSERT_FALSE(outcome->trials.empty()) << budget_s;
+    EXPECT_EQ(outcome->trials.back().kind, TrialKind::confirmation) << budget_s;
+    // A pair at its end, and the one before the clock of the trial begins.
+    EXPECT_LE(outcome->tuning_time, seconds(budget_s) + milliseconds(500)) << budget_s;
+  }
+}
+
+}  // namespace
+}  // namespace autotuned::tuner
