@@ -45,13 +45,15 @@ inline std::string with_here(std::string text, const std::filesystem::path& fold
   return text;
 }
 
-// What is said in several cases, as one view: each case on a line, and below it what is said.
+// What is said in several cases, as one view: each case on a line, and below it what is said. A case in which nothing is said
+// fails.
 class Cases {
  public:
   // HERE stands for `folder` in what is said, if one is given.
   explicit Cases(std::filesystem::path folder = {}) : folder_(std::move(folder)) {}
 
   void add(const std::string& given, const std::string& said) {
+    EXPECT_NE(said, "") << given;
     text_ += given + "\n  " + with_here(said, folder_) + "\n";
   }
   // Of a long text, only the lines that `base` lacks (+), and those of `base` that it lacks (-).
