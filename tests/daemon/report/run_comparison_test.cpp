@@ -22,10 +22,11 @@ TrialBlock block(bool is_candidate, std::int64_t wait_ns) {
 }
 
 // One side, and what is other in its run.
-ComparedSide side_with(void (*change)(RunRecord& record), std::vector<TrialBlock> blocks = {}) {
+ComparedSide side_with(void (*change)(RunRecord& record),
+                       const std::vector<TrialBlock>& blocks = {}) {
   RunRecord record = sample_record();
   change(record);
-  return side_of(record, std::nullopt, std::move(blocks));
+  return side_of(record, std::nullopt, blocks);
 }
 
 void leave_as_it_is(RunRecord& /*record*/) {}
