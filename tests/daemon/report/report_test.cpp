@@ -326,37 +326,23 @@ TEST(Report, ModelThatStandsInForAnAcceleratorIsNamed) {
   EXPECT_NE(json_of(run, {}).at("note"), "");
 }
 
-TEST(Report, EndsOfAnIntervalThatAreNotKnownYet) {
-  const Estimate estimate{.ratio = 1.1, .low = 0.0, .high = tuner::kNoUpperEnd, .pairs = 2};
-  EXPECT_EQ(estimate_text(estimate), "1.10 x (too few pairs for an interval)");
-  EXPECT_FALSE(has_interval(estimate));
-  EXPECT_EQ(gain_text(estimate), "+10.0 % (too few pairs for an interval, 2 pairs of blocks)");
-  const Estimate at_least{.ratio = 1.1, .low = 1.05, .high = tuner::kNoUpperEnd, .pairs = 9};
-  EXPECT_EQ(estimate_text(at_least), "1.10 x (at least 1.05)");
-  EXPECT_EQ(gain_text(at_least), "+10.0 % (at least +5.0 %, 9 pairs of blocks)");
-  const Estimate at_most{.ratio = 0.9, .low = 0.0, .high = 0.95, .pairs = 1};
-  EXPECT_EQ(estimate_text(at_most), "0.90 x (at most 0.95)");
-  EXPECT_TRUE(has_interval(at_most));
-  EXPECT_EQ(gain_text(at_most), "-10.0 % (at most -5.0 %, 1 pair of blocks)");
-  EXPECT_EQ(gain_text({.ratio = 0.9, .low = 0.8, .high = 1.1, .pairs = 7}),
-            "-10.0 % (between -20.0 % and +10.0 %, 7 pairs of blocks)");
-  EXPECT_EQ(gain_text({}), "not measured");
-}
-
-// One that says 1.00 beside an interval above 1, or beside a change that was kept, contradicts itself.
+// A ratio that says 1.00 beside an interval above 1, or beside a change that was kept, would contradict itself.
 TEST(Report, RoundingContradictsNoInterval) {
-  const Estimate small{.ratio = 1.005, .low = 1.002, .high = 1.008, .pairs = 300};
-  EXPECT_EQ(estimate_text(small), "1.005 x (1.002 to 1.008)");
-  EXPECT_EQ(ratio_text(small, 3), "1.005");
-  EXPECT_EQ(gain_text(small), "+0.5 % (between +0.2 % and +0.8 %, 300 pairs of blocks)");
-  const Estimate least{.ratio = 1.0052, .low = 1.0003, .high = 1.0104, .pairs = 900};
-  EXPECT_EQ(estimate_text(least), "1.0052 x (1.0003 to 1.0104)");
-  EXPECT_EQ(ratio_text(least, 3) + " " + interval_text(least, 3), "1.0052 1.0003 to 1.0104");
-  EXPECT_EQ(gain_text(least), "+0.52 % (between +0.03 % and +1.04 %, 900 pairs of blocks)");
-  EXPECT_EQ(estimate_text({.ratio = 1.003, .low = 0.97, .high = 1.03, .pairs = 30}),
-            "1.00 x (0.97 to 1.03)");
-  EXPECT_EQ(estimate_text({.ratio = 1.03, .low = 1.004, .high = tuner::kNoUpperEnd, .pairs = 9}),
-            "1.030 x (at least 1.004)");
+  constexpr double kNone = tuner::kNoUpperEnd;
+  tests::Cases cases;
+  for (const Estimate& estimate :
+       {Estimate{1.1, 0.0, kNone, 2}, Estimate{1.1, 1.05, kNone, 9}, Estimate{0.9, 0.0, 0.95, 1},
+        Estimate{0.9, 0.8, 1.1, 7}, Estimate{1.005, 1.002, 1.008, 300},
+        Estimate{1.0052, 1.0003, 1.0104, 900}, Estimate{1.003, 0.97, 1.03, 30},
+        Estimate{1.03, 1.004, kNone, 9}}) {
+    cases.add(estimate_text(estimate), gain_text(estimate) + "; in a table " +
+                                           ratio_text(estimate, 3) + ", " +
+                                           interval_text(estimate, 3));
+  }
+  cases.add("nothing", gain_text({}));
+  tests::expect_golden("daemon/report/golden/estimates.txt", cases.text());
+  EXPECT_FALSE(has_interval({1.1, 0.0, kNone, 2}));
+  EXPECT_TRUE(has_interval({0.9, 0.0, 0.95, 1}));
 }
 
 TEST(Report, ATrialThatWasGivenUpIsNotSaidToHaveNoGain) {
