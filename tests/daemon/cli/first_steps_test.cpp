@@ -101,6 +101,7 @@ TEST(Init, RefusesAFolderWhoseNameNoRecipeCanHold) {
     scene.folder().write("here/" + name + "/cat/1.png", "");
     const Outcome refused = in_folder(scene, "here", {"init", name});
     EXPECT_EQ(refused.code, 2) << refused.out;
+    EXPECT_THAT(refused.err, HasSubstr("a recipe cannot name a folder with such characters"));
     EXPECT_EQ(refused.err.find('\x1b'), std::string::npos);
   }
   EXPECT_EQ(in_folder(scene, "here", {"init", "new\nline/cat", "--output", "x.yaml"}).code, 2);

@@ -414,6 +414,7 @@ TEST_F(TrainerClientTest, LogOfATrainerThatPrintsMuchStaysSmall) {
   ASSERT_TRUE(client) << client.error().message();
   const auto answer = client->request("digest", Json::object(), seconds(60));
   ASSERT_FALSE(answer);
+  ASSERT_FALSE(ends_.empty());
   EXPECT_EQ(ends_.back().exit_code, 3);
   EXPECT_THAT(answer.error().message(), HasSubstr("\nfake: printed"));
   EXPECT_LE(kept(), kMostBytes);

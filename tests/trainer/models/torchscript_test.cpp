@@ -67,7 +67,7 @@ class TorchScript : public testing::Test {
     EXPECT_NE(made.error().remedy, "");
     return made.error().message();
   }
-  std::string error_with(const char* forward) const {
+  std::string error_with(const std::string& forward) const {
     network(forward).save(folder_ / "net.pt");
     return error_of(spec());
   }
