@@ -54,4 +54,12 @@ std::vector<std::string> problems(std::string_view text) {
   return texts;
 }
 
+void WrongRecipes::add(const std::string& given, std::string_view text) {
+  const std::vector<std::string> found = problems(text);
+  EXPECT_FALSE(found.empty()) << given;
+  told_ += given + "\n";
+  for (const std::string& problem : found)
+    told_ += "  " + problem + "\n";
+}
+
 }  // namespace autotuned::recipes

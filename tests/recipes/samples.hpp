@@ -26,4 +26,14 @@ extern const std::string_view kQuickRecipe;
 [[nodiscard]] Recipe right(std::string_view text);
 [[nodiscard]] std::vector<std::string> problems(std::string_view text);
 
+// Recipes that are wrong, and what is said of them, for a golden file.
+class WrongRecipes {
+ public:
+  void add(const std::string& given, std::string_view text);
+  [[nodiscard]] const std::string& told() const { return told_; }
+
+ private:
+  std::string told_;
+};
+
 }  // namespace autotuned::recipes

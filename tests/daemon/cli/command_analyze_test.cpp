@@ -11,15 +11,13 @@
 #include "daemon/common/exit_codes.hpp"
 #include "tests/base/temporary_folder.hpp"
 #include "tests/daemon/cli/printed.hpp"
+#include "tests/golden.hpp"
 #include "tests/profiler/trace_text.hpp"
 
 namespace autotuned::daemon {
 namespace {
 
-using testing::AllOf;
-using testing::ContainsRegex;
 using testing::HasSubstr;
-using testing::Not;
 
 Json analysis_of(const std::vector<std::string>& files) {
   std::vector<std::string> arguments = {"analyze", "--json"};
@@ -81,10 +79,6 @@ TEST(Analyze, FindingsHaveARemedy) {
   }
   EXPECT_TRUE(has_finding(json, "data_loading"));
   const std::string text = run({"analyze", data_file("workers")}).out;
-  EXPECT_THAT(text,
-              AllOf(HasSubstr("\n    high: at most 27.5 % of the step (1.38 x the rate), if no"),
-                    HasSubstr("\n      loader = DataLoader(dataset, "),
-                    HasSubstr("\n      optimizer.zero_grad(set_to_none=True)\n")));
   // The largest possible gain comes first.
   EXPECT_LT(text.find("\n    high: "), text.find("\n    low: "));
 }
@@ -121,7 +115,7 @@ TEST(Analyze, PrintsWhatTheDocumentsShow) {
   ASSERT_TRUE(printed.starts_with(file)) << printed;
   printed.replace(0, file.size(), name);
 
-  EXPECT_THAT(printed, HasSubstr(block_behind("README.md", "`" + command + "`")));
+  EXPECT_NE(printed.find(block_behind("README.md", "`" + command + "`")), std::string::npos);
   std::string shown = block_behind("docs/profiling-views.md", "The overview of a small network");
   ASSERT_TRUE(shown.starts_with("$ " + command + "\n")) << shown;
   shown.erase(0, shown.find('\n') + 1);
@@ -147,8 +141,6 @@ TEST(Analyze, SplitsTheTimeOfOperators) {
   EXPECT_NEAR(sum, json.at("parts_us").at("CPU Exec"), 0.01);
   for (const char* phase : {"forward", "backward", "optimizer"})
     EXPECT_GT(json.at("cpu_us").at(phase), 0.0) << phase;
-  EXPECT_THAT(run({"analyze", file}).out,
-              ContainsRegex("CPU Exec .*\n  forward .*\n  backward .*\n  optimizer "));
   TraceText text;
   text.step(1, 0, 100).event("cpu_op", "aten::mm", 0, 50);
   const TemporaryFolder folder;
@@ -172,36 +164,62 @@ TEST(Analyze, JsonOfSeveralRanks) {
   EXPECT_EQ(json.at("kernels").size(), 6U);
 }
 
-TEST(Analyze, ViewsForPeople) {
-  const std::string file = data_file("rank0");
-  EXPECT_THAT(run({"analyze", file}).out,
-              AllOf(HasSubstr("4 steps"), HasSubstr("Communication"), HasSubstr("NVIDIA A10G"),
-                    HasSubstr("findings"), HasSubstr("plugin pinned_memory")));
-  const Printed operators = run({"analyze", "--view", "operators", "--top", "3", file});
-  EXPECT_THAT(operators.out, AllOf(HasSubstr("host self"), HasSubstr("aten::mm")));
-  EXPECT_EQ(std::ranges::count(operators.out, '\n'),
-            7);  // the file, a blank, the title, the heading, three rows
-  EXPECT_THAT(run({"analyze", "--view", "kernels", file}).out,
-              AllOf(HasSubstr("ampere_sgemm"), HasSubstr("tensor cores")));
-  EXPECT_THAT(run({"analyze", "--view", "kernels", data_file("workers")}).out,
-              HasSubstr("no kernels"));
-}
+// What commands print about traces, with their exit codes.
+class PrintedViews {
+ public:
+  PrintedViews() : cases_(folder_.path()) {}
 
-TEST(Analyze, ShowsSeveralViews) {
-  const Printed both =
-      run({"analyze", "--view", "memory,input", "--view", "trace", data_file("classifier")});
-  EXPECT_EQ(both.code, kDone) << both.err;
-  EXPECT_THAT(both.out,
-              AllOf(HasSubstr("(aten::empty"), HasSubstr("self increase"),
-                    HasSubstr("largest allocations"), HasSubstr("_SingleProcessDataLoaderIter"),
-                    HasSubstr("threads and streams"), HasSubstr("longest gaps")));
-  EXPECT_THAT(both.out, Not(HasSubstr("findings")));
-  EXPECT_THAT(run({"analyze", "--view", "distributed", data_file("rank0"), data_file("rank1")}).out,
-              AllOf(HasSubstr("overlapped"), HasSubstr("nccl"), HasSubstr("waiting for others")));
-  EXPECT_THAT(run({"analyze", "--view", "modules", data_file("workers")}).out,
-              HasSubstr("no modules were recorded"));
-  EXPECT_THAT(run({"analyze", "--view", "operators", "--shapes", data_file("classifier")}).out,
-              HasSubstr("[4, 10]"));
+  // Returns the name of the file.
+  std::string write(const std::string& name, const std::string& content) {
+    return folder_.write(name, content).string();
+  }
+  Printed add(const std::vector<std::string>& arguments) {
+    const Printed printed = run(arguments);
+    std::string given = "autotuned";
+    for (const std::string& argument : arguments)
+      given += " " + argument;
+    cases_.add(without_folders(given) + ": " + std::to_string(printed.code),
+               "\n" + without_folders(without_trailing_blanks(printed.out + printed.err)));
+    return printed;
+  }
+  void expect(const std::string& golden) const {
+    tests::expect_golden("daemon/cli/golden/" + golden, cases_.text());
+  }
+
+ private:
+  [[nodiscard]] std::string without_folders(const std::string& text) const {
+    return tests::with_here(tests::with_here(text, tests::source_folder()), folder_.path());
+  }
+
+  TemporaryFolder folder_;
+  tests::Cases cases_;
+};
+
+TEST(Analyze, ViewsForPeople) {
+  PrintedViews views;
+  const auto view = [&](const std::string& names, const std::string& trace,
+                        const std::vector<std::string>& options = {"--top", "3"}) {
+    std::vector<std::string> arguments = {"analyze", "--view", names};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    arguments.push_back(data_file(trace));
+    return views.add(arguments);
+  };
+  views.add({"analyze", data_file("workers")});
+  views.add({"analyze", data_file("rank0")});
+  view("operators,kernels,input", "rank0");
+  view("kernels,modules", "workers");
+  const Printed both = view("memory,input", "classifier", {"--view", "trace", "--top", "3"});
+  EXPECT_EQ(both.out.find("findings"), std::string::npos) << "the overview was not asked for";
+  view("operators", "classifier", {"--shapes", "--top", "3"});
+  view("operators", "workers", {"--stacks", "--top", "3"});
+  view("memory", "classifier", {"--range", "0:5", "--top", "3"});
+  view("memory", "classifier", {"--range", "900000:"});
+  view("memory", "classifier", {"--sort", "self allocated", "--top", "1"});
+  view("kernels", "rank0", {"--sort", "colour"});
+  view("other", "workers");
+  views.add({"analyze", "--view", "distributed", data_file("rank0"), data_file("rank1")});
+  views.add({"analyze"});
+  views.expect("analyze_views.txt");
 }
 
 TEST(Analyze, GroupsOperatorsByTheirStacks) {
@@ -212,8 +230,7 @@ TEST(Analyze, GroupsOperatorsByTheirStacks) {
   const std::string file = folder.write("trace.json", text.text()).string();
   const Printed printed = run({"analyze", "--view", "operators", "--stacks", file});
   EXPECT_EQ(printed.code, kDone) << printed.err;
-  EXPECT_THAT(printed.out, AllOf(HasSubstr("operators by call stack"),
-                                 HasSubstr("model.py(12): forward ← train.py(30): main")));
+  EXPECT_NE(printed.out.find("model.py(12): forward ← train.py(30): main"), std::string::npos);
   const auto json =
       parse_json(run({"analyze", "--json", "--view", "operators", "--stacks", file}).out, "json");
   ASSERT_TRUE(json);
@@ -221,18 +238,6 @@ TEST(Analyze, GroupsOperatorsByTheirStacks) {
   ASSERT_EQ(rows.size(), 2U);
   EXPECT_EQ(rows[1].at("stack"), "train.py(30): main");
   EXPECT_EQ(json->at("operators").size(), 1U) << "the table by name stays as it is";
-  EXPECT_THAT(run({"analyze", "--view", "operators", "--stacks", data_file("workers")}).out,
-              HasSubstr("with_stack=True"));
-}
-
-TEST(Analyze, SortsByAColumn) {
-  const Printed sorted = run({"analyze", "--view", "memory", "--sort", "self allocated", "--top",
-                              "1", data_file("classifier")});
-  EXPECT_EQ(sorted.code, kDone) << sorted.err;
-  const Printed unknown =
-      run({"analyze", "--view", "kernels", "--sort", "colour", data_file("rank0")});
-  EXPECT_EQ(unknown.code, kUsageError);
-  EXPECT_THAT(unknown.err, AllOf(HasSubstr("colour"), HasSubstr("tensor_cores")));
 }
 
 TEST(Analyze, SaysWhichOptionNoViewObeys) {
@@ -242,19 +247,16 @@ TEST(Analyze, SaysWhichOptionNoViewObeys) {
     return run(command).err;
   };
   EXPECT_THAT(warning({"--range", "0:5"}), HasSubstr("--range changes nothing here"));
-  EXPECT_THAT(warning({"--shapes"}), HasSubstr("--shapes changes nothing here"));
+  EXPECT_NE(warning({"--shapes"}), "");
   EXPECT_EQ(warning({"--shapes", "--view", "operators"}), "");
 }
 
-TEST(Analyze, RangeOfTheMemoryView) {
-  const auto table = [](const std::string& range) {
-    return run({"analyze", "--view", "memory", "--range", range, data_file("classifier")});
-  };
-  EXPECT_THAT(table("0:5").out, HasSubstr("from 0 ns to 5.00 ms"));
-  EXPECT_THAT(table("900000:").out, HasSubstr("no memory was taken"));
+TEST(Analyze, RefusesARangeThatIsNone) {
   for (const char* bad : {"5", "a:b", "9:3", "-1:2", "nan:3", "1:2:3"}) {
-    EXPECT_EQ(table(bad).code, kUsageError) << bad;
-    EXPECT_THAT(table(bad).err, HasSubstr("FROM:TO")) << bad;
+    const Printed printed =
+        run({"analyze", "--view", "memory", "--range", bad, data_file("classifier")});
+    EXPECT_EQ(printed.code, kUsageError) << bad;
+    EXPECT_THAT(printed.err, HasSubstr("FROM:TO")) << bad;
   }
 }
 
@@ -281,62 +283,39 @@ TEST(Analyze, JsonOfViews) {
 }
 
 TEST(Analyze, DifferenceOfTwoProfiles) {
-  const Printed printed =
-      run({"analyze", "--against", data_file("rank0"), data_file("rank1"), "--view", "kernels"});
-  EXPECT_EQ(printed.code, kDone) << printed.err;
-  EXPECT_THAT(printed.out, AllOf(HasSubstr("a step took"), HasSubstr("kernels, time in a step"),
-                                 HasSubstr("of before")));
-  const auto json = parse_json(
-      run({"analyze", "--json", "--against", data_file("rank0"), data_file("rank1")}).out, "json");
-  ASSERT_TRUE(json);
-  EXPECT_FALSE(json->at("views").at("difference")[0].at("rows").empty());
-  EXPECT_EQ(run({"analyze", "--against", "none.json", data_file("rank1")}).code, kUsageError);
-}
-
-TEST(Analyze, DifferenceTellsLargeGrowthAsFactorAndWhatIsNew) {
-  TraceText before;
-  before.step(1, 0, 100).event("cpu_op", "aten::mm", 0, 10);
-  TraceText after;
-  after.step(1, 0, 8000).event("cpu_op", "aten::mm", 0, 4460);
-  after.event("cpu_op", "aten::relu", 5000, 10);
-  const TemporaryFolder folder;
-  const std::string file = folder.write("after.json", after.text()).string();
-  const std::string earlier = folder.write("before.json", before.text()).string();
-  const std::string text = run({"analyze", file, "--against", earlier}).out;
-  EXPECT_THAT(text, HasSubstr("in " + file + ": 80 x as much\n"));
-  EXPECT_THAT(text, ContainsRegex("aten::mm +10.0 µs +4.46 ms +4.45 ms +446 x as much"));
-  EXPECT_THAT(text, ContainsRegex("aten::relu +0 ns +10.0 µs +10.0 µs +new"));
-  const auto json = parse_json(run({"analyze", "--json", file, "--against", earlier}).out, "json");
+  PrintedViews views;
+  views.add({"analyze", "--against", data_file("rank0"), data_file("rank1"), "--view", "kernels",
+             "--top", "3"});
+  // Large growth is a factor, and what is new has none.
+  TraceText text;
+  text.step(1, 0, 100).event("cpu_op", "aten::mm", 0, 10);
+  const std::string before = views.write("before.json", text.text());
+  TraceText grown;
+  grown.step(1, 0, 8000).event("cpu_op", "aten::mm", 0, 4460);
+  grown.event("cpu_op", "aten::relu", 5000, 10);
+  const std::string after = views.write("after.json", grown.text());
+  views.add({"analyze", after, "--against", before});
+  // Modules are named by their path.
+  text.python("nn.Module: ResNet_0", 0, 90).python("nn.Module: Block_2", 10, 50);
+  text.python("nn.Module: Conv2d_7", 20, 30).event("cpu_op", "aten::conv2d", 21, 20);
+  const std::string modules = views.write("modules.json", text.text());
+  views.add({"analyze", modules, "--against", modules});
+  views.expect("analyze_difference.txt");
+  const auto json = parse_json(run({"analyze", "--json", after, "--against", before}).out, "json");
   ASSERT_TRUE(json);
   const Json& operators = json->at("views").at("difference").at(1).at("rows");
   EXPECT_NEAR(operators.at(0).at("change_share_ratio"), 445, 1e-6);
   EXPECT_TRUE(operators.at(1).at("change_share_ratio").is_null());
-}
-
-TEST(Analyze, DifferenceNamesModulesByTheirPath) {
-  TraceText text;
-  text.step(1, 0, 100).python("nn.Module: ResNet_0", 0, 90).python("nn.Module: Block_2", 10, 50);
-  text.python("nn.Module: Conv2d_7", 20, 30).event("cpu_op", "aten::conv2d", 21, 20);
-  const TemporaryFolder folder;
-  const std::string file = folder.write("trace.json", text.text()).string();
-  const Printed printed = run({"analyze", file, "--against", file});
-  EXPECT_THAT(printed.out, AllOf(HasSubstr("\nResNet_0.Block_2.Conv2d_7 "),
-                                 HasSubstr("do not hold the names of attributes")));
+  EXPECT_EQ(run({"analyze", "--against", "none.json", data_file("rank1")}).code, kUsageError);
 }
 
 TEST(Analyze, SaysNothingOfGpusWhereThereIsNone) {
   const Printed printed =
       run({"analyze", data_file("workers"), "--view", "overview,operators,input"});
   EXPECT_EQ(printed.code, kDone) << printed.err;
-  EXPECT_THAT(printed.out, HasSubstr("\nDataLoader  "));
   for (const char* of_gpu : {"Kernel", "Memcpy", "Memset", "Communication", "Runtime",
-                             "device self", "copies between", "GPU", "CUDA", "cuda"}) {
-    EXPECT_THAT(printed.out, Not(HasSubstr(of_gpu)));
-  }
-  const Printed with_gpu =
-      run({"analyze", data_file("rank0"), "--view", "overview,operators,input"});
-  EXPECT_THAT(with_gpu.out,
-              AllOf(HasSubstr("\nKernel "), HasSubstr("device self"), HasSubstr("copies between")));
+                             "device self", "copies between", "GPU", "CUDA", "cuda"})
+    EXPECT_EQ(printed.out.find(of_gpu), std::string::npos) << of_gpu;
 }
 
 // Whatever stands in a trace, nothing of it steers the terminal.
@@ -362,36 +341,20 @@ TEST(Analyze, PrintsNoControlCharactersOfATrace) {
 }
 
 TEST(Analyze, NamesDamageAndAnalysesTheRest) {
-  const TemporaryFolder folder;
+  PrintedViews views;
   const auto packed = read_file(data_file("workers"), 1 << 20);
   ASSERT_TRUE(packed);
-  const auto file = folder.write("half.json.gz", packed->substr(0, packed->size() * 2 / 3));
-  const Printed printed = run({"analyze", file.string()});
-  EXPECT_EQ(printed.code, kWorkFailed);
-  EXPECT_THAT(printed.err, AllOf(HasSubstr("half.json.gz"), HasSubstr("damaged")));
-  EXPECT_THAT(printed.out, HasSubstr("DataLoader"));
-
-  const Printed both = run({"analyze", (folder / "none.json").string(), data_file("workers")});
-  EXPECT_EQ(both.code, kUsageError);
-  EXPECT_THAT(both.err, HasSubstr("none.json"));
-  EXPECT_THAT(both.out, HasSubstr("6 steps"));
-}
-
-TEST(Analyze, RefusesWhatIsNoTrace) {
-  const TemporaryFolder folder;
-  for (const char* content : {"", "{}", "not json", "{\"traceEvents\": []}"}) {
-    const Printed printed = run({"analyze", folder.write("trace.json", content).string()});
-    EXPECT_EQ(printed.code, kWorkFailed) << content;
-    EXPECT_THAT(printed.err, AllOf(HasSubstr("error: "), HasSubstr("trace.json")));
-    EXPECT_THAT(printed.out, Not(HasSubstr("step")));
-  }
-  EXPECT_EQ(run({"analyze"}).code, kUsageError);
-  EXPECT_EQ(run({"analyze", "--view", "other", data_file("workers")}).code, kUsageError);
+  const std::string half = views.write("half.json.gz", packed->substr(0, packed->size() * 2 / 3));
+  EXPECT_EQ(views.add({"analyze", half}).code, kWorkFailed);
+  EXPECT_EQ(views.add({"analyze", half + ".none", data_file("workers")}).code, kUsageError);
+  for (const char* content : {"", "{}", "not json", "{\"traceEvents\": []}"})
+    EXPECT_EQ(views.add({"analyze", views.write("trace.json", content)}).code, kWorkFailed);
+  views.expect("analyze_damage.txt");
 }
 
 TEST(Findings, PrintTheTable) {
-  EXPECT_THAT(run({"findings"}).out, AllOf(HasSubstr("pageable_copies"), HasSubstr("pinned_memory"),
-                                           HasSubstr("over 1.0 %")));
+  tests::expect_golden("daemon/cli/golden/findings.txt",
+                       without_trailing_blanks(run({"findings"}).out));
   const auto json = parse_json(run({"findings", "--json"}).out, "findings");
   ASSERT_TRUE(json);
   EXPECT_GT(json->size(), 25U);

@@ -7,15 +7,15 @@
 #include "base/file.hpp"
 #include "base/printable.hpp"
 #include "storage/history.hpp"
+#include "tests/golden.hpp"
 #include "tests/integration/scene.hpp"
 #include "tests/places.hpp"
 
 namespace autotuned {
 namespace {
 
-using testing::AllOf;
 using testing::HasSubstr;
-using testing::Not;
+using testing::StartsWith;
 
 // One run with a gain, a rejected change and a wrong one.
 class Stories : public testing::Test {
@@ -53,27 +53,10 @@ class Stories : public testing::Test {
 Scene* Stories::scene_ = nullptr;
 Json* Stories::run_ = nullptr;
 
-TEST(CommandLine, NamesACommandThatIsNoneAndLeadsWhoNamesNone) {
-  const Scene scene;
-  const Outcome unknown = scene.command({"rum", "recipe.yaml"});
-  EXPECT_EQ(unknown.code, 2);
-  EXPECT_EQ(unknown.err, "there is no command 'rum'; did you mean 'run'?\n");
-  EXPECT_THAT(scene.command({"pizza"}).err, HasSubstr("`autotuned --help` lists them"));
-  const Outcome bare = scene.command({});
-  EXPECT_EQ(bare.code, 0);
-  EXPECT_THAT(bare.out, HasSubstr("\nnext     autotuned "));
-}
-
 TEST_F(Stories, ExplainTellsWhatShowKnows) {
   const Outcome explained = scene_->command({"explain", id()});
   ASSERT_EQ(explained.code, 0) << explained.err;
-  EXPECT_THAT(explained.out, HasSubstr("waited 30 % of the time for data"));
-  EXPECT_THAT(explained.out, HasSubstr("set_to_none proposed optimizer.set_to_none off → on"));
-  EXPECT_THAT(explained.out, HasSubstr("Kept: +"));
-  EXPECT_THAT(explained.out, HasSubstr("Rejected, slower: -"));
-  EXPECT_THAT(explained.out, HasSubstr("It holds: 1."));
-  EXPECT_THAT(explained.out, HasSubstr("it repays itself after "));
-  EXPECT_THAT(explained.out, Not(HasSubstr("stands in for an accelerator")));
+  EXPECT_THAT(explained.out, StartsWith("Run " + id() + " of small, started "));
   EXPECT_EQ(scene_->command({"explain", "last"}).out, explained.out);
   EXPECT_EQ(scene_->command({"explain", id().substr(0, 12)}).out, explained.out);
 }
@@ -95,6 +78,7 @@ TEST_F(Stories, ExplainAsJson) {
   }
   EXPECT_NEAR(trial_of("autotuned").at("ratio").get<double>(), 1.3, 0.03);
   EXPECT_GT(story.at("break_even").at("samples"), 0.0);
+  EXPECT_EQ(story.at("note"), "");
 }
 
 TEST_F(Stories, ExplainIsAboutRuns) {
@@ -110,15 +94,12 @@ TEST_F(Stories, CompareTwoTrials) {
   const std::string b = trial_of("memory_malloc").at("id");
   const Outcome compared = scene_->command({"compare", a, b, "--all"});
   ASSERT_EQ(compared.code, 0) << compared.err;
-  EXPECT_THAT(compared.out, HasSubstr("environment: the same"));
-  EXPECT_THAT(compared.out, HasSubstr("memory.malloc"));
-  EXPECT_THAT(compared.out, HasSubstr("not measured side by side"));
-  EXPECT_THAT(compared.out, HasSubstr("A: exact check passed"));
   const Json json = scene_->command({"compare", a, b, "--json"}).json();
   EXPECT_EQ(json.at("a").at("name"), a);
   EXPECT_EQ(json.at("a").at("ratio"), trial_of("set_to_none").at("ratio"));
   EXPECT_LT(json.at("ratio"), 1.0);
   EXPECT_EQ(json.at("is_side_by_side"), false);
+  EXPECT_EQ(json.at("environment"), Json::array());
 }
 
 TEST_F(Stories, CompareRunsAndWhatDoesNotExist) {
@@ -126,9 +107,7 @@ TEST_F(Stories, CompareRunsAndWhatDoesNotExist) {
   EXPECT_EQ(json.at("a").at("name"), id());
   EXPECT_EQ(json.at("b").at("name"), id() + ".1");
   EXPECT_EQ(scene_->command({"compare", "last"}).code, 2);
-  const Outcome none = scene_->command({"compare", "last", "last.99"});
-  EXPECT_EQ(none.code, 2);
-  EXPECT_THAT(none.err, HasSubstr("has no trial 99"));
+  EXPECT_EQ(scene_->command({"compare", "last", "last.99"}).code, 2);
 }
 
 // What the history holds of a run of the model `paced`.
@@ -159,21 +138,24 @@ TEST(Paced, IsNamedWhereverAResultIsPrinted) {
   const std::vector<std::vector<std::string>> commands = {
       {"history"}, {"show", id}, {"show", id + ".1"}, {"explain", id}, {"compare", id, id}};
   for (std::vector<std::string> command : commands) {
-    const Outcome text = scene.command(command);
-    EXPECT_THAT(text.out, HasSubstr("the model `paced` stands in for an accelerator: rates are "
-                                    "those of the input side"))
-        << command[0] << text.err;
-    command.emplace_back("--json");
-    EXPECT_THAT(scene.command(command).out, HasSubstr("stands in for an accelerator"));
+    for (int form = 0; form < 2; ++form) {
+      const Outcome told = scene.command(command);
+      EXPECT_THAT(told.out, HasSubstr("the model `paced` stands in for an accelerator"))
+          << command[0] << told.err;
+      command.emplace_back("--json");
+    }
   }
 }
 
 TEST(HistoryOptions, MayBeLargerThanAnyRunNeeds) {
   const Scene scene;
-  const std::string id = put_paced_run(scene);
-  EXPECT_THAT(scene.command({"history", "--since", "9999-12-31"}).out, HasSubstr("no runs match"));
-  EXPECT_THAT(scene.command({"history", "--since", "0001-01-01"}).out, HasSubstr(id));
-  EXPECT_THAT(scene.command({"history", "--limit", "9223372036854775807"}).out, HasSubstr(id));
+  put_paced_run(scene);
+  const auto found = [&scene](const char* option, const char* value) {
+    return scene.command({"history", "--json", option, value}).json().size();
+  };
+  EXPECT_EQ(found("--since", "9999-12-31"), 0U);
+  EXPECT_EQ(found("--since", "0001-01-01"), 1U);
+  EXPECT_EQ(found("--limit", "9223372036854775807"), 1U);
   EXPECT_EQ(scene.command({"history", "prune", "--older-than", "nan"}).code, 2);
 }
 
@@ -196,9 +178,6 @@ TEST(CommandLine, AblationIsToldByEveryCommand) {
     const double gives = one.at("plugin") == "set_to_none" ? 1.3 : 1.2;
     EXPECT_NEAR(one.at("ratio").get<double>(), gives, 0.05) << one;
   }
-  EXPECT_THAT(scene.command({"show", "last"}).out, HasSubstr("the same without one change"));
-  EXPECT_THAT(scene.command({"explain", "last"}).out,
-              HasSubstr("Without set_to_none (optimizer.set_to_none off → on): it gives +"));
   const Json story = scene.command({"explain", "last", "--json"}).json();
   Json told = run.at("ablation");
   for (Json& one : told)
@@ -218,34 +197,8 @@ TEST(RunOptions, RetuneLeavesAnUnfinishedRunBehind) {
   EXPECT_EQ(scene.runs().size(), 2);
 }
 
-TEST(RunOptions, SettingsThatAreWrongAreNamedBeforeAnythingStarts) {
-  const Scene scene;
-  const Outcome unknown = scene.run({"-s", "loader.wrokers=1"});
-  EXPECT_EQ(unknown.code, 2);
-  EXPECT_THAT(unknown.err, HasSubstr("did you mean 'loader.workers'?"));
-  const Outcome outside = scene.run({"-s", "loader.workers=100000"});
-  EXPECT_EQ(outside.code, 2);
-  EXPECT_THAT(outside.err, HasSubstr("expected an integer from 0 to "));
-  EXPECT_TRUE(scene.fake().requests().empty());
-  EXPECT_FALSE(std::filesystem::exists(scene.history()));
-}
-
-TEST(RunOptions, BudgetsThatAreNoDurationSayHowToWriteOne) {
-  const Scene scene;
-  for (const char* budget : {"0", "-5s", "1e9h", "5 m", "99999999h"}) {
-    const Outcome outcome = scene.run({"--budget", budget});
-    EXPECT_EQ(outcome.code, 2) << budget;
-    EXPECT_THAT(outcome.err, AllOf(HasSubstr(std::string("--budget ") + budget),
-                                   HasSubstr("write it like 10min, 90s")))
-        << budget;
-  }
-  EXPECT_TRUE(scene.fake().requests().empty());
-}
-
 TEST(RunOptions, RanksAreTunedAndTrained) {
   const Scene scene;
-  EXPECT_EQ(scene.run({"--ranks", "0", "--budget", "0s"}).code, 2);
-  EXPECT_TRUE(scene.fake().requests().empty());
   const Outcome tuned = scene.run({"--ranks", "2"});
   EXPECT_EQ(tuned.code, 0) << tuned.err;
   EXPECT_FALSE(scene.fake().requests("run").empty());
@@ -262,7 +215,7 @@ TEST(RunOptions, ALauncherOfSeveralProcessesGetsOneRun) {
   scene.set("RANK=0");
   const Outcome other = scene.run({"--ranks", "3", "--budget", "0s"});
   EXPECT_EQ(other.code, 0) << other.err;
-  EXPECT_THAT(other.err, Not(HasSubstr("torchrun has started")));
+  EXPECT_EQ(other.err.find("torchrun has started"), std::string::npos);
   EXPECT_EQ(scene.fake().requests("load").front().at("ranks"), 3);
   scene.fake().forget_requests();
   const Outcome first = scene.run({"--budget", "0s"});
@@ -277,76 +230,63 @@ TEST(RunOptions, ALauncherOfSeveralProcessesGetsOneRun) {
   EXPECT_TRUE(scene.fake().requests().empty()) << "it has only waited";
   // Several machines.
   scene.set("LOCAL_WORLD_SIZE=1");
-  const Outcome many = scene.run({"--budget", "0s"});
-  EXPECT_EQ(many.code, 2);
-  EXPECT_THAT(many.err, HasSubstr("several machines"));
+  EXPECT_EQ(scene.run({"--budget", "0s"}).code, 2);
 }
 
-TEST(RunOptions, ALauncherOfTooManyProcessesIsRefused) {
-  Scene scene;
-  scene.set("WORLD_SIZE=65");
-  scene.set("LOCAL_WORLD_SIZE=65");
-  scene.set("RANK=0");
-  const Outcome outcome = scene.run({"--budget", "0s"});
-  EXPECT_EQ(outcome.code, 2);
-  EXPECT_THAT(outcome.err, HasSubstr("torchrun has started 65 processes, and a run has 64 ranks"));
-  EXPECT_TRUE(scene.fake().requests().empty());
-}
-
-TEST(Check, RefusesRanksOnAGpu) {
-  const Scene scene;
-  std::string recipe = *read_file(scene.folder() / "recipe.yaml", 1 << 20);
-  const std::string train = "batch_size: 8";
-  recipe.replace(recipe.find(train), train.size(), train + ", ranks: 2");
-  recipe.replace(recipe.find("device: cpu"), 11, "device: cuda:0");
-  scene.folder().write("recipe.yaml", recipe);
-  const Outcome outcome = scene.command({"check", (scene.folder() / "recipe.yaml").string()});
-  EXPECT_EQ(outcome.code, 2);
-  EXPECT_THAT(outcome.err, HasSubstr("train.ranks: 2 ranks train on the CPU only so far"));
-}
-
-TEST(RunOptions, OutputThatCannotBeAFolderIsNamedAsItWasGiven) {
-  const Scene scene;
-  const std::string file = scene.folder().write("a file", "x").string();
-  for (const std::string& output : {file, file + "/below"}) {
-    const Outcome outcome = scene.run({"--output", output});
-    EXPECT_EQ(outcome.code, 2) << output;
-    EXPECT_THAT(outcome.err, AllOf(HasSubstr("--output " + output), HasSubstr("is no folder")));
-    EXPECT_THAT(outcome.err, Not(HasSubstr("recipe.yaml"))) << "it is right";
-  }
-  const Outcome broken = scene.run({"--output", (scene.folder() / "a\xFF").string()});
-  EXPECT_EQ(broken.code, 2);
-  EXPECT_THAT(broken.err, HasSubstr("the path is no UTF-8"));
-  // Nor may a script's run be stored under another name.
-  const std::string script = scene.folder().write("train.py", "import torch\n").string();
-  const Outcome of_script =
-      scene.command({"run", "--history", (scene.folder() / "h\xFF.db").string(), script});
-  EXPECT_EQ(of_script.code, 2);
-  EXPECT_THAT(of_script.err, HasSubstr("the path is no UTF-8"));
-  EXPECT_TRUE(scene.fake().requests().empty());
-  EXPECT_FALSE(std::filesystem::exists(scene.history()));
-}
-
-TEST(RunOptions, EmptyPathsAreUsageErrors) {
-  const Scene scene;
-  for (const char* option : {"--output", "--plugin-dir", "--history"}) {
-    const auto outcome = scene.command({"run", "job.yaml", option, ""});
-    EXPECT_EQ(outcome.code, 2) << option;
-    EXPECT_THAT(outcome.err, HasSubstr("the path is empty")) << option;
-  }
-  EXPECT_EQ(scene.command({"plugins", "new", "mine", "--into", ""}).code, 2);
+// A line for people, with HERE for the folder of a scene.
+std::string line_of(const std::vector<std::string>& arguments, const Scene& scene) {
+  std::string line = "autotuned";
+  for (const std::string& argument : arguments)
+    line += " " + (argument.empty() ? "\"\"" : argument);
+  return printable(tests::with_here(line, scene.folder().path()));
 }
 
 // Nothing is served, and nothing written, for a command line that is wrong.
-TEST(WebOptions, AreCheckedBeforeAnythingStarts) {
-  const Scene scene;
-  for (const char* const port : {"99999", "-1", "http", "80x"}) {
-    const Outcome outcome = scene.command({"serve", "--web=" + std::string(port)});
-    EXPECT_EQ(outcome.code, 2) << port << outcome.err;
-  }
-  EXPECT_EQ(scene.command({"serve", "--web-control"}).code, 2);
-  EXPECT_EQ(scene.command({"export", "last"}).code, 2);
-  EXPECT_EQ(scene.command({"export", "last", "--html", ""}).code, 2);
+TEST(Refusals, ComeBeforeAnythingStarts) {
+  Scene scene;
+  tests::Cases cases(scene.folder().path());
+  const auto refuse = [&](const std::vector<std::string>& arguments) {
+    const Outcome outcome = scene.command(arguments);
+    EXPECT_EQ(outcome.code, 2) << line_of(arguments, scene) << outcome.out;
+    cases.add(line_of(arguments, scene), outcome.err);
+  };
+  const std::string recipe = scene.recipe();
+  const auto refuse_run = [&](const std::string& option, const std::string& value) {
+    refuse({"run", recipe, option, value});
+  };
+  // How many workers there may be depends on the machine.
+  EXPECT_EQ(scene.run({"-s", "loader.workers=100000"}).code, 2);
+  refuse_run("-s", "loader.wrokers=1");
+  for (const char* budget : {"0", "-5s", "1e9h", "5 m", "99999999h"})
+    refuse_run("--budget", budget);
+  refuse_run("--ranks", "0");
+  const std::string file = scene.folder().write("a file", "x");
+  refuse_run("--output", file);
+  refuse_run("--output", file + "/below");
+  refuse_run("--output", scene.folder() / "a\xFF");
+  // Nor may a script's run be stored under another name.
+  refuse({"run", "--history", scene.folder() / "h\xFF.db",
+          scene.folder().write("train.py", "import torch\n")});
+  for (const char* option : {"--output", "--plugin-dir", "--history"})
+    refuse_run(option, "");
+  refuse({"plugins", "new", "mine", "--into", ""});
+  for (const char* const port : {"99999", "-1", "http", "80x"})
+    refuse({"serve", "--web=" + std::string(port)});
+  refuse({"serve", "--web-control"});
+  refuse({"export", "last"});
+  refuse({"export", "last", "--html", ""});
+  std::string text = *read_file(recipe, 1 << 20);
+  const std::string train = "batch_size: 8";
+  text.replace(text.find(train), train.size(), train + ", ranks: 2");
+  text.replace(text.find("device: cpu"), 11, "device: cuda:0");
+  refuse({"check", scene.folder().write("gpus.yaml", text)});
+  scene.set("WORLD_SIZE=65");
+  scene.set("LOCAL_WORLD_SIZE=65");
+  scene.set("RANK=0");
+  refuse_run("--budget", "0s");
+  EXPECT_TRUE(scene.fake().requests().empty());
+  EXPECT_FALSE(std::filesystem::exists(scene.history()));
+  tests::expect_golden("daemon/cli/golden/refusals.txt", cases.text());
 }
 
 TEST(RunOptions, SeveralSettingsAreTheStart) {
@@ -399,7 +339,6 @@ TEST(TextOfOthers, SteersNoTerminal) {
       scene.command({"plugins", "--plugin-dir", (scene.folder() / "others").string()});
   EXPECT_EQ(plugins.code, 0);
   EXPECT_TRUE(is_harmless(plugins.out)) << plugins.out;
-  EXPECT_THAT(plugins.out, HasSubstr(shown + "  "));
   EXPECT_THAT(plugins.out, HasSubstr("/" + shown + ".yaml: refused: "));
   EXPECT_THAT(plugins.out, HasSubstr("It ?[2J?2J."));
 
@@ -437,7 +376,7 @@ Outcome in_deleted_folder(const Scene& scene, const std::vector<std::string>& ar
 
 TEST(DeletedFolder, IsNamedWithWhatToDo) {
   const Scene scene;
-  const std::string text = "cannot find the current folder";
+  tests::Cases cases(scene.folder().path());
   const std::string recipe = scene.recipe();
   for (const std::vector<std::string>& command :
        {std::vector<std::string>{"run", recipe, "--output", "here"},
@@ -445,8 +384,7 @@ TEST(DeletedFolder, IsNamedWithWhatToDo) {
         {"profile", recipe, "--output", "here"}}) {
     const Outcome outcome = in_deleted_folder(scene, command);
     EXPECT_EQ(outcome.code, 4) << command[0];
-    EXPECT_THAT(outcome.err, HasSubstr(text)) << command[0];
-    EXPECT_THAT(outcome.err, HasSubstr("give the command in another one")) << command[0];
+    cases.add(line_of(command, scene), outcome.err);
   }
   EXPECT_TRUE(scene.fake().requests().empty());
   const Outcome doctor = in_deleted_folder(scene, {"doctor", "--json"});
@@ -456,7 +394,8 @@ TEST(DeletedFolder, IsNamedWithWhatToDo) {
       findings, [](const Json& finding) { return finding.at("subject") == "disk"; });
   ASSERT_NE(disk, findings.end());
   EXPECT_EQ(disk->at("health"), "broken");
-  EXPECT_THAT(disk->at("text").get<std::string>(), HasSubstr(text));
+  cases.add("autotuned doctor", disk->at("text").get<std::string>());
+  tests::expect_golden("daemon/cli/golden/deleted_folder.txt", cases.text());
 }
 
 }  // namespace

@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <regex>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
 
-#include "storage/history.hpp"
 #include "tests/daemon/guide/data_samples.hpp"
+#include "tests/golden.hpp"
 #include "tests/integration/scene.hpp"
 #include "tests/places.hpp"
 
@@ -42,38 +44,45 @@ long lines_in(const std::string& text) {
   return std::count(text.begin(), text.end(), '\n');
 }
 
-TEST(Init, WritesARecipeThatIsReadForEachKindOfData) {
+TEST(FirstSteps, AreToldInAFewLines) {
   const Scene scene;
+  tests::Cases cases(scene.folder().path());
+  const auto tell = [&](const std::string& folder, const std::vector<std::string>& arguments) {
+    const Outcome outcome = in_folder(scene, folder, arguments);
+    EXPECT_LE(lines_in(outcome.out), 15) << outcome.out;
+    std::string given = "autotuned";
+    for (const std::string& argument : arguments)
+      given += " " + argument;
+    // Another one on each machine.
+    const std::string told =
+        std::regex_replace(outcome.out + outcome.err, std::regex("machine  .*"), "machine  …");
+    cases.add(given + ": " + std::to_string(outcome.code), "\n" + told);
+  };
+  tell("empty", {});
   for (const std::string& kind : tests::kinds_of_data()) {
     tests::write_data(scene.folder(), "here/" + kind + "/", kind);
-    const Outcome written = in_folder(scene, "here", {"init", kind});
-    EXPECT_EQ(written.code, 0) << kind << written.err;
-    EXPECT_THAT(written.out, AllOf(StartsWith("found    "), HasSubstr("wrote    " + kind + ".yaml"),
-                                   HasSubstr("next     autotuned check " + kind + ".yaml")));
-    EXPECT_LE(lines_in(written.out), 10) << kind;
+    tell("here", {"init", kind});
     const Outcome checked = in_folder(scene, "here", {"check", kind + ".yaml"});
     EXPECT_EQ(checked.code, 0) << kind << checked.err;
   }
-}
-
-TEST(Init, WritesARecipeForAText) {
-  const Scene scene;
+  tell("here/classes", {});
   scene.folder().write("here/books/my book.txt", std::string(20'000, 'a'));
-  const Outcome written = in_folder(scene, "here", {"init", "books/my book.txt"});
-  EXPECT_EQ(written.code, 0) << written.err;
-  EXPECT_THAT(written.out, AllOf(HasSubstr("found    a text of 20,000 bytes in my book.txt"),
-                                 HasSubstr("wrote    my-book.yaml")));
+  tell("here", {"init", "books/my book.txt"});
   EXPECT_EQ(in_folder(scene, "here", {"check", "my-book.yaml"}).code, 0);
-  EXPECT_EQ(in_folder(scene, "here", {"init", "books/none.txt"}).code, 2);
+  tell("here", {"init", "books/none.txt"});
+  scene.folder().write("script/train.py", "import torch\nloss.backward()\n");
+  tell("script", {"init"});
+  tell("here", {"best"});
+  tell("here", {"plugins", "--gains"});
+  tell("here", {"history", "--trend"});
+  tests::expect_golden("daemon/cli/golden/first_steps.txt", cases.text());
 }
 
+// How that is told is in golden/mistakes.txt.
 TEST(Init, OverwritesNothing) {
   const Scene scene;
   const auto file = scene.folder().write("here/recipe.yaml", "mine\n");
-  const Outcome refused = in_folder(scene, "here", {"init"});
-  EXPECT_EQ(refused.code, 2);
-  EXPECT_THAT(refused.err, AllOf(HasSubstr("recipe.yaml: is there already, and is not overwritten"),
-                                 HasSubstr("--output FILE")));
+  EXPECT_EQ(in_folder(scene, "here", {"init"}).code, 2);
   EXPECT_EQ(scene.folder().read("here/recipe.yaml"), "mine\n");
   // Nor what a link leads to.
   std::filesystem::create_symlink(scene.folder() / "here/gone", scene.folder() / "here/link.yaml");
@@ -93,35 +102,17 @@ TEST(Init, RefusesAFolderWhoseNameNoRecipeCanHold) {
     const Outcome refused = in_folder(scene, "here", {"init", name});
     EXPECT_EQ(refused.code, 2) << refused.out;
     EXPECT_THAT(refused.err, HasSubstr("a recipe cannot name a folder with such characters"));
-    EXPECT_THAT(refused.err, Not(HasSubstr("\x1b")));
+    EXPECT_EQ(refused.err.find('\x1b'), std::string::npos);
   }
   EXPECT_EQ(in_folder(scene, "here", {"init", "new\nline/cat", "--output", "x.yaml"}).code, 2);
   EXPECT_FALSE(std::filesystem::exists(scene.folder() / "here/x.yaml"));
 }
 
-TEST(Init, SaysThatAScriptNeedsNoRecipe) {
+TEST(Bare, LeadsOnFromTheLastRun) {
   const Scene scene;
-  scene.folder().write("here/train.py", "import torch\nloss.backward()\n");
-  EXPECT_THAT(in_folder(scene, "here", {"init"}).out,
-              HasSubstr("`autotuned run train.py` tunes it without a recipe"));
-}
-
-TEST(Bare, LeadsInAtMostFifteenLines) {
-  const Scene scene;
-  const Outcome empty = in_folder(scene, "empty", {});
-  EXPECT_EQ(empty.code, 0) << empty.err;
-  EXPECT_THAT(empty.out,
-              AllOf(HasSubstr("machine  "), HasSubstr("\nhere     nothing to train on\n"),
-                    HasSubstr("\nhistory  no runs yet\n"), HasSubstr("next     autotuned init DIR"),
-                    HasSubstr("autotuned doctor")));
-  EXPECT_LE(lines_in(empty.out), 15);
-  tests::write_data(scene.folder(), "photos/", "classes");
-  EXPECT_THAT(in_folder(scene, "photos", {}).out,
-              AllOf(HasSubstr("\nhere     60 pictures in 3 classes\n"),
-                    HasSubstr("next     autotuned init ")));
   ASSERT_EQ(scene.run({"--tune-only"}).code, 0);
   const Outcome after = scene.command({});
-  EXPECT_THAT(after.out, AllOf(HasSubstr("\nhistory  1 run, the last r-"), HasSubstr(" of small: "),
+  EXPECT_THAT(after.out, AllOf(HasSubstr("\nhistory  1 run, the last r-"),
                                HasSubstr("autotuned explain last")));
   EXPECT_LE(lines_in(after.out), 15);
   EXPECT_THAT(after.err, IsEmpty());
@@ -132,8 +123,7 @@ TEST(Doctor, LeadsOnInAtMostFifteenLines) {
   scene.folder().write("here/recipe.yaml", "autotuned: 1\n");
   const Outcome outcome = in_folder(scene, "here", {"doctor"});
   EXPECT_LE(lines_in(outcome.out), 15) << outcome.out;
-  EXPECT_THAT(outcome.out, AllOf(HasSubstr("processor"), HasSubstr("trainer"),
-                                 HasSubstr("next     autotuned check recipe.yaml")));
+  EXPECT_THAT(outcome.out, HasSubstr("next     autotuned check recipe.yaml"));
 }
 
 // Of two runs of one job.
@@ -152,8 +142,7 @@ Scene* Questions::scene_ = nullptr;
 TEST_F(Questions, WhatIsBestHere) {
   const Outcome best = scene_->command({"best"});
   ASSERT_EQ(best.code, 0) << best.err;
-  EXPECT_THAT(best.out, AllOf(HasSubstr("small"), HasSubstr("optimizer.set_to_none off → on"),
-                              HasSubstr(" x (")));
+  EXPECT_THAT(best.out, HasSubstr("optimizer.set_to_none off → on"));
   const Json list = scene_->command({"best", "--json"}).json();
   ASSERT_EQ(list.size(), 1U);
   EXPECT_EQ(list.at(0).at("recipe"), "small");
@@ -164,33 +153,29 @@ TEST_F(Questions, WhatChangedBetweenTwo) {
   const Outcome few = scene_->command({"compare", "last.1", "last.2"});
   ASSERT_EQ(few.code, 0) << few.err;
   EXPECT_EQ(lines_in(few.out), 5) << few.out;
-  EXPECT_THAT(few.out, AllOf(StartsWith("A        r-"), HasSubstr("\nchanged  knob "),
-                             HasSubstr("not measured side by side"), HasSubstr("\ngains    A ")));
-  const Outcome same = scene_->command({"compare", "last", "last"});
-  EXPECT_THAT(same.out, HasSubstr("changed  nothing: machine, recipe and knobs are the same"));
-  const Outcome all = scene_->command({"compare", "last.1", "last.2", "--all"});
-  EXPECT_GT(lines_in(all.out), 5);
-  EXPECT_THAT(all.out, HasSubstr("environment: the same"));
+  EXPECT_THAT(few.out, StartsWith("A        r-"));
+  EXPECT_GT(lines_in(scene_->command({"compare", "last.1", "last.2", "--all"}).out), 5);
 }
 
 TEST_F(Questions, WhichPluginPaysOffWhere) {
   const Outcome gains = scene_->command({"plugins", "--gains"});
   ASSERT_EQ(gains.code, 0) << gains.err;
-  EXPECT_THAT(gains.out,
-              AllOf(HasSubstr("set_to_none"), HasSubstr("memory_malloc"), HasSubstr("small"),
-                    HasSubstr("gain: median ratio of the accepted trials")));
+  EXPECT_THAT(gains.out, HasSubstr("gain: median ratio of the accepted trials"));
+  std::set<std::string> plugins;
   for (const Json& gain : scene_->command({"plugins", "--gains", "--json"}).json()) {
+    if (gain.at("plugin").is_string()) plugins.insert(gain.at("plugin").get<std::string>());
     EXPECT_EQ(gain.at("recipe"), "small");
     EXPECT_GE(gain.at("won"), 1) << gain;
     EXPECT_GT(gain.at("median_ratio"), 1.1) << gain;
   }
+  EXPECT_TRUE(plugins.contains("set_to_none"));
+  EXPECT_TRUE(plugins.contains("memory_malloc"));
 }
 
 TEST_F(Questions, DidItGetSlowerSince) {
   const Outcome trend = scene_->command({"history", "--trend"});
   ASSERT_EQ(trend.code, 0) << trend.err;
-  EXPECT_THAT(trend.out, AllOf(HasSubstr("fastest before"), HasSubstr("small"),
-                               HasSubstr("not measured side by side")));
+  EXPECT_THAT(trend.out, HasSubstr("fastest before"));
   const Json list = scene_->command({"history", "--trend", "--json"}).json();
   ASSERT_EQ(list.size(), 1U);
   EXPECT_NEAR(list.at(0).at("ratio").get<double>(), 1.0, 0.2);
@@ -202,7 +187,7 @@ TEST_F(Questions, DidItGetSlowerSince) {
 TEST_F(Questions, WhenIsItRepaid) {
   const Outcome cost = scene_->command({"explain", "last", "--break-even"});
   ASSERT_EQ(cost.code, 0) << cost.err;
-  EXPECT_THAT(cost.out, AllOf(StartsWith("Tuning took "), HasSubstr("it repays itself after ")));
+  EXPECT_THAT(cost.out, StartsWith("Tuning took "));
   EXPECT_LE(lines_in(cost.out), 6);
   const Json json = scene_->command({"explain", "last", "--break-even", "--json"}).json();
   EXPECT_GT(json.at("tuning_seconds"), 0.0);
@@ -226,13 +211,6 @@ TEST(Help, FitsIntoEightyColumns) {
               HasSubstr(" else\n                              below $XDG_STATE_HOME)\n"));
 }
 
-TEST(QuestionsAtFirst, AreAnswered) {
-  const Scene scene;
-  EXPECT_THAT(scene.command({"best"}).out, HasSubstr("no best configuration is stored"));
-  EXPECT_THAT(scene.command({"plugins", "--gains"}).out, HasSubstr("no trials yet"));
-  EXPECT_THAT(scene.command({"history", "--trend"}).out, HasSubstr("no runs yet"));
-}
-
 TEST(Completions, KnowWhatMayBeTyped) {
   const Scene scene;
   for (const char* shell : {"bash", "zsh", "fish"}) {
@@ -242,8 +220,7 @@ TEST(Completions, KnowWhatMayBeTyped) {
       EXPECT_THAT(outcome.out, HasSubstr(word)) << shell;
   }
   const Outcome page = scene.command({"man"});
-  EXPECT_THAT(page.out, AllOf(StartsWith(".TH AUTOTUNED 1"), HasSubstr("autotuned history prune"),
-                              HasSubstr("\\-\\-budget"), HasSubstr("130 cancelled")));
+  EXPECT_THAT(page.out, AllOf(StartsWith(".TH AUTOTUNED 1"), HasSubstr("130 cancelled")));
 }
 
 }  // namespace

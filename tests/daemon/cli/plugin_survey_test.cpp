@@ -11,6 +11,7 @@
 namespace autotuned {
 namespace {
 
+using testing::EndsWith;
 using testing::HasSubstr;
 
 Json plugin_named(const Json& list, const std::string& name) {
@@ -35,8 +36,7 @@ TEST(PluginSurvey, OneThatCrashesOrHangsAtLoadingIsListed) {
   const Json list = scene.command(command).json();
   const Json crashed = plugin_named(list, "crashes_at_loading");
   EXPECT_EQ(crashed.at("state"), "crashed");
-  EXPECT_THAT(crashed.at("refusal").get<std::string>(), HasSubstr("signal 11"));
-  EXPECT_THAT(crashed.at("path").get<std::string>(), HasSubstr("libcrashes_at_loading.so"));
+  EXPECT_THAT(crashed.at("path").get<std::string>(), EndsWith("/libcrashes_at_loading.so"));
   EXPECT_EQ(crashed.at("sha256").get<std::string>().size(), 64);
   const Json hung = plugin_named(list, "hangs_at_loading");
   EXPECT_EQ(hung.at("state"), "crashed");
@@ -57,7 +57,6 @@ TEST(PluginSurvey, DoctorGoesOnWithoutOneThatCrashes) {
       findings, [](const Json& finding) { return finding.at("subject") == "plugins"; });
   ASSERT_NE(about_plugins, findings.end());
   EXPECT_EQ(about_plugins->at("health"), "warning");
-  EXPECT_THAT(about_plugins->at("text").get<std::string>(), HasSubstr("signal 11"));
 }
 
 TEST(Doctor, NamesTheVariableThatHidesGpus) {

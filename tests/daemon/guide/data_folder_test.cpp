@@ -15,10 +15,6 @@
 namespace autotuned::daemon {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-
 DataFolder look(const TemporaryFolder& folder) {
   const auto found = look_at_data(folder.path(), folder.path());
   EXPECT_TRUE(found) << found.error().message();
@@ -55,27 +51,98 @@ TEST(DataFolders, AreKnownByWhatLiesInThem) {
   tests::expect_golden("daemon/guide/golden/data_folders.txt", text);
 }
 
-TEST(DataFolders, OtherPicturesAreLeftOutWithANote) {
-  const TemporaryFolder folder;
-  tests::write_data(folder, "", "classes");
-  folder.write("cat/old.webp", "x");
-  folder.write("notes/readme.txt", "no class");
-  const DataFolder found = look(folder);
-  EXPECT_EQ(found.found, "60 pictures in 3 classes");
-  EXPECT_THAT(found.notes, ElementsAre("left out: 1 picture in other forms than JPEG and PNG"));
-}
+struct FolderCase {
+  const char* given;
+  void (*write)(const TemporaryFolder& folder);
+};
 
-TEST(DataFolders, WhatIsHiddenOrNoFileIsLeftOutWithANote) {
+const FolderCase kFolderCases[] = {
+    {"pictures in other forms are left out, and a folder without pictures is no class",
+     [](const TemporaryFolder& folder) {
+       tests::write_data(folder, "", "classes");
+       folder.write("cat/old.webp", "x");
+       folder.write("notes/readme.txt", "no class");
+     }},
+    {"what is hidden or no file is left out",
+     [](const TemporaryFolder& folder) {
+       tests::write_data(folder, "", "classes");
+       folder.write("cat/.hidden.jpg", "x");
+       folder.write("cat/.DS_Store", "x");  // no picture
+       folder.write(".fish/1.jpg", "x");
+       std::filesystem::create_symlink("gone.jpg", folder / "cat/link.jpg");
+     }},
+    {"two folders of pictures are classes, whatever their names",
+     [](const TemporaryFolder& folder) {
+       for (const char* name : {"images/a.jpg", "images/b.jpg", "masks/c.png"})
+         folder.write(name, tests::small_picture());
+     }},
+    {"endings of masks are those of the files",
+     [](const TemporaryFolder& folder) {
+       for (const std::string name : {"a", "b"}) {
+         folder.write("images/" + name + ".jpg", tests::small_picture());
+         folder.write("masks/" + name + ".PNG", tests::small_mask());
+       }
+     }},
+    {"masks of two endings",
+     [](const TemporaryFolder& folder) {
+       folder.write("images/a.jpg", tests::small_picture());
+       folder.write("images/b.jpg", tests::small_picture());
+       folder.write("masks/a.PNG", tests::small_mask());
+       folder.write("masks/b.png", tests::small_mask());
+     }},
+    {"pictures with masks, and more of them for tests",
+     [](const TemporaryFolder& folder) {
+       tests::write_data(folder, "train/", "masks");
+       tests::write_data(folder, "val/", "masks");
+     }},
+    {"a validation with classes of its own, which the trainer would refuse",
+     [](const TemporaryFolder& folder) {
+       tests::write_data(folder, "", "parts");
+       folder.write("val/fish/1.jpg", tests::small_picture());
+     }},
+    {"a table of other things is none",
+     [](const TemporaryFolder& folder) {
+       tests::write_data(folder, "", "table");
+       folder.write("prices.csv", "bread,2\nmilk,1\n");
+     }},
+    {"a table of tests lies beside that of the training, and two do not fit it",
+     [](const TemporaryFolder& folder) {
+       tests::write_data(folder, "", "numbers");
+       folder.write("val.csv", "file,age,height\nall/1.jpg,1,2.5\nall/2.jpg,2,2\n");
+       folder.write("test.csv", "file,age\nall/1.jpg,1.5\nall/2.jpg,2\n");
+       folder.write("faces.csv", "file,age\nall/1.jpg,1.5\nall/2.jpg,unknown\n");
+     }},
+    {"folders that may be classes beside a table",
+     [](const TemporaryFolder& folder) {
+       tests::write_data(folder, "", "classes");
+       folder.write("widths.csv", "file,width\ncat/1.jpg,3.5\ndog/1.jpg,2\n");
+     }},
+    {"pictures come before texts",
+     [](const TemporaryFolder& folder) {
+       tests::write_data(folder, "", "text");
+       folder.write("cat.jpg", tests::small_picture());
+     }},
+    {"a text that is too short",
+     [](const TemporaryFolder& folder) { folder.write("readme.txt", std::string(1000, 'a')); }},
+    {"a pickle, which is never opened",
+     [](const TemporaryFolder& folder) { folder.write("data_batch_1", "\x80\x02pickled"); }},
+};
+
+TEST(DataFolders, SayWhatTheyLeaveOut) {
+  std::string text;
+  for (const FolderCase& one : kFolderCases) {
+    const TemporaryFolder folder;
+    one.write(folder);
+    text += std::string(one.given) + ": " + tests::with_here(told(look(folder)), folder.path());
+  }
   const TemporaryFolder folder;
-  tests::write_data(folder, "", "classes");
-  folder.write("cat/.hidden.jpg", "x");
-  folder.write("cat/.DS_Store", "x");  // no picture
-  folder.write(".fish/1.jpg", "x");
-  std::filesystem::create_symlink("gone.jpg", folder / "cat/link.jpg");
-  const DataFolder found = look(folder);
-  EXPECT_EQ(found.found, "60 pictures in 3 classes");
-  EXPECT_THAT(found.notes, ElementsAre("left out: 2 hidden names, such as .hidden.jpg",
-                                       HasSubstr("left out: 1 name of no file, such as link.jpg")));
+  tests::write_data(folder, "photos [1]/", "classes");
+  const auto below = look_at_data(folder / "photos [1]", folder.path());
+  const auto elsewhere = look_at_data(folder / "photos [1]", "/nowhere");
+  ASSERT_TRUE(below && elsewhere);
+  text += "named from the folder of the recipe: " + told(*below) +
+          "from one elsewhere: " + tests::with_here(told(*elsewhere), folder.path());
+  tests::expect_golden("daemon/guide/golden/data_left_out.txt", text);
 }
 
 TEST(DataFolders, PicturesWithMasks) {
@@ -92,89 +159,6 @@ TEST(DataFolders, PicturesWithMasks) {
             "count.");
 }
 
-// Two folders of pictures are classes, whatever their names.
-TEST(DataFolders, AFolderOfMasksHasAMaskForEachPicture) {
-  const TemporaryFolder folder;
-  for (const char* name : {"images/a.jpg", "images/b.jpg", "masks/c.png"})
-    folder.write(name, tests::small_picture());
-  EXPECT_FALSE(look(folder).has_masks);
-  EXPECT_EQ(look(folder).classes, 2);
-}
-
-TEST(DataFolders, EndingsOfMasksAreThoseOfTheFiles) {
-  const TemporaryFolder folder;
-  for (const char* name : {"a", "b"}) {
-    folder.write("images/" + std::string(name) + ".jpg", tests::small_picture());
-    folder.write("masks/" + std::string(name) + ".PNG", tests::small_mask());
-  }
-  EXPECT_THAT(look(folder).data, HasSubstr(R"(masks: "masks/*.PNG", )"));
-  folder.write("masks/c.png", tests::small_mask());
-  EXPECT_THAT(look(folder).data, HasSubstr(R"(masks: ["masks/*.PNG", "masks/*.png"], )"));
-}
-
-TEST(DataFolders, PicturesWithMasksForTests) {
-  const TemporaryFolder folder;
-  tests::write_data(folder, "train/", "masks");
-  tests::write_data(folder, "val/", "masks");
-  const DataFolder found = look(folder);
-  EXPECT_EQ(found.found, "12 pictures with masks, 12 more for tests");
-  EXPECT_THAT(found.data, HasSubstr(R"(masks: "train/masks/*.png")"));
-  EXPECT_THAT(found.test_data, HasSubstr(R"("val/images/*.jpg")"));
-}
-
-// The trainer would refuse them.
-TEST(DataFolders, ValidationWithClassesOfItsOwnIsLeftOut) {
-  const TemporaryFolder folder;
-  tests::write_data(folder, "", "parts");
-  folder.write("val/fish/1.jpg", tests::small_picture());
-  const DataFolder found = look(folder);
-  EXPECT_THAT(found.test_data, IsEmpty());
-  EXPECT_THAT(found.notes, ElementsAre(HasSubstr("its class fish is none of the training's")));
-}
-
-TEST(DataFolders, ATableOfOtherThingsIsNone) {
-  const TemporaryFolder folder;
-  tests::write_data(folder, "", "table");
-  folder.write("prices.csv", "bread,2\nmilk,1\n");
-  EXPECT_EQ(look(folder).data, "type: image_index, index: table.csv");
-}
-
-TEST(DataFolders, TablesOfTestsLieBesideTheirTraining) {
-  const TemporaryFolder folder;
-  tests::write_data(folder, "", "numbers");
-  folder.write("val.csv", "file,age,height\nall/1.jpg,1,2.5\nall/2.jpg,2,2\n");
-  folder.write("test.csv", "file,age\nall/1.jpg,1.5\nall/2.jpg,2\n");
-  folder.write("faces.csv", "file,age\nall/1.jpg,1.5\nall/2.jpg,unknown\n");
-  const DataFolder found = look(folder);
-  EXPECT_EQ(found.data, "type: image_targets, index: table.tsv");
-  EXPECT_EQ(found.test_data, "type: image_targets, index: val.csv");
-  EXPECT_THAT(found.found, HasSubstr(", 2 more in val.csv"));
-  EXPECT_THAT(found.notes,
-              ElementsAre(HasSubstr("table test.csv is left out: it has other columns"),
-                          HasSubstr("table faces.csv is left out: line 3 has \"unknown\"")));
-}
-
-TEST(DataFolders, FoldersMayBeClassesBesideATable) {
-  const TemporaryFolder folder;
-  tests::write_data(folder, "", "classes");
-  folder.write("widths.csv", "file,width\ncat/1.jpg,3.5\ndog/1.jpg,2\n");
-  const DataFolder found = look(folder);
-  EXPECT_EQ(found.targets, TargetKind::numbers);
-  EXPECT_THAT(found.notes,
-              ElementsAre("the folders could be classes (60 pictures in 3 classes): for these, "
-                          "move the table widths.csv elsewhere"));
-}
-
-TEST(DataFolders, TextsAreLongAndWithoutPictures) {
-  const TemporaryFolder texts;
-  tests::write_data(texts, "", "text");
-  texts.write("cat.jpg", tests::small_picture());
-  EXPECT_EQ(look(texts).samples, Samples::pictures) << "pictures come first";
-  const TemporaryFolder few;
-  few.write("readme.txt", std::string(1000, 'a'));
-  EXPECT_EQ(look(few).samples, Samples::none);
-}
-
 TEST(DataFolders, OneTextMayBeNamed) {
   const TemporaryFolder folder;
   const auto file = folder.write("my book.TXT", std::string(1280, 'a'));
@@ -184,25 +168,6 @@ TEST(DataFolders, OneTextMayBeNamed) {
   EXPECT_EQ(found.found, "a text of 1,280 bytes in my book.TXT");
   EXPECT_EQ(found.data, R"(type: tokens, files: "my book.TXT", context: 128)");
   EXPECT_EQ(found.count, 10);
-}
-
-TEST(DataFolders, PicklesAreNeverOpened) {
-  const TemporaryFolder folder;
-  folder.write("data_batch_1", "\x80\x02pickled");
-  const DataFolder found = look(folder);
-  EXPECT_EQ(found.samples, Samples::none);
-  EXPECT_THAT(found.notes, ElementsAre(HasSubstr("unpack the binary version")));
-}
-
-TEST(DataFolders, NamesAreOfTheFolderOfTheRecipe) {
-  const TemporaryFolder folder;
-  tests::write_data(folder, "photos [1]/", "classes");
-  const auto below = look_at_data(folder / "photos [1]", folder.path());
-  ASSERT_TRUE(below);
-  EXPECT_THAT(below->data, HasSubstr(R"("photos \\[1]/*/*.jpg")"));
-  const auto elsewhere = look_at_data(folder / "photos [1]", "/nowhere");
-  ASSERT_TRUE(elsewhere);
-  EXPECT_THAT(elsewhere->data, HasSubstr("\"" + folder.path().string()));
 }
 
 TEST(DataFolders, AreLookedAtOnlySoFar) {

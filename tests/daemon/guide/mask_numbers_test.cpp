@@ -10,15 +10,14 @@
 #include "daemon/guide/data_folder.hpp"
 #include "tests/base/temporary_folder.hpp"
 #include "tests/daemon/guide/data_samples.hpp"
+#include "tests/golden.hpp"
 #include "tests/trainer/input/png_file.hpp"
 
 namespace autotuned::daemon {
 namespace {
 
 using input::png_file;
-using testing::AllOf;
 using testing::ElementsAre;
-using testing::HasSubstr;
 
 TEST(MaskNumbers, AreThoseOfThePixels) {
   const TemporaryFolder folder;
@@ -81,39 +80,31 @@ TEST(MaskClasses, FollowFromTheNumbers) {
   EXPECT_EQ(text_of({0, 255}), "0, 255");
 }
 
-// What `init` makes of it.
 TEST(MaskNumbers, BecomeClassesOfTheRecipe) {
   const TemporaryFolder folder;
+  tests::Cases cases(folder.path());
+  const auto look = [&](const char* given) {
+    const auto found = look_at_data(folder.path(), folder.path());
+    ASSERT_TRUE(found);
+    std::string told =
+        found->data + "\n  " + std::to_string(found->classes) + " classes; " + found->masks_text;
+    for (const std::string& note : found->notes)
+      told += "\n  note: " + note;
+    cases.add(given, told);
+  };
   for (const char* const name : {"a", "b", "c"}) {
     folder.write("images/" + std::string(name) + ".jpg", tests::small_picture());
     folder.write("masks/" + std::string(name) + ".png", png_file(1, 3, {0, 100, 200}));
   }
-  auto found = look_at_data(folder.path(), folder.path());
-  ASSERT_TRUE(found);
-  EXPECT_EQ(found->classes, 3);
-  EXPECT_THAT(found->data, HasSubstr(", classes: 3, values: [0, 100, 200]"));
-  EXPECT_EQ(found->masks_text, "3 masks were read: the pixels have the numbers 0, 100, 200.");
-
+  look("three masks");
   folder.write("masks/b.png", png_file(1, 1, {1, 2, 3}, input::kColourPng));
-  found = look_at_data(folder.path(), folder.path());
-  ASSERT_TRUE(found);
-  EXPECT_EQ(found->classes, 3);
-  EXPECT_EQ(found->masks_text,
-            "2 of the 3 masks were read: the pixels have the numbers 0, 100, 200.");
-  EXPECT_THAT(found->notes,
-              ElementsAre(AllOf(HasSubstr("1 of the 3 masks that were read hold colours"),
-                                HasSubstr("(b.png)"), HasSubstr("convert them"))));
-
+  look("one of them holds colours");
   for (const char* const name : {"a", "c"}) {
     folder.write("masks/" + std::string(name) + ".png",
                  png_file(1, 1, {1, 2, 3}, input::kColourPng));
   }
-  found = look_at_data(folder.path(), folder.path());
-  ASSERT_TRUE(found);
-  EXPECT_EQ(found->masks_text, "");
-  EXPECT_THAT(found->notes,
-              ElementsAre(HasSubstr("the number of classes is a guess"),
-                          AllOf(HasSubstr("3 of the 3 masks"), HasSubstr("a.png, b.png, c.png"))));
+  look("all of them do");
+  tests::expect_golden("daemon/guide/golden/mask_numbers.txt", cases.text());
 }
 
 }  // namespace

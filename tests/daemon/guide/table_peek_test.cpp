@@ -7,12 +7,12 @@
 #include <string>
 
 #include "tests/base/temporary_folder.hpp"
+#include "tests/golden.hpp"
 
 namespace autotuned::daemon {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
@@ -81,14 +81,13 @@ TEST_F(TablePeeks, NumbersHaveAColumnEach) {
 TEST_F(TablePeeks, WholeNumbersMayBeEither) {
   const TablePeek ages = peek("file,age\n0.jpg,30\n1.jpg,7\n2.jpg,30\n");
   EXPECT_EQ(ages.kind, TargetKind::numbers);
-  EXPECT_THAT(ages.note, HasSubstr("name the column label if they are classes"));
   std::string text = "file,quality\n";
   for (int i = 0; i < 12; ++i)
     text += std::to_string(i) + ".jpg," + std::to_string(i % 3) + "\n";
   const TablePeek few = peek(text);
   EXPECT_EQ(few.kind, TargetKind::classes);
   EXPECT_EQ(few.outputs, 3);
-  EXPECT_THAT(few.note, HasSubstr("image_targets if they are numbers to predict"));
+  tests::expect_golden("daemon/guide/golden/table_notes.txt", ages.note + "\n" + few.note + "\n");
 }
 
 TEST_F(TablePeeks, TagsAreListsOrColumns) {
@@ -106,28 +105,18 @@ TEST_F(TablePeeks, TagsAreListsOrColumns) {
 }
 
 TEST_F(TablePeeks, SayWhatWasFoundInWhichLine) {
-  EXPECT_EQ(problem("file,age\n0.jpg,3.5\n1.jpg,n/a\n"),
-            "line 3 has \"n/a\" in column 2 (age), where other lines have numbers such as \"3.5\"");
-  EXPECT_EQ(problem("file,age\n0.jpg,3.5\n1.jpg,\n"),
-            "line 3 has nothing in column 2 (age), where other lines have numbers such as \"3.5\"");
-  EXPECT_EQ(problem("file,label\n0.jpg,cat\n1.jpg,\n"),
-            "line 3 has nothing in column 2 (label), where a class is expected");
-  EXPECT_EQ(problem("file,age,colour\n0.jpg,3.5,red\n1.jpg,4,blue\n"),
-            "line 2 has \"red\" in column 3 (colour); behind the file every column must have "
-            "numbers, or 0 and 1 for tags");
-  EXPECT_EQ(problem("0.jpg,1,0\n1.jpg,1\n"), "line 2 has 2 cells, the lines before it have 3");
-  EXPECT_EQ(problem("0.jpg,cat\n1.jpg,dog\nnotes.txt,dog\n"),
-            "line 3 names \"notes.txt\", which is no JPEG or PNG file");
-  EXPECT_THAT(problem("all/0.jpg,cat\nall/1.jpg,dog\n"),
-              HasSubstr("line 1 names \"all/0.jpg\", which is not there: paths are relative"));
-  EXPECT_EQ(problem("id,age\n3,3.5\n4,4\n"), "line 2 names \"3\"; write 3.jpg, with the ending");
-  EXPECT_THAT(problem("file,2020,2021\n0.jpg,1.5,2\n1.jpg,1,2\n"),
-              HasSubstr("line 1, the heading, names column 2 \"2020\", which is read as a number"));
-  EXPECT_THAT(problem("file,a,a\n0.jpg,1.5,2\n1.jpg,1,2\n"), HasSubstr("names two columns \"a\""));
-  EXPECT_THAT(problem("Photo,Kind\n0.jpg,cat\n1.jpg,dog\n"), HasSubstr("write file,label there"));
-  EXPECT_THAT(problem("file,things\n0.jpg,cat|dog\n1.jpg,\n"), HasSubstr("write file,tags there"));
-  EXPECT_EQ(problem("0.jpg,cat\n1.jpg,do\"g\n"),
-            "line 2: a quote is at a wrong position or not closed");
+  tests::Cases cases(folder_.path());
+  for (const char* table :
+       {"file,age\n0.jpg,3.5\n1.jpg,n/a\n", "file,age\n0.jpg,3.5\n1.jpg,\n",
+        "file,label\n0.jpg,cat\n1.jpg,\n", "file,age,colour\n0.jpg,3.5,red\n1.jpg,4,blue\n",
+        "0.jpg,1,0\n1.jpg,1\n", "0.jpg,cat\n1.jpg,dog\nnotes.txt,dog\n",
+        "all/0.jpg,cat\nall/1.jpg,dog\n", "id,age\n3,3.5\n4,4\n",
+        "file,2020,2021\n0.jpg,1.5,2\n1.jpg,1,2\n", "file,a,a\n0.jpg,1.5,2\n1.jpg,1,2\n",
+        "Photo,Kind\n0.jpg,cat\n1.jpg,dog\n", "file,things\n0.jpg,cat|dog\n1.jpg,\n",
+        "0.jpg,cat\n1.jpg,do\"g\n"}) {
+    cases.add(table, problem(table));
+  }
+  tests::expect_golden("daemon/guide/golden/table_problems.txt", cases.text());
 }
 
 TEST_F(TablePeeks, AreSilentAboutOtherTables) {
@@ -156,13 +145,13 @@ TEST_F(TablePeeks, OfATestFitThatOfTheTraining) {
   const TablePeek training = peek("file,cat,dog\n0.jpg,0,1\n1.jpg,1,1\n");
   EXPECT_THAT(misfit(training, training), IsEmpty());
   EXPECT_THAT(misfit(training, peek("2.jpg,0,1\n3.jpg,1,1\n")), IsEmpty());
-  EXPECT_THAT(misfit(training, peek("file,dog,cat\n0.jpg,0,1\n1.jpg,1,1\n")),
-              HasSubstr("other columns"));
-  EXPECT_THAT(misfit(training, peek("0.jpg,0,1,0\n1.jpg,1,1,0\n")),
-              HasSubstr("another number of columns"));
-  EXPECT_THAT(misfit(training, peek("0.jpg,0.5\n1.jpg,1\n")), HasSubstr("other targets"));
   const TablePeek classes = peek("0.jpg,cat\n1.jpg,dog\n");
-  EXPECT_THAT(misfit(classes, peek("0.jpg,emu\n1.jpg,dog\n")), HasSubstr("its emu is none"));
+  tests::Cases cases;
+  cases.add("other columns", misfit(training, peek("file,dog,cat\n0.jpg,0,1\n1.jpg,1,1\n")));
+  cases.add("more columns", misfit(training, peek("0.jpg,0,1,0\n1.jpg,1,1,0\n")));
+  cases.add("numbers for tags", misfit(training, peek("0.jpg,0.5\n1.jpg,1\n")));
+  cases.add("a class of its own", misfit(classes, peek("0.jpg,emu\n1.jpg,dog\n")));
+  tests::expect_golden("daemon/guide/golden/table_misfits.txt", cases.text());
 }
 
 }  // namespace

@@ -18,7 +18,6 @@ namespace {
 
 using testing::Contains;
 using testing::HasSubstr;
-using testing::Not;
 
 // The text between the tags of the page's data.
 std::string data_of(const std::string& page) {
@@ -46,7 +45,7 @@ TEST(ProfilePage, HoldsEverything) {
   const auto page = read_file(file, 8U << 20U);
   ASSERT_TRUE(page);
   for (const char* elsewhere : {"http:", "https:", " src=", "<link", "@import", "url("})
-    EXPECT_THAT(*page, Not(HasSubstr(elsewhere))) << elsewhere;
+    EXPECT_EQ(page->find(elsewhere), std::string::npos) << elsewhere;
   const auto data = parse_json(data_of(*page), "page");
   ASSERT_TRUE(data) << data.error().message();
   ASSERT_EQ(data->at("ranks").size(), 2U);
@@ -96,15 +95,15 @@ TEST(ProfilePage, AllowsOnlyItsOwnStyleAndScript) {
   EXPECT_EQ(run({"analyze", "--html", file.string(), data_file("rank0")}).code, kDone);
   const auto page = read_file(file, 8U << 20U);
   ASSERT_TRUE(page);
-  EXPECT_THAT(*page, Not(HasSubstr("unsafe-inline")));
+  EXPECT_EQ(page->find("unsafe-inline"), std::string::npos);
   const auto source_of = [&](const std::string& tag) {
     const std::size_t begin = page->find("<" + tag + ">") + tag.size() + 2;
     Sha256 digest;
     digest.update(page->substr(begin, page->find("</" + tag + ">", begin) - begin));
     return tag + "-src 'sha256-" + digest.finish_base64() + "'";
   };
-  EXPECT_THAT(*page, HasSubstr(source_of("style")));
-  EXPECT_THAT(*page, HasSubstr(source_of("script")));
+  for (const char* tag : {"style", "script"})
+    EXPECT_NE(page->find(source_of(tag)), std::string::npos) << tag;
 }
 
 // The page of a trace of this text; it must be made.

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/report/memory_fallback.hpp"
 
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include "daemon/report/report.hpp"
+#include "tests/golden.hpp"
 
 namespace autotuned::daemon {
 namespace {
-
-using testing::HasSubstr;
-using testing::Not;
 
 storage::RunRow kept_run() {
   storage::RunRow run;
@@ -47,14 +45,12 @@ TEST(MemoryFallback, TheLastOneTrains) {
 
 TEST(MemoryFallback, IsToldBesideTheTraining) {
   storage::RunRow run = kept_run();
-  // As slow as the smaller batches.
   run.training = {{"steps", 10}, {"samples", 20'000}, {"duration_ns", 20'000'000'000}};
-  EXPECT_THAT(summary_text(run, {}), HasSubstr("slow     25 % of what tuning measured"));
+  tests::Cases cases;
+  cases.add("as slow as the smaller batches", "\n" + summary_text(run, {}));
   add_fallback(batches_of(32), {ErrorKind::out_of_memory, "full", "", ""}, 7, run);
-  const std::string text = summary_text(run, {});
-  EXPECT_THAT(text, HasSubstr("memory   the training ran out of memory and went on with "
-                              "batch_size 512 → 32: full\n"));
-  EXPECT_THAT(text, Not(HasSubstr("slow     ")));
+  cases.add("it fell back to them", "\n" + summary_text(run, {}));
+  tests::expect_golden("daemon/report/golden/memory_fallback.txt", cases.text());
 }
 
 TEST(MemoryFallback, KnowsWhenOtherProgramsHadTheMemory) {

@@ -113,6 +113,12 @@ inline RunRecord sample_record() {
   return record;
 }
 
+// A case of a view: what is other in a run, in words, and how it comes about.
+struct Variant {
+  const char* given;
+  void (*change)(RunRecord& record);
+};
+
 inline RunRecord extending_record() {
   RunRecord record = sample_record();
   record.run.id = {kExtendingRun};

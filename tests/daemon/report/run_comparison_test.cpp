@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/report/run_comparison.hpp"
 
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <time.h>
 
+#include "tests/base/environment_variable.hpp"
 #include "tests/daemon/report/record_sample.hpp"
+#include "tests/golden.hpp"
 
 namespace autotuned::daemon {
 namespace {
-
-using testing::HasSubstr;
-using testing::Not;
 
 TrialBlock block(bool is_candidate, std::int64_t wait_ns) {
   TrialBlock block{.pair = 1, .is_candidate = is_candidate, .is_first = false, .block = {}};
@@ -21,39 +21,81 @@ TrialBlock block(bool is_candidate, std::int64_t wait_ns) {
   return block;
 }
 
-TEST(RunComparison, OfARunWithItself) {
-  const ComparedSide side = side_of(sample_record(), std::nullopt, {});
-  const std::string text = comparison_text(side, side);
-  EXPECT_THAT(text, HasSubstr("environment: the same"));
-  EXPECT_THAT(text, HasSubstr("recipe: the same"));
-  EXPECT_THAT(text, HasSubstr("knob: the same"));
-  EXPECT_THAT(text, HasSubstr("A and B were not measured side by side"));
-  EXPECT_EQ(comparison_json(side, side).at("ratio"), 1.0);
+// One side, and what is other in its run.
+ComparedSide side_with(void (*change)(RunRecord& record),
+                       const std::vector<TrialBlock>& blocks = {}) {
+  RunRecord record = sample_record();
+  change(record);
+  return side_of(record, std::nullopt, blocks);
 }
 
-TEST(RunComparison, NamesAScriptAsOne) {
-  RunRecord record = sample_record();
-  const ComparedSide recipe = side_of(record, std::nullopt, {});
+void leave_as_it_is(RunRecord& /*record*/) {}
+
+void use_a_script(RunRecord& record) {
   record.run.recipe = {{"kind", "script"}, {"name", "train.py"}};
-  const ComparedSide script = side_of(record, std::nullopt, {});
-  EXPECT_THAT(comparison_text(script, script), HasSubstr("script: the same"));
-  EXPECT_THAT(comparison_summary(script, script),
-              HasSubstr("nothing: machine, script and knobs are the same"));
-  EXPECT_THAT(comparison_summary(script, recipe), HasSubstr("changed  job "));
+}
+
+void use_a_paced_model(RunRecord& record) {
+  record.run.recipe["model"]["type"] = "paced";
+}
+
+void use_a_resnet(RunRecord& record) {
+  record.run.recipe["model"]["type"] = "resnet";
+}
+
+template <int kSeconds>
+void set_budget(RunRecord& record) {
+  record.run.recipe["tune"] = {{"budget_ns", std::int64_t{kSeconds} * 1'000'000'000}};
+}
+
+void differ_in_everything(RunRecord& record) {
+  record.run.id = {"r-20261122-000000"};
+  record.run.recipe["optimizer"]["lr"] = 0.1;
+  record.environment->facts["cpus_allowed"] = 8;
+  record.run.best = sample_configuration(true, 4);
+  record.run.best_samples_per_second = 2500;
+  record.profiles = {sample_profile(record.run.best, 0.0)};
+}
+
+ComparedSide side_of_trial() {
+  RunRecord record = sample_record();
+  TrialRecord trial = sample_trial(3, "num_workers", Verdict::rejected, {});
+  trial.change = {};
+  trial.change.set("loader.workers", std::int64_t{2});
+  record.trials.push_back(trial);
+  return side_of(record, trial, {block(true, 100), block(false, 900)});
+}
+
+std::string compared(const ComparedSide& a, const ComparedSide& b) {
+  return comparison_summary(a, b) + "\n" + comparison_text(a, b);
+}
+
+TEST(RunComparison, IsToldInAFewLinesAndInMany) {
+  const EnvironmentVariable zone("TZ", "UTC");
+  ::tzset();
+  const ComparedSide run = side_with(leave_as_it_is);
+  const std::string same = compared(run, run);
+  tests::Cases cases;
+  cases.add("a run with itself", "\n" + same);
+  cases.add("two runs that differ; the second one has no blocks",
+            "\n" + compared(side_with(leave_as_it_is, {block(true, 100)}),
+                            side_with(differ_in_everything)));
+  const auto tell = [&](const char* given, const ComparedSide& a, const ComparedSide& b) {
+    cases.add_difference(given, same, compared(a, b));
+  };
+  tell("a trial that was neither profiled nor checked", side_of_trial(), side_of_trial());
+  tell("two budgets", side_with(set_budget<60>), side_with(set_budget<90>));
+  tell("a script with itself", side_with(use_a_script), side_with(use_a_script));
+  tell("a script with a recipe", side_with(use_a_script), run);
+  tell("a model that stands in for an accelerator", run, side_with(use_a_paced_model));
+  tell("different jobs have no ratio", run, side_with(use_a_resnet));
+  tests::expect_golden("daemon/report/golden/run_comparison.txt", cases.text());
 }
 
 TEST(RunComparison, ShowsWhatDiffers) {
-  RunRecord other = sample_record();
-  other.run.id = {"r-20261122-000000"};
-  other.run.recipe["optimizer"]["lr"] = 0.1;
-  other.environment->facts["cpus_allowed"] = 8;
-  other.run.best = sample_configuration(true, 4);
-  other.run.best_samples_per_second = 2500;
-  other.profiles = {sample_profile(other.run.best, 0.0)};
-  const ComparedSide a = side_of(sample_record(), std::nullopt, {block(true, 100)});
-  const ComparedSide b = side_of(other, std::nullopt, {});
-
-  const Json json = comparison_json(a, b);
+  const ComparedSide a = side_with(leave_as_it_is, {block(true, 100)});
+  EXPECT_EQ(comparison_json(a, a).at("ratio"), 1.0);
+  const Json json = comparison_json(a, side_with(differ_in_everything));
   EXPECT_EQ(json.at("environment"), Json({{{"field", "cpus_allowed"}, {"a", 2}, {"b", 8}}}));
   EXPECT_EQ(json.at("recipe"), Json({{{"field", "optimizer.lr"}, {"a", nullptr}, {"b", 0.1}}}));
   EXPECT_EQ(json.at("knobs"), Json({{{"field", "loader.workers"}, {"a", 0}, {"b", 4}}}));
@@ -63,44 +105,21 @@ TEST(RunComparison, ShowsWhatDiffers) {
   EXPECT_EQ(json.at("metrics").at("blocks.data_wait_ratio").at("a"), 0.1);
   EXPECT_EQ(json.at("metrics").at("blocks.data_wait_ratio").at("b"), nullptr);
   EXPECT_EQ(json.at("spans_ns_per_step").at("forward").at("a"), 1'600'000);
-
-  const std::string text = comparison_text(a, b);
-  EXPECT_THAT(text, testing::ContainsRegex("loader.workers +0 +4\n"));
-  EXPECT_THAT(text, testing::ContainsRegex("optimizer.lr +- +0.1\n"));
-  EXPECT_THAT(text, testing::ContainsRegex("its own +1,250 samples/s +2,500 samples/s +2.000\n"));
-  EXPECT_THAT(text, testing::ContainsRegex("step.data_wait_ratio +10.0 % +0.0 % +-10.0 points\n"));
-  EXPECT_THAT(text, Not(HasSubstr("blocks.data_wait_ratio")));  // B has none
-  EXPECT_THAT(text, HasSubstr("A: exact check passed: all are equal"));
-}
-
-TEST(RunComparison, ShowsTimesAsARecipeHasThem) {
-  RunRecord first = sample_record();
-  first.run.recipe["tune"] = {{"budget_ns", 60'000'000'000}};
-  RunRecord second = first;
-  second.run.recipe["tune"]["budget_ns"] = 90'000'000'000;
-  const ComparedSide a = side_of(first, std::nullopt, {});
-  const ComparedSide b = side_of(second, std::nullopt, {});
-  EXPECT_THAT(comparison_summary(a, b), HasSubstr("recipe tune.budget 1min → 90s"));
-  EXPECT_THAT(comparison_text(a, b), testing::ContainsRegex("tune.budget +1min +90s\n"));
-  EXPECT_EQ(comparison_json(a, b).at("recipe").at(0).at("field"), "tune.budget_ns");
+  EXPECT_EQ(comparison_json(side_with(set_budget<60>), side_with(set_budget<90>))
+                .at("recipe")
+                .at(0)
+                .at("field"),
+            "tune.budget_ns");
+  EXPECT_NE(comparison_json(a, side_with(use_a_paced_model)).at("b").at("note"), "");
 }
 
 TEST(RunComparison, ATrialIsItsCandidate) {
-  RunRecord record = sample_record();
-  TrialRecord trial = sample_trial(3, "num_workers", Verdict::rejected, {});
-  trial.change = {};
-  trial.change.set("loader.workers", std::int64_t{2});
-  record.trials.push_back(trial);
-  const ComparedSide side = side_of(record, trial, {block(true, 100), block(false, 900)});
+  const ComparedSide side = side_of_trial();
   EXPECT_EQ(side.name, "r-20261121-7f3a9c.3");
   EXPECT_EQ(side.what, "small, trial of num_workers, rejected");
   EXPECT_EQ(side.configuration.integer("loader.workers"), 2);
   EXPECT_EQ(side.metrics.at("blocks.data_wait_ratio"), 0.1);
   EXPECT_EQ(side.metrics.at("blocks.cpu_ns_per_sample"), 50.0);
-  const std::string text = comparison_text(side, side);
-  EXPECT_THAT(text, HasSubstr("r-20261121-7f3a9c.3 was not profiled."));
-  EXPECT_THAT(text, HasSubstr("not measured"));
-  EXPECT_THAT(text, HasSubstr("A: no checks"));
   EXPECT_TRUE(comparison_json(side, side).at("ratio").is_null());
 }
 
@@ -119,21 +138,9 @@ TEST(RunComparison, ARunThatWasNotTunedIsItsStart) {
   EXPECT_EQ(side.samples_per_second, 1000);
 }
 
-TEST(RunComparison, SaysThatAModelStandsInForAnAccelerator) {
-  RunRecord record = sample_record();
-  const ComparedSide real = side_of(record, std::nullopt, {});
-  record.run.recipe["model"]["type"] = "paced";
-  const ComparedSide paced = side_of(record, std::nullopt, {});
-  EXPECT_THAT(comparison_text(real, paced), HasSubstr("stands in for an accelerator"));
-  EXPECT_THAT(comparison_text(real, real), Not(HasSubstr("stands in for an accelerator")));
-  EXPECT_NE(comparison_json(real, paced).at("b").at("note"), "");
-}
-
 TEST(RunComparison, OfDifferentJobsGivesNoRatio) {
-  RunRecord record = sample_record();
-  const ComparedSide mlp = side_of(record, std::nullopt, {});
-  record.run.recipe["model"]["type"] = "resnet";
-  const ComparedSide resnet = side_of(record, std::nullopt, {});
+  const ComparedSide mlp = side_with(leave_as_it_is);
+  const ComparedSide resnet = side_with(use_a_resnet);
   EXPECT_EQ(different_jobs_text(mlp, mlp), "");
   EXPECT_EQ(different_jobs_text(mlp, resnet), "they train different models (mlp and resnet)");
   const Json json = comparison_json(mlp, resnet);
@@ -141,16 +148,9 @@ TEST(RunComparison, OfDifferentJobsGivesNoRatio) {
   EXPECT_EQ(json.at("different_jobs"), "they train different models (mlp and resnet)");
   EXPECT_TRUE(json.at("metrics").at("step.data_wait_ratio").at("difference").is_null());
   EXPECT_TRUE(comparison_json(mlp, mlp).at("different_jobs").is_null());
-  const std::string summary = comparison_summary(mlp, resnet);
-  EXPECT_THAT(summary, HasSubstr("1,250 samples/s and 1,250 samples/s: not compared, since A and "
-                                 "B are different jobs: they train different models"));
-  EXPECT_THAT(summary, Not(HasSubstr("1.000 x, not measured")));
-  const std::string text = comparison_text(mlp, resnet);
-  EXPECT_THAT(text, HasSubstr("A and B are different jobs: they train different models"));
-  EXPECT_THAT(text, testing::ContainsRegex("its own +1,250 samples/s +1,250 samples/s +-\n"));
-  EXPECT_THAT(text, Not(HasSubstr("points")));
 
-  record.run.recipe = {{"kind", "script"}, {"name", "train.py"}};
+  RunRecord record = sample_record();
+  use_a_script(record);
   const ComparedSide script = side_of(record, std::nullopt, {});
   EXPECT_EQ(different_jobs_text(mlp, script), "one is a recipe and the other a script");
   record.run.recipe["name"] = "other.py";

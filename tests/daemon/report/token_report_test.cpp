@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/report/token_report.hpp"
 
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <time.h>
 
 #include "daemon/report/report.hpp"
+#include "tests/base/environment_variable.hpp"
+#include "tests/golden.hpp"
 
 namespace autotuned::daemon {
 namespace {
-
-using testing::AllOf;
-using testing::HasSubstr;
 
 storage::RunRow run_of(const Json& data) {
   storage::RunRow run;
@@ -46,8 +46,9 @@ TEST(TokenReport, IsPartOfTheCard) {
   run.training = {{"steps", 3},        {"samples", 60},        {"duration_ns", 1e9},
                   {"final_loss", 1.5}, {"test_accuracy", 0.5}, {"test_perplexity", 4.0}};
   run.best.set("batch_size", std::int64_t{20});
-  EXPECT_THAT(run_text(run, {}), AllOf(HasSubstr("test accuracy 50.00 %, perplexity 4\n"),
-                                       HasSubstr("at 60 samples/s (600 tokens/s)")));
+  const EnvironmentVariable zone("TZ", "UTC");
+  ::tzset();
+  tests::expect_golden("daemon/report/golden/token_card.txt", run_text(run, {}));
 }
 
 }  // namespace

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/report/tuning_end.hpp"
 
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <time.h>
 
 #include <string>
 
 #include "daemon/report/report.hpp"
+#include "tests/base/environment_variable.hpp"
 #include "tests/daemon/report/record_sample.hpp"
+#include "tests/golden.hpp"
 
 namespace autotuned::daemon {
 namespace {
 
 using storage::RunState;
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
 
 // Two trials have accepted a change, and the script was stopped in the confirmation.
 RunRecord interrupted_script() {
@@ -36,49 +36,45 @@ RunRecord interrupted_script() {
   return record;
 }
 
-TEST(TuningEnd, SaysThatNothingWasConfirmedAndWhatWasFaster) {
-  const RunRecord record = interrupted_script();
-  EXPECT_TRUE(is_unconfirmed(record.run));
-  const std::string why =
-      "train.py ended before its tuning did; not confirmed: optimizer.set_to_none off → on, "
-      "1.25 x (1.20 to 1.50)";
-  EXPECT_EQ(unconfirmed_text(record.run, record.trials), why);
-  EXPECT_THAT(run_text(record.run, record.trials), HasSubstr("kept     nothing: " + why + "\n"));
-  const std::string story = story_text(record);
-  EXPECT_THAT(story, AllOf(HasSubstr("What was kept\n  Nothing: " + why + ".\n"),
-                           HasSubstr("Faster, and not confirmed: +25.0 %"),
-                           HasSubstr("Interrupted before it was decided: +31.0 %"),
-                           HasSubstr("What the tuning cost is not known: it did not come")));
-  EXPECT_THAT(story, AllOf(Not(HasSubstr("yet")), Not(HasSubstr("Kept:"))));
+RunRecord script_under_way() {
+  RunRecord record = interrupted_script();
+  record.run.training.erase("untuned");
+  record.run.state = RunState::tuning;
+  return record;
 }
 
-TEST(TuningEnd, AReasonThatIsNotTheScriptsIsNotSaidOfIt) {
+TEST(TuningEnd, SaysThatNothingWasConfirmedAndWhatWasFaster) {
+  const EnvironmentVariable zone("TZ", "UTC");
+  ::tzset();
+  const std::string usual = story_text(sample_record());
+  tests::Cases cases;
   RunRecord record = interrupted_script();
+  cases.add_difference("a script that was stopped in the confirmation", usual, story_text(record));
+  cases.add("the same in one line", unconfirmed_text(record.run, record.trials));
+  cases.add("the same, as show prints it", "\n" + run_text(record.run, record.trials));
   record.run.training["untuned"] =
       "the agent in the script let go: a tensor was not expected; what was tried is on record";
   record.run.training[kUntunedCause] = "the agent in the script let go: a tensor was not expected";
   record.run.training[kUntunedByScript] = false;
-  EXPECT_EQ(unconfirmed_text(record.run, {}),
-            "the agent in the script let go: a tensor was not expected");
+  cases.add("a reason that is not the script's", unconfirmed_text(record.run, {}));
+  record = script_under_way();
+  cases.add_difference("a tuning that has not ended", usual, story_text(record));
+  record.run.is_interrupted = true;
+  cases.add("its session has ended", unconfirmed_text(record.run, {}));
+  record = sample_record();
+  record.run.best = {};
+  record.run.state = RunState::cancelled;
+  cases.add_difference("a recipe, with which the same command goes on", usual, story_text(record));
+  tests::expect_golden("daemon/report/golden/tuning_end.txt", cases.text());
 }
 
 TEST(TuningEnd, WhatIsUnderWayIsNotOver) {
-  RunRecord record = interrupted_script();
-  record.run.training.erase("untuned");
-  record.run.state = RunState::tuning;
+  EXPECT_TRUE(is_unconfirmed(interrupted_script().run));
+  RunRecord record = script_under_way();
   EXPECT_FALSE(is_unconfirmed(record.run));
-  EXPECT_THAT(story_text(record), HasSubstr("Nothing yet: the tuning has not ended."));
   record.run.is_interrupted = true;
   EXPECT_TRUE(is_unconfirmed(record.run));
-  EXPECT_THAT(unconfirmed_text(record.run, {}), HasSubstr("session of the run ended"));
   EXPECT_FALSE(is_unconfirmed(sample_record().run)) << "it has a result";
-}
-
-TEST(TuningEnd, ARecipeIsGoneOnWith) {
-  RunRecord record = sample_record();
-  record.run.best = {};
-  record.run.state = RunState::cancelled;
-  EXPECT_THAT(story_text(record), HasSubstr("the same command goes on with it"));
 }
 
 TEST(TuningEnd, FindsTheNewestResultOfATextAndWhatIsNewer) {

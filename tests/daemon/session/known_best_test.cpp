@@ -11,11 +11,11 @@
 #include "daemon/report/memory_fallback.hpp"
 #include "tests/base/temporary_folder.hpp"
 #include "tests/daemon/queue/submission_sample.hpp"
+#include "tests/golden.hpp"
 
 namespace autotuned::daemon {
 namespace {
 
-using testing::HasSubstr;
 using testing::IsEmpty;
 
 constexpr int kLong = 400;  // epochs, of 1,000 samples that take 1 ms each at the start
@@ -110,14 +110,14 @@ TEST_F(KnownBest, IsTakenOverByATrainingOfTheSameLength) {
 
 TEST_F(KnownBest, LosesWhatAShorterTrainingDoesNotRepay) {
   add_run("r-20261121-000001", kLong, start_.with(cache_).with(workers_), std::nullopt);
-  EXPECT_THAT(take_over(1), HasSubstr("too short to repay input.cache=prefix of run r-20261121"));
+  EXPECT_NE(take_over(1), "");
   EXPECT_EQ(input_.known_best, start_.with(workers_));
   EXPECT_FALSE(input_.is_known_best_complete) << "without it, others may pay";
 }
 
 TEST_F(KnownBest, OfAShorterTrainingIsSearchedFurther) {
   add_run("r-20261121-000001", 1, start_.with(workers_), RejectionReason::not_repaid);
-  EXPECT_THAT(take_over(kLong), HasSubstr("r-20261121-000001 trained less"));
+  EXPECT_NE(take_over(kLong), "");
   EXPECT_EQ(input_.known_best, start_.with(workers_));
   EXPECT_FALSE(input_.is_known_best_complete);
   EXPECT_THAT(input_.decided, IsEmpty()) << "the cache is tried again";
@@ -129,7 +129,7 @@ TEST_F(KnownBest, OfAShorterTrainingIsSearchedFurther) {
 TEST_F(KnownBest, OfAShorterTrainingIsSearchedFurtherForWhatALongerOneHasKept) {
   add_run("r-20261121-000001", kLong, start_.with(cache_), std::nullopt);
   add_run("r-20261121-000002", 1, start_, RejectionReason::no_gain);
-  EXPECT_THAT(take_over(kLong), HasSubstr("r-20261121-000002 trained less"));
+  EXPECT_NE(take_over(kLong), "");
   EXPECT_FALSE(input_.is_known_best_complete);
 }
 
@@ -142,7 +142,7 @@ TEST_F(KnownBest, IsNotSearchedAgainForWhatItsOwnTrainingDecided) {
 
 TEST_F(KnownBest, OfASearchThatWasCutIsSearchedFurther) {
   add_run("r-20261121-000001", kLong, start_, RejectionReason::no_gain, /*is_complete=*/false);
-  EXPECT_THAT(take_over(kLong), HasSubstr("did not try every proposal"));
+  EXPECT_NE(take_over(kLong), "");
   EXPECT_EQ(input_.decided.size(), 1U);
 }
 
@@ -156,16 +156,14 @@ TEST_F(KnownBest, IsSearchedFurtherByAPluginThatTheSearchDidNotHave) {
   EXPECT_TRUE(input_.is_known_best_complete);
   EXPECT_THAT(take_over(kLong, {}), IsEmpty()) << "one that was there then may be gone";
 
-  EXPECT_THAT(
-      take_over(kLong, {{"amp", "1"}, {"new", "1"}}),
-      HasSubstr("run r-20261121-000001 had no answer of these plugins as they are now: new"));
+  EXPECT_NE(take_over(kLong, {{"amp", "1"}, {"new", "1"}}), "");
   EXPECT_FALSE(input_.is_known_best_complete);
   EXPECT_EQ(input_.known_best, start_.with(workers_));
   EXPECT_EQ(input_.decided.size(), 1U) << "what was decided is not tried again";
-  EXPECT_THAT(take_over(kLong, {{"amp", "2"}}), HasSubstr(": amp; "));
-  EXPECT_THAT(take_over(kLong, {{"amp", "1"}, {"odd", "1"}}), HasSubstr(": odd; "));
-  EXPECT_THAT(take_over(kLong, {{"gpu", "1"}}), HasSubstr(": gpu; "));
-  EXPECT_THAT(take_over(kLong, {{"said", "1"}}), IsEmpty()) << "its words do not say what it is";
+  EXPECT_NE(take_over(kLong, {{"amp", "2"}}), "");
+  EXPECT_NE(take_over(kLong, {{"amp", "1"}, {"odd", "1"}}), "");
+  EXPECT_NE(take_over(kLong, {{"gpu", "1"}}), "");
+  EXPECT_EQ(take_over(kLong, {{"said", "1"}}), "") << "its words do not say what it is";
 }
 
 // A run that only verified what is known has asked nobody.
@@ -183,7 +181,7 @@ TEST_F(KnownBest, IsOfTheSearchBeforeTheRunsThatVerifiedIt) {
   add_answer("r-20261121-000003", "(machine)", "", false, "CPU: it is hot");
   EXPECT_THAT(take_over(kLong, {{"amp", "1"}}), IsEmpty());
   EXPECT_TRUE(input_.is_known_best_complete);
-  EXPECT_THAT(take_over(kLong, {{"amp", "1"}, {"new", "1"}}), HasSubstr(": new; "));
+  EXPECT_NE(take_over(kLong, {{"amp", "1"}, {"new", "1"}}), "");
 }
 
 // What a run with little time leaves of what another has found.
@@ -217,8 +215,7 @@ class KeptBest : public KnownBest {
 
 TEST_F(KeptBest, StaysWhereTheVerificationWasCutShort) {
   add_run("r-20261121-000001", kLong, start_.with(workers_), std::nullopt);
-  EXPECT_THAT(keep(outcome_with(start_, RejectionReason::undecided_in_time)),
-              HasSubstr("what run r-20261121-000001 found is still faster here: it stays known"));
+  EXPECT_NE(keep(outcome_with(start_, RejectionReason::undecided_in_time)), "");
   EXPECT_EQ(stored().best, start_.with(workers_));
   EXPECT_EQ(stored().run.text, "r-20261121-000001");
 }
@@ -241,7 +238,7 @@ TEST_F(KeptBest, StaysWhereNothingWasSearched) {
   tuner::SessionOutcome outcome = outcome_with(start_, std::nullopt);
   outcome.trials.clear();
   outcome.is_searched = false;
-  EXPECT_THAT(keep(outcome), HasSubstr("with a budget, a run verifies it"));
+  EXPECT_NE(keep(outcome), "");
   EXPECT_EQ(stored().best, start_.with(workers_));
 }
 
@@ -250,7 +247,7 @@ TEST_F(KeptBest, StaysWhereNoTrialFittedIntoTheBudget) {
   tuner::SessionOutcome outcome = outcome_with(start_, std::nullopt);
   outcome.trials.clear();
   outcome.shortage = "tune.budget 20.0 s is too small for one trial here";
-  EXPECT_THAT(keep(outcome), HasSubstr("with a budget, a run verifies it"));
+  EXPECT_NE(keep(outcome), "");
   EXPECT_EQ(stored().best, start_.with(workers_));
   // One that was verified all the same, and is slower now.
   outcome = outcome_with(start_, RejectionReason::slower);
@@ -260,7 +257,7 @@ TEST_F(KeptBest, StaysWhereNoTrialFittedIntoTheBudget) {
 }
 
 // A run of the same job whose training was checked.
-class RefusedBest : public KnownBest {
+class RefusedBest : public KeptBest {
  protected:
   void add_checked_run(const std::string& id, const Configuration& best, const Json& check,
                        const Json& fallbacks = {}) {
@@ -280,13 +277,12 @@ class RefusedBest : public KnownBest {
 TEST_F(RefusedBest, IsNotOfferedToLaterRuns) {
   const Configuration best = start_.with(cache_).with(workers_);
   add_checked_run("r-20261121-000001", best, failed_with(workers_));
-  EXPECT_THAT(take_over(kLong),
-              HasSubstr("run r-20261121-000001 its check failed: loader.workers=1 is not tried"));
+  EXPECT_NE(take_over(kLong), "");
   EXPECT_EQ(input_.known_best, std::nullopt);
   EXPECT_THAT(input_.refused, testing::ElementsAre(workers_));
   // Another one that lacks it stays known.
   add_run("r-20261121-000002", kLong, start_.with(cache_), std::nullopt);
-  EXPECT_THAT(take_over(kLong), HasSubstr("is not tried again"));
+  EXPECT_NE(take_over(kLong), "");
   EXPECT_EQ(input_.known_best, start_.with(cache_));
 }
 
@@ -322,6 +318,29 @@ TEST_F(RefusedBest, IsNotExcusedByATrainingWithoutIt) {
                   fell_back.training.at(kFallbacks));
   take_over(kLong);
   EXPECT_THAT(input_.refused, testing::ElementsAre(workers_));
+}
+
+// One search after the other.
+TEST_F(RefusedBest, IsToldLikeEverythingThatIsKnown) {
+  tests::Cases cases;
+  add_run("r-20261121-000001", kLong, start_.with(cache_).with(workers_), std::nullopt);
+  cases.add("a training that is too short for it", take_over(1));
+  add_run("r-20261121-000002", 1, start_.with(workers_), RejectionReason::not_repaid);
+  cases.add("a longer training", take_over(kLong));
+  add_run("r-20261121-000003", kLong, start_, RejectionReason::no_gain, /*is_complete=*/false);
+  cases.add("a search that was cut", take_over(kLong));
+  add_run("r-20261121-000004", kLong, start_.with(workers_), RejectionReason::no_gain);
+  add_answer("r-20261121-000004", "amp", "1");
+  cases.add("plugins that the search did not have", take_over(kLong, {{"amp", "2"}, {"new", "1"}}));
+  cases.add("a verification that was cut short",
+            keep(outcome_with(start_, RejectionReason::undecided_in_time)));
+  tuner::SessionOutcome outcome = outcome_with(start_, std::nullopt);
+  outcome.trials.clear();
+  outcome.is_searched = false;
+  cases.add("a run without a budget", keep(outcome));
+  add_checked_run("r-20261121-000005", start_.with(workers_), failed_with(workers_));
+  cases.add("a training whose check failed", take_over(kLong));
+  tests::expect_golden("daemon/session/golden/known_best.txt", cases.text());
 }
 
 }  // namespace

@@ -13,15 +13,13 @@
 #include "daemon/session/output_folder.hpp"
 #include "tests/base/temporary_folder.hpp"
 #include "tests/daemon/small_recipe.hpp"
+#include "tests/golden.hpp"
 
 namespace autotuned::daemon {
 namespace {
 
 using storage::RunRow;
 using storage::RunState;
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::IsEmpty;
 
 const std::string kSequelEnvironment = "fedcba9876543210";
@@ -88,31 +86,32 @@ TEST_F(SequelTest, GoesOnWithTheNewestFinishedTraining) {
   EXPECT_EQ(found->to_request(), (Json{{"path", (folder_ / "out/training_state.pt").string()},
                                        {"run", "r-2"},
                                        {"restarts_schedule", false}}));
-  EXPECT_THAT(sequel_text(*found), HasSubstr("the training of run r-2 goes on after 10 epochs"));
-  EXPECT_THAT(extendable_text(*found), HasSubstr("--extend goes on from its end"));
+  tests::expect_golden("daemon/session/golden/sequel_found.txt",
+                       tests::with_here(sequel_text(*found) + "\n" + extendable_text(*found) + "\n",
+                                        folder_.path()));
 }
 
 TEST_F(SequelTest, SaysWhyThereIsNothingToGoOnWith) {
-  EXPECT_THAT(refusal(), HasSubstr("no finished training of this job with seed 1"));
+  tests::Cases cases(folder_.path());
+  cases.add("no training", refusal());
   put("r-1", RunState::finished);
-  EXPECT_THAT(refusal(), AllOf(HasSubstr("run r-1 has trained 10 epochs"), HasSubstr("raise")));
+  cases.add("the recipe is as long as before", refusal());
   request_.recipe.train.epochs = 20;
   request_.recipe.seed = 2;
-  EXPECT_THAT(refusal(), HasSubstr("with seed 2"));
+  cases.add("another seed", refusal());
   request_.recipe.seed = 1;
   request_.recipe.output_dir = folder_ / "elsewhere";
-  EXPECT_THAT(refusal(), HasSubstr("elsewhere"));
+  cases.add("another folder", refusal());
   request_.recipe.output_dir = folder_ / "out";
   EXPECT_EQ(refusal(), "found");
-  // Steps of the recipe's batch size, which is that of the run.
   request_.recipe.train.epochs.reset();
   request_.recipe.train.steps = 80;
-  EXPECT_THAT(refusal(), HasSubstr("has trained 10 epochs"));
+  cases.add("as many steps, of the batch size of the recipe, which is that of the run", refusal());
   request_.recipe.train.steps = 81;
   EXPECT_EQ(refusal(), "found");
   std::filesystem::remove(folder_ / "out/training_state.pt");
-  EXPECT_THAT(refusal(), AllOf(HasSubstr("the state at the end of run r-1 is not there"),
-                               HasSubstr("keep_state")));
+  cases.add("its state is gone", refusal());
+  tests::expect_golden("daemon/session/golden/sequel_refusals.txt", cases.text());
 }
 
 TEST_F(SequelTest, ContinuesOneThatWasInterrupted) {
@@ -149,9 +148,10 @@ TEST_F(SequelTest, TakesOverWhatTuningFound) {
   EXPECT_EQ(run.tuning_duration_ns, 7);
   RunRow elsewhere;
   elsewhere.environment_key = "another";
-  EXPECT_THAT(take_over(base, {}, elsewhere),
-              ElementsAre(HasSubstr("has gone with its plugin"), HasSubstr("tells no speedup"),
-                          HasSubstr("another LibTorch")));
+  std::string told;
+  for (const std::string& note : take_over(base, {}, elsewhere))
+    told += note + "\n";
+  tests::expect_golden("daemon/session/golden/sequel_elsewhere.txt", told);
   EXPECT_EQ(elsewhere.speedup.pairs, 0);
 }
 
@@ -163,8 +163,9 @@ TEST_F(SequelTest, TakesNoSpeedupOfAnotherConfiguration) {
   add_fallback(smaller, {ErrorKind::out_of_memory, "no memory", {}, {}}, 1, base);
   RunRow run;
   run.environment_key = kSequelEnvironment;
-  EXPECT_THAT(take_over(base, recipes::knobs_of(Machine{}), run),
-              ElementsAre(HasSubstr("what tuning measured in run r-1")));
+  const auto notes = take_over(base, recipes::knobs_of(Machine{}), run);
+  ASSERT_EQ(notes.size(), 1U);
+  tests::expect_golden("daemon/session/golden/sequel_fallback.txt", notes[0] + "\n");
   EXPECT_EQ(run.best.integer("batch_size"), 4);
   EXPECT_EQ(run.speedup.pairs, 0);
   EXPECT_EQ(run.best_samples_per_second, 0.0);
@@ -191,11 +192,10 @@ TEST_F(SequelTest, AsksWhatBecomesOfTheLearningRate) {
     return checked ? "goes on" : checked.error().message();
   };
   EXPECT_EQ(told({"constant"}, ""), "goes on");
-  EXPECT_THAT(told({"constant"}, "restart"), HasSubstr("does not depend on the length"));
+  tests::Cases cases;
+  cases.add("--schedule restart of a constant rate", told({"constant"}, "restart"));
   const recipes::Typed cosine{"cosine", {{"warmup_ratio", 0.1}, {"min_lr_ratio", 0.0}}};
-  EXPECT_THAT(told(cosine, ""),
-              AllOf(HasSubstr("schedule cosine depends on the length"), HasSubstr("at 0 % of lr"),
-                    HasSubstr("goes on at 59 %"), HasSubstr("anew, at 1 %")));
+  cases.add("a cosine", told(cosine, ""));
   EXPECT_EQ(told(cosine, "stretch"), "goes on");
   EXPECT_EQ(told(cosine, "restart"), "goes on");
   EXPECT_EQ(sequel.to_request().at("restarts_schedule"), true);
@@ -204,7 +204,8 @@ TEST_F(SequelTest, AsksWhatBecomesOfTheLearningRate) {
     return recipes::Typed{"exponential", {{"gamma", 0.9}, {"warmup_ratio", share}}};
   };
   EXPECT_EQ(told(warmed(0.5), ""), "goes on");
-  EXPECT_THAT(told(warmed(0.6), ""), HasSubstr("--schedule stretch"));
+  cases.add("a warm-up that is not over in the longer one", told(warmed(0.6), ""));
+  tests::expect_golden("daemon/session/golden/sequel_schedule.txt", cases.text());
   // What has begun has been decided.
   sequel.base.reset();
   EXPECT_EQ(told(cosine, ""), "goes on");

@@ -15,11 +15,10 @@
 
 #include "tests/base/temporary_folder.hpp"
 #include "tests/daemon/web/stored_run.hpp"
+#include "tests/golden.hpp"
 
 namespace autotuned::daemon {
 namespace {
-
-using testing::HasSubstr;
 
 bool never() {
   return false;
@@ -107,7 +106,7 @@ TEST(HistoryAnswers, AHistoryThatIsNotThereIsEmpty) {
   const TemporaryFolder folder;
   const WebAnswer runs = answer_from_history(RunsQuery{}, folder / "history.db", never);
   EXPECT_EQ(runs.status, 200U);
-  EXPECT_THAT(runs.body, HasSubstr("\"runs\":[]"));
+  EXPECT_EQ(Json::parse(runs.body).at("runs"), Json::array());
   EXPECT_EQ(answer_from_history(RunQuery{"last"}, folder / "history.db", never).status, 404U);
   EXPECT_FALSE(std::filesystem::exists(folder / "history.db"));
 }
@@ -117,7 +116,7 @@ TEST(HistoryAnswers, AFileThatIsNoHistoryIsAnError) {
   const auto file = folder.write("history.db", std::string(4096, 'x'));
   const WebAnswer runs = answer_from_history(RunsQuery{}, file, never);
   EXPECT_EQ(runs.status, 500U);
-  EXPECT_THAT(runs.body, HasSubstr("\"kind\":\"corrupt\""));
+  EXPECT_EQ(Json::parse(runs.body).at("error").at("kind"), "corrupt");
 }
 
 TEST(HistoryAnswers, TellRunsComparisonsAndWhatIsMissing) {
@@ -130,8 +129,9 @@ TEST(HistoryAnswers, TellRunsComparisonsAndWhatIsMissing) {
   const auto ask = [&](const HistoryQuery& query) {
     return answer_from_history(query, folder / "history.db", never);
   };
-  EXPECT_THAT(ask(RunQuery{"last"}).body, HasSubstr("pair_ratios"));
-  EXPECT_THAT(ask(CompareQuery{"last", "last"}).body, HasSubstr("is_side_by_side"));
+  const Json run = Json::parse(ask(RunQuery{"last"}).body);
+  EXPECT_TRUE(run.at("trials").at(0).contains("pair_ratios"));
+  EXPECT_TRUE(Json::parse(ask(CompareQuery{"last", "last"}).body).contains("is_side_by_side"));
   EXPECT_EQ(ask(RunQuery{"r-1999"}).status, 404U);
   EXPECT_EQ(ask(ProfileQuery{"r-1999", "start"}).status, 404U);
   // No trace was recorded, or it is another run's.
@@ -139,7 +139,8 @@ TEST(HistoryAnswers, TellRunsComparisonsAndWhatIsMissing) {
   folder.write("out/log/start.pt.trace.json.gz", "not of this time");
   const WebAnswer other = ask(ProfileQuery{"last", "start"});
   EXPECT_EQ(other.status, 404U);
-  EXPECT_THAT(other.body, HasSubstr("another run"));
+  tests::expect_golden("daemon/web/golden/no_trace.txt",
+                       tests::with_here(other.body, folder.path()) + "\n");
 }
 
 // Nothing that lies in the folder of the daemon is theirs.
@@ -151,7 +152,7 @@ TEST(HistoryAnswers, KnowNoTraceOfAScript) {
   const WebAnswer answer =
       answer_from_history(ProfileQuery{"last", "start"}, folder / "history.db", never);
   EXPECT_EQ(answer.status, 404U);
-  EXPECT_THAT(answer.body, HasSubstr("runs of a script leave no trace"));
+  tests::expect_golden("daemon/web/golden/no_trace_of_script.txt", answer.body + "\n");
 }
 
 }  // namespace

@@ -144,17 +144,16 @@ TEST(ArchiveCheck, RefusesImpossibleSizes) {
   constexpr const char* kNotThere = "record data0 is not where the directory says";
   constexpr const char* kUnreadable = "the directory of its records cannot be read";
   constexpr const char* kElsewhere = "the directory of its records is not where its end says";
-  EXPECT_THAT(refusal_of(long_archive({.bytes = kMost})), HasSubstr(kNotThere));
-  EXPECT_THAT(refusal_of(long_archive({.bytes = kMost - 36})), HasSubstr(kNotThere));
-  EXPECT_THAT(refusal_of(long_archive({.offset = kMost})), HasSubstr(kNotThere));
-  EXPECT_THAT(refusal_of(long_archive({.offset = kMost - 29})), HasSubstr(kNotThere));
-  EXPECT_THAT(refusal_of(long_archive({.entries = kMost})), HasSubstr(kUnreadable));
-  EXPECT_THAT(refusal_of(long_archive({.entries = 0})), HasSubstr(kUnreadable));
-  EXPECT_THAT(refusal_of(long_archive({.extra_bytes = 16})), HasSubstr(kUnreadable));
-  EXPECT_THAT(refusal_of(long_archive({.extra_bytes = 0xFFFF})), HasSubstr(kUnreadable));
-  EXPECT_THAT(refusal_of(long_archive({.directory_bytes = kMost})), HasSubstr(kElsewhere));
-  EXPECT_THAT(refusal_of(long_archive({.directory_offset = kMost})), HasSubstr(kElsewhere));
-  EXPECT_THAT(refusal_of(long_archive({.end_offset = kMost})), HasSubstr(kElsewhere));
+  const auto refuse = [](const char* why, const auto&... archives) {
+    for (const std::string& refusal : {refusal_of(archives)...})
+      EXPECT_THAT(refusal, HasSubstr(why));
+  };
+  refuse(kNotThere, long_archive({.bytes = kMost}), long_archive({.bytes = kMost - 36}),
+         long_archive({.offset = kMost}), long_archive({.offset = kMost - 29}));
+  refuse(kUnreadable, long_archive({.entries = kMost}), long_archive({.entries = 0}),
+         long_archive({.extra_bytes = 16}), long_archive({.extra_bytes = 0xFFFF}));
+  refuse(kElsewhere, long_archive({.directory_bytes = kMost}),
+         long_archive({.directory_offset = kMost}), long_archive({.end_offset = kMost}));
 }
 
 // The same bytes under many names would take hours to sum.

@@ -9,7 +9,6 @@
 namespace autotuned::trainer {
 namespace {
 
-using testing::AllOf;
 using testing::HasSubstr;
 
 constexpr const char* kCheat = "cheats.cheat";
@@ -32,51 +31,38 @@ TEST_F(SeenInStepsTest, WhatTrainsTheSameSamplesGoesOn) {
     EXPECT_EQ(end_of(cheat), "") << cheat;
 }
 
-TEST_F(SeenInStepsTest, FewerSamplesThanTheLoaderGave) {
-  // As honest as can be after each pause, and after each change of the weights by others.
-  EXPECT_THAT(end_of("skips_samples_between_checks"),
-              AllOf(HasSubstr("plugin cheats: on_batch: leaves 10 samples instead of 20"),
-                    HasSubstr("only a knob of risk semantics")));
+struct SeenCheat {
+  const char* cheat;
+  const char* said;
+};
+
+class SeenCheats : public SeenInStepsTest, public testing::WithParamInterface<SeenCheat> {};
+
+TEST_P(SeenCheats, EndTheSteps) {
+  EXPECT_THAT(end_of(GetParam().cheat), HasSubstr(GetParam().said));
 }
 
-TEST_F(SeenInStepsTest, FewerSamplesInTheTensorsOfTheLoader) {
-  EXPECT_THAT(end_of("crops_in_place"),
-              HasSubstr("plugin cheats: on_batch: leaves 10 samples instead of 20"));
-}
-
-TEST_F(SeenInStepsTest, FewerSamplesInTheForwardPass) {
-  EXPECT_THAT(end_of("shows_half"),
-              HasSubstr("plugin cheats: forward: shows the model 10 samples instead of 20"));
-}
-
-TEST_F(SeenInStepsTest, SmallerImages) {
-  EXPECT_THAT(end_of("crops_images"),
-              HasSubstr("plugin cheats: on_batch: leaves images of another size"));
-}
-
-TEST_F(SeenInStepsTest, OtherImages) {
-  EXPECT_THAT(end_of("blanks_images"), HasSubstr("plugin cheats: on_batch: leaves other images"));
-}
-
-TEST_F(SeenInStepsTest, OtherImagesInPlace) {
-  EXPECT_THAT(end_of("blanks_in_place"), HasSubstr("plugin cheats: on_batch: leaves other images"));
-}
-
-TEST_F(SeenInStepsTest, OtherLabels) {
-  EXPECT_THAT(end_of("repeats_batch"), HasSubstr("plugin cheats: on_batch: leaves other labels"));
-}
-
-TEST_F(SeenInStepsTest, OneOtherLabelInPlace) {
-  EXPECT_THAT(end_of("relabels_in_place"),
-              HasSubstr("plugin cheats: on_batch: leaves other labels"));
-}
+INSTANTIATE_TEST_SUITE_P(
+    Cheats, SeenCheats,
+    // The first one is as honest as can be after each pause, and after each change of the weights by others.
+    testing::Values(
+        SeenCheat{"skips_samples_between_checks",
+                  "plugin cheats: on_batch: leaves 10 samples instead of 20"},
+        SeenCheat{"crops_in_place", "plugin cheats: on_batch: leaves 10 samples instead of 20"},
+        SeenCheat{"shows_half", "plugin cheats: forward: shows the model 10 samples instead of 20"},
+        SeenCheat{"crops_images", "plugin cheats: on_batch: leaves images of another size"},
+        SeenCheat{"blanks_images", "plugin cheats: on_batch: leaves other images"},
+        SeenCheat{"blanks_in_place", "plugin cheats: on_batch: leaves other images"},
+        SeenCheat{"repeats_batch", "plugin cheats: on_batch: leaves other labels"},
+        SeenCheat{"relabels_in_place", "plugin cheats: on_batch: leaves other labels"}),
+    [](const auto& tested) { return std::string(tested.param.cheat); });
 
 TEST_F(SeenInStepsTest, InTrainingToo) {
   value_of(turn("skips_samples_between_checks"));
   const auto stretch = job_->advance({.steps = kSteps}, never);
   ASSERT_FALSE(stretch);
   EXPECT_EQ(stretch.error().kind, ErrorKind::internal);
-  EXPECT_THAT(stretch.error().message(), HasSubstr("leaves 10 samples instead of 20"));
+  EXPECT_THAT(stretch.error().message(), HasSubstr("only a knob of risk semantics"));
 }
 
 TEST_F(SeenInStepsTest, WhoDeclaresAnotherTrainingMayMakeIt) {

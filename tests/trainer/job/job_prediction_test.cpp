@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "tests/base/temporary_folder.hpp"
+#include "tests/golden.hpp"
 #include "tests/trainer/input/fixtures.hpp"
 #include "tests/trainer/input/png_file.hpp"
 #include "tests/trainer/small_job.hpp"
@@ -24,9 +25,6 @@
 
 namespace autotuned::trainer {
 namespace {
-
-using testing::AllOf;
-using testing::HasSubstr;
 
 // A trained model, what its evaluation says, and the files on which it was evaluated.
 struct Trained {
@@ -336,30 +334,29 @@ TEST(Prediction, SaysWhatItCannotAnswer) {
   Trained wrong = model;
   wrong.request.pictures.back() =
       folder.write("small.png", input::png_file(4, 8, std::vector<std::uint8_t>(32))).string();
-  EXPECT_THAT(refusal_to_predict(wrong),
-              AllOf(HasSubstr("different sizes"), HasSubstr("arrays of one size")));
+  tests::Cases cases(folder.path());
+  cases.add("different sizes", refusal_to_predict(wrong));
   wrong.request.pictures = {wrong.request.pictures.back()};
-  EXPECT_THAT(refusal_to_predict(wrong),
-              AllOf(HasSubstr("small.png"), HasSubstr("1 x 4 x 8"), HasSubstr("1 x 8 x 8")));
+  cases.add("another size than that of the training", refusal_to_predict(wrong));
   wrong.request.pictures = {folder.write("broken.png", "no picture").string()};
-  EXPECT_THAT(refusal_to_predict(wrong), HasSubstr("broken.png: is not"));
+  cases.add("no picture", refusal_to_predict(wrong));
 
   wrong = model;
   wrong.request.stored_as = "float32";
-  EXPECT_THAT(refusal_to_predict(wrong), HasSubstr("arrays of floats"));
+  cases.add("floats", refusal_to_predict(wrong));
   wrong = model;
   wrong.request.sample_shape = {5, 8, 8};
-  EXPECT_THAT(refusal_to_predict(wrong), HasSubstr("takes 5 channels"));
+  cases.add("other channels", refusal_to_predict(wrong));
   wrong = model;
   wrong.recipe.model.parameters["hidden"] = 17;
-  EXPECT_THAT(refusal_to_predict(wrong),
-              AllOf(HasSubstr("another shape has"), HasSubstr("name the weights of the run")));
+  cases.add("weights of another model", refusal_to_predict(wrong));
   wrong = model;
   wrong.request.weights = folder / "gone.pt";
-  EXPECT_THAT(refusal_to_predict(wrong), HasSubstr("gone.pt"));
+  cases.add("weights that are not there", refusal_to_predict(wrong));
   wrong = model;
   wrong.recipe.data.type = "tokens";
-  EXPECT_THAT(refusal_to_predict(wrong), HasSubstr("takes tokens"));
+  cases.add("a model of tokens", refusal_to_predict(wrong));
+  tests::expect_golden("trainer/job/golden/prediction.txt", cases.text());
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/base/temporary_folder.hpp"
+#include "tests/golden.hpp"
 #include "tests/trainer/input/png_file.hpp"
 #include "tests/trainer/job/whole_training.hpp"
 #include "trainer/evaluation/best_evaluation.hpp"
@@ -168,34 +169,33 @@ TEST(MaskJob, SplitsAndAccumulates) {
 }
 
 TEST(MaskJob, SaysWhatDoesNotFit) {
+  tests::Cases cases;
   recipes::Recipe whole = mask_recipe();
   whole.model = {"mlp", {{"hidden", 4}, {"classes", 3}}};
-  EXPECT_THAT(message_of(whole), HasSubstr("the targets of the data are masks, and it classifies "
-                                           "whole samples"));
+  cases.add("a model of whole samples", message_of(whole));
   recipes::Recipe of_classes = small_recipe();
   of_classes.model = mask_recipe().model;
-  EXPECT_THAT(message_of(of_classes), HasSubstr("it classifies every pixel, and the targets"));
-  EXPECT_THAT(message_of(mask_recipe("bce")),
-              HasSubstr("loss: the targets of the data are masks, and bce"));
+  cases.add("a model of pixels with classes", message_of(of_classes));
+  cases.add("a loss of tags", message_of(mask_recipe("bce")));
   recipes::Recipe few = mask_recipe();
   few.data = discs(80, 4);
   few.evaluation->data = discs(30, 4);
-  EXPECT_THAT(message_of(few), HasSubstr("the data has 4 classes, the model 3"));
+  cases.add("too many classes", message_of(few));
   recipes::Recipe other = mask_recipe();
   other.evaluation->data = discs(30, 2);
-  EXPECT_THAT(message_of(other), HasSubstr("evaluate.data: the masks have 2 classes"));
+  cases.add("fewer classes to test on", message_of(other));
   other.evaluation->data = small_recipe().data;
-  EXPECT_THAT(message_of(other), HasSubstr("evaluate.data: the targets are classes"));
+  cases.add("targets of classes to test on", message_of(other));
   recipes::Recipe mixed = mask_recipe();
   mixed.step_rules.mixup_alpha = 0.2;
-  EXPECT_THAT(message_of(mixed), HasSubstr("mix the classes of whole samples"));
+  cases.add("mixed samples", message_of(mixed));
   recipes::Recipe odd = mask_recipe();
   odd.input[1].parameters["size"] = 18;
-  EXPECT_THAT(message_of(odd), HasSubstr("height and width are multiples of 4"));
+  cases.add("an odd size", message_of(odd));
   recipes::Recipe many = mask_recipe();
   many.model.parameters["classes"] = 256;
-  EXPECT_THAT(message_of(many),
-              HasSubstr("it has 256 outputs, and masks have at most 255 classes"));
+  cases.add("more outputs than a mask has classes", message_of(many));
+  tests::expect_golden("trainer/job/golden/masks.txt", cases.text());
 }
 
 TEST(MaskJob, IsNotEvaluatedWithoutAPixelThatCounts) {

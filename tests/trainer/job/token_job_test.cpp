@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/golden.hpp"
 #include "tests/trainer/job/whole_training.hpp"
 #include "trainer/answers.hpp"
 #include "trainer/evaluation/test_figures.hpp"
@@ -241,50 +242,45 @@ TEST(TokenJob, DoubtsBytesBesideNumbersOfTokens) {
     EXPECT_EQ(warnings.size(), 1U);
     return warnings.empty() ? std::string() : warnings.front().message();
   };
-  EXPECT_THAT(warning_of(text, made_up(30)),
-              HasSubstr("evaluate.data: these are numbers of tokens, and the training data are "
-                        "bytes"));
-  EXPECT_THAT(warning_of(made_up(30), text),
-              HasSubstr("evaluate.data: these are bytes, and the training data are numbers of "
-                        "tokens"));
+  tests::Cases cases;
+  cases.add("numbers of tokens after bytes", warning_of(text, made_up(30)));
+  cases.add("bytes after numbers of tokens", warning_of(made_up(30), text));
+  tests::expect_golden("trainer/job/golden/token_warnings.txt", cases.text());
 }
 
 TEST(TokenJob, SaysWhatDoesNotFit) {
+  tests::Cases cases;
   recipes::Recipe recipe = token_recipe();
   recipe.model = small_recipe().model;
-  EXPECT_THAT(token_refusal_of(recipe),
-              HasSubstr("mlp takes pictures, and the data are tokens; use the "
-                        "model gpt"));
+  cases.add("a model of pictures", token_refusal_of(recipe));
   recipe = small_recipe();
   recipe.model = token_recipe().model;
-  EXPECT_THAT(token_refusal_of(recipe), HasSubstr("gpt takes tokens, and the data are pictures"));
+  cases.add("a model of tokens with pictures", token_refusal_of(recipe));
   recipe = token_recipe();
   recipe.input = small_recipe().input;
-  EXPECT_THAT(problems_of(recipe),
-              testing::ElementsAre(HasSubstr("is for pictures, and the samples are tokens")));
+  ASSERT_EQ(problems_of(recipe).size(), 1U);
+  cases.add("a transform", problems_of(recipe).front());
   recipe = token_recipe();
   recipe.step_rules.mixup_alpha = 1.0;
-  EXPECT_THAT(token_refusal_of(recipe), HasSubstr("mix pictures, and the samples are tokens"));
+  cases.add("mixed samples", token_refusal_of(recipe));
   recipe = token_recipe();
   recipe.loss = "mse";
-  EXPECT_THAT(token_refusal_of(recipe), HasSubstr("mse is not for these"));
+  cases.add("a loss of numbers", token_refusal_of(recipe));
   recipe = token_recipe();
   recipe.model.parameters["vocabulary"] = 15;
-  EXPECT_THAT(token_refusal_of(recipe),
-              HasSubstr("the vocabulary of the data is 16, that of the model 15"));
+  cases.add("a vocabulary that is too small", token_refusal_of(recipe));
   recipe = token_recipe();
   recipe.model.parameters["vocabulary"] = 16;
   recipe.evaluation->data.parameters["vocabulary"] = 17;
-  EXPECT_THAT(token_refusal_of(recipe), HasSubstr("the vocabulary of the test data is 17"));
+  cases.add("a larger vocabulary to test on", token_refusal_of(recipe));
   recipe = token_recipe();
   recipe.evaluation->data.parameters["context"] = 11;
-  EXPECT_THAT(token_refusal_of(recipe),
-              HasSubstr("evaluate.data: a sample has 11 tokens, and one of the "
-                        "training data has 12 tokens"));
+  cases.add("other lengths to test on", token_refusal_of(recipe));
   recipe = token_recipe();
   recipe.model.parameters["context"] = 11;
-  EXPECT_THAT(problems_of(recipe),
-              testing::ElementsAre(HasSubstr("model: model gpt: it takes blocks of at most 11")));
+  ASSERT_EQ(problems_of(recipe).size(), 1U);
+  cases.add("shorter blocks", problems_of(recipe).front());
+  tests::expect_golden("trainer/job/golden/tokens.txt", cases.text());
 }
 
 }  // namespace

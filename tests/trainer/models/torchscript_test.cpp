@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "base/file.hpp"
+#include "tests/golden.hpp"
 #include "tests/trainer/models/formula.hpp"
 #include "tests/trainer/small_job.hpp"
 #include "trainer/common/precision.hpp"
@@ -66,7 +67,7 @@ class TorchScript : public testing::Test {
     EXPECT_NE(made.error().remedy, "");
     return made.error().message();
   }
-  std::string error_with(const char* forward) const {
+  std::string error_with(const std::string& forward) const {
     network(forward).save(folder_ / "net.pt");
     return error_of(spec());
   }
@@ -183,16 +184,16 @@ TEST_F(TorchScript, SaysWhatAnotherFileOfPythonIs) {
       writer.writeRecord(record, "x", 1);
     writer.writeEndOfFile();
   };
+  tests::Cases cases(file);
   write_archive({"data.pkl", "data/0"});
-  EXPECT_THAT(error_of(spec()),
-              testing::AllOf(HasSubstr("it is a pickle that torch.save() wrote"),
-                             HasSubstr("torch.jit.script(model).save(FILE), or torch.jit.trace")));
+  cases.add("what torch.save() writes", error_of(spec()));
   write_archive({"archive_format", "models/model.json"});
-  EXPECT_THAT(error_of(spec()), HasSubstr("a program of torch.export (.pt2)"));
+  cases.add("a program of torch.export()", error_of(spec()));
   std::ofstream(file, std::ios::trunc) << "\x80\x02" << std::string(100, '.');
-  EXPECT_THAT(error_of(spec()), HasSubstr("it is a pickle that torch.save() wrote"));
+  cases.add("a pickle", error_of(spec()));
   std::ofstream(file, std::ios::trunc).flush();
-  EXPECT_THAT(error_of(spec()), HasSubstr("the file is empty"));
+  cases.add("an empty file", error_of(spec()));
+  tests::expect_golden("trainer/models/golden/torchscript_files.txt", cases.text());
 }
 
 TEST_F(TorchScript, RefusesDamagedWeights) {
@@ -219,26 +220,23 @@ TEST_F(TorchScript, NamesWhatCannotBeTrained) {
                 "failed finding central directory; save it in Python with "
                 "torch.jit.script(model).save(FILE)");
 
+  tests::Cases cases(folder_ / "net.pt");
   torch::jit::Module("Empty").save(folder_ / "net.pt");
-  EXPECT_THAT(error_of(spec()), HasSubstr("no method forward"));
+  cases.add("no forward", error_of(spec()));
 
   torch::jit::Module still("Still");
   still.define("def forward(self, x):\n    return x.flatten(1)\n");
   still.save(folder_ / "net.pt");
-  EXPECT_THAT(error_of(spec()), HasSubstr("no parameters to train"));
-
-  EXPECT_THAT(error_with("def forward(self, x):\n    return x.mean(2)\n"),
-              HasSubstr("returns Float[2, 2, 4] for two samples"));
-  EXPECT_THAT(error_with("def forward(self, x):\n    return x.narrow(3, 0, 3)\n"),
-              HasSubstr("returns Float[2, 2, 4, 3] for two samples"));
-  EXPECT_THAT(error_with("def forward(self, x):\n    return torch.zeros([3, 5])\n"),
-              HasSubstr("(samples, classes)"));
-  EXPECT_THAT(error_with("def forward(self, x):\n    return [x]\n"), HasSubstr("not a tensor"));
+  cases.add("no parameters", error_of(spec()));
+  for (const char* returned : {"x.mean(2)", "x.narrow(3, 0, 3)", "torch.zeros([3, 5])", "[x]"})
+    cases.add(returned,
+              error_with("def forward(self, x):\n    return " + std::string(returned) + "\n"));
   EXPECT_THAT(error_with("def forward(self, x):\n    return x.reshape([2, 7])\n"),
               HasSubstr("forward fails on two samples of 2 x 4 x 4"));
 
   network(kForward).save(folder_ / "net.pt");
-  EXPECT_THAT(error_of(spec({{"classes", 10}})), HasSubstr("tells 3 classes apart"));
+  cases.add("too few classes", error_of(spec({{"classes", 10}})));
+  tests::expect_golden("trainer/models/golden/torchscript.txt", cases.text());
   EXPECT_TRUE(make_model(spec({{"classes", 3}}), kSample));
 }
 

@@ -2,15 +2,14 @@
 // A workload plugin in a job: trained, tuned, kept and evaluated like a built-in, and its errors named.
 #include <gmock/gmock.h>
 
+#include "tests/golden.hpp"
 #include "tests/trainer/plugin_job.hpp"
 #include "trainer/job/training.hpp"
 
 namespace autotuned::trainer {
 namespace {
 
-using testing::AllOf;
 using testing::ElementsAre;
-using testing::HasSubstr;
 
 recipes::Typed of_tiny(Json parameters, int line) {
   return {"plugin", {{"plugin", "tiny"}, {"parameters", std::move(parameters)}, {"line", line}}};
@@ -117,91 +116,59 @@ TEST(Workload, ALossGoesWithAnyModelAndIsTheSameToTheBit) {
   }
 }
 
-TEST(Workload, ALossThatIsNotThereIsNamed) {
-  recipes::Recipe recipe = small_recipe();
-  recipe.file = "/jobs/tiny.yaml";
-  recipe.loss = "plugin";
-  recipe.loss_parameters = {{"plugin", "tinny"}, {"line", 5}};
-  EXPECT_THAT(error_of(recipe),
-              AllOf(HasSubstr("/jobs/tiny.yaml:5, plugin tinny"), HasSubstr("no such workload")));
-}
-
-TEST(Workload, AnUnknownParameterIsNamedWithItsLine) {
-  recipes::Recipe recipe = tiny_recipe();
-  recipe.model = of_tiny({{"hiden", 8}}, 3);
-  EXPECT_THAT(error_of(recipe), AllOf(HasSubstr("/jobs/tiny.yaml:3, plugin tiny"),
-                                      HasSubstr("no parameter 'hiden'; known are classes, fault, "
-                                                "hidden, wait_ms")));
-  recipe = tiny_recipe();
-  recipe.data = of_tiny({{"sample", 8}}, 4);
-  EXPECT_THAT(error_of(recipe), AllOf(HasSubstr("/jobs/tiny.yaml:4, plugin tiny"),
-                                      HasSubstr("the parameter 'samples' is missing")));
-}
-
-TEST(Workload, AParameterOfAWrongKindIsNamed) {
-  recipes::Recipe recipe = tiny_recipe();
-  recipe.model = of_tiny({{"hidden", "many"}}, 3);
-  EXPECT_THAT(error_of(recipe), HasSubstr("'hidden': expected an integer, found \"many\""));
-  recipe.model = of_tiny({{"hidden", 0}}, 3);
-  EXPECT_THAT(error_of(recipe), HasSubstr("expected an integer from 1 to 1024, found 0"));
-}
-
-TEST(Workload, AForwardThatThrowsIsNamed) {
-  recipes::Recipe recipe = tiny_recipe();
-  recipe.model = of_tiny({{"fault", "forward"}}, 3);
-  EXPECT_THAT(error_of(recipe),
-              AllOf(HasSubstr(":3, plugin tiny"), HasSubstr("forward: the network is tired")));
-}
-
-TEST(Workload, AForwardThatThrowsLaterIsNamed) {
-  recipes::Recipe recipe = tiny_recipe();
-  recipe.model = of_tiny({{"fault", "later"}}, 3);
-  const auto job = value_of(load_with(recipe, starting(recipe), "tiny"));
-  ASSERT_NE(job, nullptr);
-  const auto block = job->run_steps(1, never);
-  ASSERT_FALSE(block);
-  EXPECT_THAT(block.error().message(), AllOf(HasSubstr(":3, plugin tiny"),
-                                             HasSubstr("forward: an exception of an unknown")));
-}
-
-TEST(Workload, AWrongShapeIsNamed) {
-  recipes::Recipe recipe = tiny_recipe();
-  recipe.model = of_tiny({{"fault", "shape"}}, 3);
-  EXPECT_THAT(error_of(recipe), AllOf(HasSubstr(":3, plugin tiny"), HasSubstr("[2, 4, 1]"),
-                                      HasSubstr("(samples, classes)")));
-}
-
-TEST(Workload, DataThatFailIsNamed) {
-  for (const auto& [fault, text] : {std::pair{"read", "read: the disk is gone"},
-                                    std::pair{"label", "is 100, expected 0 to 3"}}) {
+TEST(Workload, MistakesAreNamedWithTheirLine) {
+  tests::Cases cases;
+  const auto refuse = [&cases](const char* given, const recipes::Recipe& recipe) {
+    cases.add(given, error_of(recipe));
+  };
+  recipes::Recipe own_loss = small_recipe();
+  own_loss.file = "/jobs/tiny.yaml";
+  own_loss.loss = "plugin";
+  own_loss.loss_parameters = {{"plugin", "tinny"}, {"line", 5}};
+  refuse("a loss that is not there", own_loss);
+  recipes::Recipe other = tiny_recipe();
+  other.model.parameters["plugin"] = "tinny";
+  refuse("a model that is not there", other);
+  for (const auto& [given, parameters] :
+       {std::pair<const char*, Json>{"an unknown parameter", {{"hiden", 8}}},
+        std::pair<const char*, Json>{"text for a number", {{"hidden", "many"}}},
+        std::pair<const char*, Json>{"a number that is too small", {{"hidden", 0}}},
+        std::pair<const char*, Json>{"a forward that throws", {{"fault", "forward"}}},
+        std::pair<const char*, Json>{"outputs of a wrong shape", {{"fault", "shape"}}}}) {
     recipes::Recipe recipe = tiny_recipe();
-    recipe.data = of_tiny({{"samples", 200}, {"fault", fault}}, 4);
-    recipe.data.parameters["shuffle"] = false;
+    recipe.model = of_tiny(parameters, 3);
+    refuse(given, recipe);
+  }
+  for (const auto& [given, parameters] :
+       {std::pair<const char*, Json>{"a parameter is missing", {{"sample", 8}}},
+        std::pair<const char*, Json>{"data of no size", {{"samples", 0}}},
+        std::pair<const char*, Json>{"too many classes", {{"samples", 200}, {"classes", 6}}}}) {
+    recipes::Recipe recipe = tiny_recipe();
+    recipe.data = of_tiny(parameters, 4);
+    refuse(given, recipe);
+  }
+  tests::expect_golden("trainer/models/golden/workloads.txt", cases.text());
+}
+
+TEST(Workload, FaultsInABlockAreNamed) {
+  tests::Cases cases;
+  const auto expect_fault = [&cases](const char* given, const recipes::Recipe& recipe) {
     const auto job = value_of(load_with(recipe, starting(recipe), "tiny"));
     ASSERT_NE(job, nullptr);
     const auto block = job->run_steps(1, never);
-    ASSERT_FALSE(block);
-    EXPECT_THAT(block.error().message(), AllOf(HasSubstr(":4, plugin tiny"), HasSubstr(text)));
+    ASSERT_FALSE(block) << given;
+    cases.add(given, block.error().message());
+  };
+  recipes::Recipe later = tiny_recipe();
+  later.model = of_tiny({{"fault", "later"}}, 3);
+  expect_fault("a forward that throws later", later);
+  for (const char* fault : {"read", "label"}) {
+    recipes::Recipe recipe = tiny_recipe();
+    recipe.data = of_tiny({{"samples", 200}, {"fault", fault}}, 4);
+    recipe.data.parameters["shuffle"] = false;
+    expect_fault(fault, recipe);
   }
-}
-
-TEST(Workload, DataOfNoSizeAreNamed) {
-  recipes::Recipe recipe = tiny_recipe();
-  recipe.data = of_tiny({{"samples", 0}}, 4);
-  EXPECT_THAT(error_of(recipe), HasSubstr("size() is 0, expected 1 to"));
-}
-
-TEST(Workload, OneThatIsNotThereIsNamed) {
-  recipes::Recipe recipe = tiny_recipe();
-  recipe.model.parameters["plugin"] = "tinny";
-  EXPECT_THAT(error_of(recipe),
-              AllOf(HasSubstr(":3, plugin tinny"), HasSubstr("no such workload")));
-}
-
-TEST(Workload, TooManyClassesAreSeen) {
-  recipes::Recipe recipe = tiny_recipe();
-  recipe.data = of_tiny({{"samples", 200}, {"classes", 6}}, 4);
-  EXPECT_THAT(error_of(recipe), HasSubstr("the data has 6 classes, the model 4"));
+  tests::expect_golden("trainer/models/golden/workload_faults.txt", cases.text());
 }
 
 }  // namespace

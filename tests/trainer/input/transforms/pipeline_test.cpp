@@ -5,13 +5,13 @@
 
 #include <set>
 
+#include "tests/golden.hpp"
 #include "tests/trainer/input/fixtures.hpp"
 #include "tests/trainer/input/loader_fixture.hpp"
 
 namespace autotuned::input {
 namespace {
 
-using testing::AllOf;
 using testing::HasSubstr;
 
 constexpr SampleType kFiles{Element::encoded, 3, {300, 533}, {800, 800}, true};
@@ -32,45 +32,28 @@ std::string problem(const SampleType& stored, const std::vector<Transform>& tran
 }
 
 TEST(Pipeline, SaysWhichTransformCannotStandWhere) {
-  EXPECT_EQ(problem(kFiles, {sized("random_crop", 256)}),
-            "input[0].random_crop: needs decoded pixels; put decode before it");
-  EXPECT_EQ(problem(kPixels, {kDecode}),
-            "input[0].decode_jpeg: the pixels are already decoded; remove decode_jpeg");
-  EXPECT_EQ(problem(kPixels, {kToFloat, sized("resize", 4)}),
-            "input[1].resize: resize after to_float is not supported: it takes bytes; "
-            "put resize before to_float");
-  EXPECT_EQ(problem(kPixels, {kYuv, kToFloat}),
-            "input[1].to_float: the values are already floats; use scale");
-  EXPECT_EQ(problem(type_of(Element::float32, {3, 8, 8}), {sized("resize", 4)}),
-            "input[0].resize: does not accept data of floats; remove resize");
-  EXPECT_EQ(problem(kPixels, {sized("center_crop", 9)}),
-            "input[0].center_crop: a crop of 9 x 9 pixels does not fit into pictures of 8 x 9 "
-            "pixels; use a smaller crop, or resize first");
-  EXPECT_EQ(problem(kFiles, {kDecode, sized("random_crop", 400)}),
-            "input[1].random_crop: a crop of 400 x 400 pixels does not fit into pictures of as "
-            "little as 300 x 800 pixels; use a smaller crop, or resize first");
-  EXPECT_EQ(problem(kFiles, {kDecode}),
-            "input: pictures of different sizes (3 x 300 to 533 x 800) cannot form one batch; "
-            "add resize, random_crop or center_crop");
-  EXPECT_EQ(problem(kFiles, {}), "input: the samples are picture files; put decode first");
-  EXPECT_EQ(problem(type_of(Element::uint8, {1, 8, 8}), {kYuv}),
-            "input[0].rgb_to_yuv: needs red, green and blue, but the samples have 1 channels; "
-            "remove rgb_to_yuv");
-  EXPECT_THAT(problem(kPixels, {{"blur"}}),
-              AllOf(HasSubstr("input[0]: the transform `blur` is not known"), HasSubstr("resize")));
-}
-
-TEST(Pipeline, NamesParametersThatCannotBeUsed) {
-  for (const Json& size : {Json(), Json(0), Json("8"), Json({1, 2, 3}), Json({4, -1}), Json(1e9)}) {
-    EXPECT_THAT(problem(kPixels, {{"resize", {{"size", size}}}}), HasSubstr("`size`")) << size;
-  }
-  for (const Json& ratio : {Json(), Json(-0.1), Json(1.1), Json("x")}) {
-    EXPECT_THAT(problem(kPixels, {{"random_mask", {{"ratio", ratio}}}}), HasSubstr("`ratio`"));
-  }
-  EXPECT_THAT(problem(kPixels, {{"random_mask", {{"ratio", 0.5}, {"dilate", "8"}}}}),
-              HasSubstr("`dilate`"));
-  EXPECT_THAT(problem(kPixels, {kYuv, {"normalize", {{"mean", {1, 2}}, {"std", 1}}}}),
-              HasSubstr("2 numbers for 3 channels"));
+  const SampleType floats = type_of(Element::float32, {3, 8, 8});
+  tests::Cases cases;
+  cases.add("a crop of files", problem(kFiles, {sized("random_crop", 256)}));
+  cases.add("decoding pixels", problem(kPixels, {kDecode}));
+  cases.add("resizing floats", problem(kPixels, {kToFloat, sized("resize", 4)}));
+  cases.add("floats of floats", problem(kPixels, {kYuv, kToFloat}));
+  cases.add("resizing data of floats", problem(floats, {sized("resize", 4)}));
+  cases.add("a large crop", problem(kPixels, {sized("center_crop", 9)}));
+  cases.add("a crop too large for some", problem(kFiles, {kDecode, sized("random_crop", 400)}));
+  cases.add("different sizes", problem(kFiles, {kDecode}));
+  cases.add("files", problem(kFiles, {}));
+  cases.add("colours of grey", problem(type_of(Element::uint8, {1, 8, 8}), {kYuv}));
+  cases.add("an unknown transform", problem(kPixels, {{"blur"}}));
+  for (const Json& size : {Json(), Json(0), Json("8"), Json({1, 2, 3}), Json({4, -1}), Json(1e9)})
+    cases.add("size " + size.dump(), problem(kPixels, {{"resize", {{"size", size}}}}));
+  for (const Json& ratio : {Json(), Json(-0.1), Json(1.1), Json("x")})
+    cases.add("ratio " + ratio.dump(), problem(kPixels, {{"random_mask", {{"ratio", ratio}}}}));
+  cases.add("text for a number",
+            problem(kPixels, {{"random_mask", {{"ratio", 0.5}, {"dilate", "8"}}}}));
+  cases.add("too few numbers",
+            problem(kPixels, {kYuv, {"normalize", {{"mean", {1, 2}}, {"std", 1}}}}));
+  tests::expect_golden("trainer/input/transforms/golden/pipeline.txt", cases.text());
 }
 
 // What has not been looked at may have any size.
