@@ -5,12 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "tests/integration/scene.hpp"
+#include "tests/integration/told.hpp"
 
 namespace autotuned {
 namespace {
 
-using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -57,9 +56,7 @@ TEST(ChangedData, OfAModelThatIsReplacedAreTold) {
   write_data(1);
   const Outcome other = scene.run();
   ASSERT_EQ(other.code, 0) << other.err;
-  EXPECT_THAT(other.err, AllOf(HasSubstr("has the model of run " +
-                                         same.json().at("run").get<std::string>() + words),
-                               HasSubstr("this one replaces it")));
+  Told(scene, "changed_data").lines("other data", other.err, words);
 }
 
 }  // namespace

@@ -10,12 +10,12 @@
 #include <thread>
 #include <vector>
 
-#include "tests/integration/scene.hpp"
+#include "tests/integration/told.hpp"
 
 namespace autotuned {
 namespace {
 
-using testing::AllOf;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -65,13 +65,14 @@ TEST_F(Extend, IsATrainingThatWasSoLongFromTheStart) {
   // Nothing is longer yet.
   const Outcome same = scene_.run({"--extend"});
   EXPECT_EQ(same.code, 1);
-  EXPECT_THAT(same.err, HasSubstr("run " + first_id + " has trained 2 epochs"));
+  Told told(scene_, "extend");
+  told.lines("as long as before", same.err, first_id);
   EXPECT_EQ(file("model.pt"), first_model);
 
   write_recipe(4);
   const Outcome extended = scene_.run({"--extend"});
   ASSERT_EQ(extended.code, 0) << extended.err;
-  EXPECT_THAT(extended.err, HasSubstr("the training of run " + first_id + " goes on"));
+  told.lines("longer", extended.err, "the training of run " + first_id);
   const Json run = extended.json();
   EXPECT_EQ(run.at("extends"), first_id);
   EXPECT_EQ(run.at("training").at("steps"), whole.json().at("training").at("steps"));
@@ -86,13 +87,12 @@ TEST_F(Extend, IsATrainingThatWasSoLongFromTheStart) {
   // One lineage, seen from both.
   for (const std::string& part : {first_id, id}) {
     EXPECT_THAT(scene_.command({"show", part}).out,
-                AllOf(HasSubstr("part 1    " + first_id), HasSubstr("part 2    " + id)));
+                ContainsRegex("part 1    " + first_id + "(.|\n)*part 2    " + id));
     EXPECT_EQ(scene_.command({"show", part, "--json"}).json().at("lineage"),
               Json::array({first_id, id}));
   }
+  told.lines("history", scene_.command({"history"}).out, id + ": ");
   EXPECT_THAT(scene_.command({"show", id}).out, HasSubstr("training_state.pt"));
-  EXPECT_THAT(scene_.command({"history"}).out,
-              HasSubstr(id + ": goes on with the training of run " + first_id));
   // Its curves are those of both.
   const std::string csv = (scene_.folder() / "curves.csv").string();
   ASSERT_EQ(scene_.command({"export", id, "--csv", csv}).code, 0);
@@ -174,7 +174,7 @@ TEST_F(Extend, AsksForTheCourseOfTheLearningRate) {
   write_recipe(2, cosine);
   const Outcome asked = scene_.run({"--extend"});
   EXPECT_EQ(asked.code, 1);
-  EXPECT_THAT(asked.err, AllOf(HasSubstr("--schedule stretch"), HasSubstr("--schedule restart")));
+  Told(scene_, "extend").lines("no course", asked.err, "--schedule");
   EXPECT_EQ(scene_.runs().size(), 1U);
   const Outcome restarted = scene_.run({"--extend", "--schedule", "restart"});
   EXPECT_EQ(restarted.code, 0) << restarted.err;
@@ -187,14 +187,15 @@ TEST_F(Extend, NeedsTheStateAndSaysSo) {
   write_recipe(2);
   const Outcome refused = scene_.run({"--extend"});
   EXPECT_EQ(refused.code, 1);
-  EXPECT_THAT(refused.err, HasSubstr("keep_state"));
+  Told told(scene_, "extend");
+  told.lines("no state", refused.err, "keep_state");
   // Without the option it is another training, as ever; where it could go on, that is said.
   const Outcome anew = scene_.run();
   ASSERT_EQ(anew.code, 0) << anew.err;
   EXPECT_EQ(anew.json().at("training").at("resumed_from_step"), 0);
   EXPECT_THAT(anew.err, Not(HasSubstr("--extend goes on")));
   write_recipe(3);
-  EXPECT_THAT(scene_.run().err, HasSubstr("--extend goes on from its end"));
+  told.lines("a longer training", scene_.run().err, "--extend goes on");
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 // Trainers that fail: in a trial, in the starting configuration, while training.
 #include <gmock/gmock.h>
 
-#include "tests/integration/scene.hpp"
+#include "tests/integration/told.hpp"
 
 namespace autotuned {
 namespace {
@@ -50,8 +50,8 @@ TEST_P(FaultInTrial, FailsTheTrialAndTheRunGoesOn) {
     ASSERT_EQ(ends.size(), 1);
     EXPECT_EQ(ends[0].at("outcome"), GetParam().outcome);
     EXPECT_EQ(ends[0].at("request"), "run");
-    EXPECT_THAT(scene.command({"show", id}).out, HasSubstr(GetParam().outcome));
-    EXPECT_THAT(scene.command({"show", "last"}).out, HasSubstr(GetParam().outcome));
+    for (const std::string& shown : {id, std::string("last")})
+      EXPECT_THAT(scene.command({"show", shown}).out, HasSubstr(GetParam().outcome));
   }
   EXPECT_NEAR(outcome.json().at("best").at("speedup").get<double>(), 1.2, 0.03);
   EXPECT_EQ(outcome.json().at("training").at("steps"), 10);
@@ -138,8 +138,7 @@ TEST(FaultOfMemory, TrainerThatHoldsMoreThanTheLimitIsEnded) {
   const auto failed = trials_with(outcome.json(), "failed");
   ASSERT_EQ(failed.size(), 1);
   EXPECT_EQ(failed[0].at("failure"), "out_of_memory");
-  EXPECT_THAT(failed[0].at("reason").get<std::string>(),
-              AllOf(HasSubstr("of memory during 'run', and "), HasSubstr("were left for it")));
+  EXPECT_THAT(failed[0].at("reason").get<std::string>(), HasSubstr("of memory during 'run', and "));
   EXPECT_TRUE(scene.all_ended());
 }
 
@@ -148,10 +147,10 @@ TEST(FaultInStart, FailsTheRunWithTheReason) {
       {{"faults", {{{"do", "error"}, {"kind", "out_of_memory"}, {"request", "run"}}}}}};
   const Outcome outcome = scene.run();
   EXPECT_EQ(outcome.code, 1);
-  EXPECT_THAT(outcome.err, HasSubstr("the fake says out_of_memory"));
-  EXPECT_THAT(outcome.err, HasSubstr("the starting configuration must run"));
   EXPECT_EQ(outcome.json().at("state"), "failed");
-  EXPECT_THAT(outcome.json().at("error").get<std::string>(), HasSubstr("out_of_memory"));
+  Told told(scene, "faults");
+  told.lines("the run", outcome.err, "the fake says out_of_memory");
+  told.lines("its JSON", outcome.json().at("error"), "the fake says out_of_memory");
 
   // A new attempt is a new run.
   scene.fake().behave(Scene::fast_job());
@@ -163,16 +162,14 @@ TEST(FaultInStart, CrashWhileLoadingIsReported) {
   const Scene scene{{{"faults", {{{"do", "abort"}, {"request", "load"}}}}}};
   const Outcome outcome = scene.run();
   EXPECT_EQ(outcome.code, 1);
-  EXPECT_THAT(outcome.err, HasSubstr("signal 6"));
-  EXPECT_THAT(outcome.json().at("error").get<std::string>(), HasSubstr("signal 6"));
+  for (const std::string& text : {outcome.err, outcome.json().at("error").get<std::string>()})
+    EXPECT_THAT(text, HasSubstr("signal 6"));
   EXPECT_EQ(scene.runs().size(), 0);
 }
 
 TEST(FaultInStart, AnotherProtocolIsRefused) {
   const Scene scene{{{"protocol", 2}}};
-  const Outcome outcome = scene.run();
-  EXPECT_EQ(outcome.code, 4);
-  EXPECT_THAT(outcome.err, HasSubstr("speaks protocol 2, this program speaks protocol 1"));
+  Told(scene, "faults").ends(4, "protocol 2", scene.run());
 }
 
 TEST(FaultInStart, ProgramThatIsNoTrainerIsNamed) {
@@ -199,8 +196,7 @@ TEST(FaultInTraining, IsResumedFromTheCheckpoint) {
   ASSERT_EQ(outcome.json().at("trainer_ends").size(), 2);
   EXPECT_EQ(outcome.json().at("trainer_ends")[0].at("outcome"), "crashed");
   EXPECT_EQ(outcome.json().at("trainer_ends")[0].at("request"), "train");
-  EXPECT_THAT(outcome.err, HasSubstr("warning: "));
-  EXPECT_THAT(outcome.err, HasSubstr("signal 6"));
+  EXPECT_THAT(outcome.err, testing::ContainsRegex("warning: .*signal 6"));
 }
 
 TEST(FaultInTraining, ThatStaysFailsAndTheSameCommandGoesOn) {
@@ -242,16 +238,13 @@ TEST(FaultInTraining, ThatRunsOutOfMemoryGoesOnWithSmallerBatches) {
   ASSERT_EQ(fallbacks.size(), 1);
   EXPECT_EQ(fallbacks[0].at("change"), Json::object({{"batch_size", 16}}));
   EXPECT_EQ(fallbacks[0].at("configuration").at("batch_size"), 16);
-  EXPECT_THAT(fallbacks[0].at("error").get<std::string>(), HasSubstr("the fake says"));
-  EXPECT_THAT(outcome.err, HasSubstr("the training ran out of memory, and goes on from its last "
-                                     "checkpoint with batch_size 32 → 16: fake: the fake says"));
+  Told told(scene, "faults");
+  told.add("its JSON", fallbacks[0].at("error"));
+  told.lines("the run", outcome.err, "the training ran out of memory");
   // Who asks later is told, too; and neither the recipe nor the next run has what does not fit.
-  for (const char* command : {"show", "explain"}) {
-    EXPECT_THAT(scene.command({command, "last"}).out,
-                HasSubstr("the training ran out of memory and went on with batch_size 32 → 16"))
-        << command;
-  }
-  EXPECT_THAT(scene.folder().read("out/best.yaml"), HasSubstr("batch_size: 16"));
+  for (const char* command : {"show", "explain"})
+    told.lines(command, scene.command({command, "last"}).out, "the training ran out of memory");
+  told.lines("best.yaml", scene.folder().read("out/best.yaml"), "batch_size:");
   const Outcome next = scene.run();
   ASSERT_EQ(next.code, 0) << next.err;
   EXPECT_NE(next.json().at("run"), run.at("run"));
@@ -290,7 +283,7 @@ TEST(FaultInTraining, ModelThatCannotBeSavedIsAnError) {
   const Scene scene{behaviour};
   const Outcome outcome = scene.run();
   EXPECT_EQ(outcome.code, 1);
-  EXPECT_THAT(outcome.err, HasSubstr("the fake says disk_full"));
+  Told(scene, "faults").lines("the run", outcome.err, "the fake says disk_full");
   // The work is not lost.
   scene.fake().behave(Scene::fast_job());
   const Outcome again = scene.run();

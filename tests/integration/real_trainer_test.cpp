@@ -9,7 +9,7 @@
 
 #include "base/file.hpp"
 #include "base/machine/allocator_library.hpp"
-#include "tests/integration/scene.hpp"
+#include "tests/integration/told.hpp"
 #include "tests/places.hpp"
 
 namespace autotuned {
@@ -160,8 +160,7 @@ TEST_F(RealTrainer, OtherDataDoNotContinueAnInterruptedTraining) {
   write_images(kImages, kImages * 64, 2);
   const Outcome refused = scene_.run({"--budget", "0s"});
   EXPECT_NE(refused.code, 0);
-  EXPECT_THAT(refused.err, HasSubstr("the checkpoint is of other data: the training data have"));
-  EXPECT_THAT(refused.err, HasSubstr("--output"));
+  Told(scene_, "real_trainer").lines("other data", refused.err, "the checkpoint is of other data");
   EXPECT_FALSE(std::filesystem::exists(scene_.folder() / "out/model.pt"));
 
   write_images(kImages, kImages * 64, 1);
@@ -315,16 +314,13 @@ TEST_F(RealTrainer, ProfileNamesPatchDropoutAsTheCauseOfASlowGather) {
 TEST_F(RealTrainer, ProfileNamesBadInput) {
   write_recipe(kSynthetic, 1);
   const std::string recipe = scene_.recipe().string();
-  const auto error_of = [&](std::vector<std::string> options) {
-    options.insert(options.begin(), {"profile", recipe});
-    const Outcome outcome = scene_.command(options);
-    EXPECT_EQ(outcome.code, 2);
-    return outcome.err;
-  };
-  EXPECT_THAT(error_of({"-s", "loader.worker=1"}), HasSubstr("loader.workers"));
-  EXPECT_THAT(error_of({"--output", "a.json"}), HasSubstr("gzipped"));
-  EXPECT_THAT(error_of({"--limit", "soon"}), HasSubstr("--limit soon"));
-  EXPECT_THAT(error_of({"--steps", "0"}), HasSubstr("--steps"));
+  Told told(scene_, "real_trainer");
+  for (const std::vector<std::string>& options : {std::vector<std::string>{"-s", "loader.worker=1"},
+                                                  {"--output", "a.json"},
+                                                  {"--limit", "soon"},
+                                                  {"--steps", "0"}}) {
+    told.ends(2, options[0], scene_.command({"profile", recipe, options[0], options[1]}));
+  }
 }
 
 TEST_F(RealTrainer, ProfileShowsWhatACheckpointCosts) {
@@ -348,31 +344,23 @@ TEST_F(RealTrainer, ProfileIntoAFileOfThatName) {
   const Outcome outcome =
       scene_.command({"profile", scene_.recipe().string(), "--steps", "1", "--output", file});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr(file));
-  EXPECT_THAT(outcome.out, HasSubstr("DataLoader"));
+  for (const std::string& words : {file, std::string("DataLoader")})
+    EXPECT_THAT(outcome.out, HasSubstr(words));
 }
 
-TEST_F(RealTrainer, MissingDataIsNamed) {
+TEST_F(RealTrainer, DataThatCannotBeUsedAreNamed) {
+  Told told(scene_, "real_trainer");
   write_recipe(idx(), 1);
-  const Outcome outcome = scene_.command({"run", scene_.recipe().string()});
-  EXPECT_EQ(outcome.code, 2);
-  EXPECT_THAT(outcome.err, HasSubstr((scene_.folder() / "images").string()));
-}
-
-TEST_F(RealTrainer, TruncatedDataIsNamed) {
+  told.ends(2, "no files", scene_.command({"run", scene_.recipe().string()}));
   write_images(64, 10 * 64 + 5, 1);
-  write_recipe(idx(), 1);
-  const Outcome outcome = scene_.run();
-  EXPECT_EQ(outcome.code, 1);
-  EXPECT_THAT(outcome.err, HasSubstr((scene_.folder() / "images").string()));
-}
-
-TEST_F(RealTrainer, LabelOutOfRangeIsNamed) {
+  const Outcome truncated = scene_.run();
+  EXPECT_EQ(truncated.code, 1);
+  told.lines("few bytes", truncated.err, (scene_.folder() / "images").string());
   write_images(64, 64 * 64, 9);
-  write_recipe(idx(), 1);
   const Outcome outcome = scene_.run();
   EXPECT_EQ(outcome.code, 1);
-  EXPECT_THAT(outcome.err, HasSubstr("the data has 10 classes, the model 4"));
+  told.lines("a label out of range", outcome.err, "the data has ");
+  EXPECT_FALSE(std::filesystem::exists(scene_.folder() / "out/model.pt"));
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include "tests/places.hpp"
 
 #include <fcntl.h>
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -314,19 +314,6 @@ std::vector<Json> trials_with(const Json& run, const std::string& verdict) {
     if (trial.at("verdict") == verdict) found.push_back(trial);
   }
   return found;
-}
-
-void expect_output_folder_refused(const Scene& scene) {
-  const std::string folder = (scene.folder() / "out").string();
-  const Outcome listed = scene.run();
-  EXPECT_EQ(listed.code, 2);
-  ASSERT_EQ(listed.json().at("diagnostics").size(), 1);
-  EXPECT_THAT(listed.json().at("diagnostics").at(0).at("message").get<std::string>(),
-              testing::HasSubstr(folder));
-  const Outcome told = scene.command({"run", scene.recipe().string()});
-  EXPECT_EQ(told.code, 2);
-  EXPECT_THAT(told.err, testing::HasSubstr(folder));
-  EXPECT_TRUE(scene.fake().requests().empty());
 }
 
 }  // namespace autotuned

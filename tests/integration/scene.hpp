@@ -117,7 +117,4 @@ struct RunsOnOneDevice {
 // The trials of `run --json` or `show --json` that ended so.
 [[nodiscard]] std::vector<Json> trials_with(const Json& run, const std::string& verdict);
 
-// A run ends before anything starts, and names its output folder, with --json and without.
-void expect_output_folder_refused(const Scene& scene);
-
 }  // namespace autotuned

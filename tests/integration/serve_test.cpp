@@ -11,13 +11,12 @@
 #include <csignal>
 #include <iterator>
 
-#include "tests/integration/scene.hpp"
 #include "tests/integration/serving.hpp"
+#include "tests/integration/told.hpp"
 
 namespace autotuned {
 namespace {
 
-using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
@@ -124,7 +123,7 @@ TEST(Serve, WatchersSeeARunFromItsBeginning) {
   leaving.signal(SIGINT);
   const Outcome left = leaving.finish();
   EXPECT_EQ(left.code, 0);
-  EXPECT_THAT(left.err, HasSubstr("the run goes on"));
+  Told(scene, "serve").lines("a watcher that leaves", left.err, "the run goes on");
   const Descriptor gate = scene.fake().open_gate();
   const Outcome first = early.finish();
   const Outcome second = late.finish();
@@ -148,10 +147,9 @@ TEST(Serve, QueuedRunIsCancelled) {
   EXPECT_EQ(scene.command({"cancel", "2"}).code, 0);
   const Outcome waited = scene.command({"attach", "2"});
   EXPECT_EQ(waited.code, 130);
-  EXPECT_THAT(waited.err, HasSubstr("cancelled before it began"));
-  const Outcome again = scene.command({"cancel", "2"});
-  EXPECT_EQ(again.code, 2);
-  EXPECT_THAT(again.err, HasSubstr("the run has ended: cancelled"));
+  Told told(scene, "serve");
+  told.lines("a watcher", waited.err, "cancelled");
+  told.ends(2, "once more", scene.command({"cancel", "2"}));
   const Descriptor gate = scene.fake().open_gate();
   EXPECT_EQ(scene.command({"attach", "1"}).code, 0);
   EXPECT_EQ(scene.runs().size(), 1);
@@ -170,7 +168,7 @@ TEST(Serve, RunningRunIsCancelledCleanly) {
   EXPECT_EQ(state_of(status(scene), 1), "cancelled");
   const Outcome last = scene.command({"attach", "last"});
   EXPECT_EQ(last.code, 130);
-  EXPECT_THAT(last.err, HasSubstr("cancelled; the same `autotuned run` command continues it"));
+  Told(scene, "serve").lines("a watcher", last.err, "cancelled;");
   // The same command continues it.
   EXPECT_EQ(scene.run().code, 0);
   EXPECT_EQ(scene.runs().size(), 1);
@@ -312,7 +310,7 @@ TEST(Serve, StopSaysWhereRunsAreKept) {
   EXPECT_EQ(stop(scene, daemon).code, 0);
   const Outcome outcome = run.finish();
   EXPECT_EQ(outcome.code, 1);
-  EXPECT_THAT(outcome.err, HasSubstr("'autotuned attach 1' follows it again"));
+  Told(scene, "serve").lines("the client", outcome.err, "follows it again");
   EXPECT_TRUE(scene.all_ended());
 }
 
@@ -321,9 +319,8 @@ TEST(Serve, SecondDaemonIsRefused) {
   Running daemon = start_daemon(scene);
   const Outcome second = scene.command({"serve"});
   EXPECT_EQ(second.code, kUnusable);
-  EXPECT_THAT(second.err, AllOf(HasSubstr("a daemon serves this user already"),
-                                HasSubstr("process " + std::to_string(daemon.pid())),
-                                HasSubstr("autotuned stop")));
+  EXPECT_THAT(second.err, HasSubstr("process " + std::to_string(daemon.pid())));
+  Told(scene, "serve").measured_lines("the second", second.err, "already");
   EXPECT_EQ(scene.command({"status"}).code, 0);
 }
 
@@ -335,31 +332,26 @@ TEST(Serve, DiskErrorAtItsStartIsNoRefusal) {
   std::filesystem::create_symlink("/proc/self/mem", queue / "00000001.job.json");  // EIO
   const Outcome outcome = scene.command({"serve"});
   EXPECT_EQ(outcome.code, 1);
-  EXPECT_THAT(outcome.err, HasSubstr("00000001.job.json"));
+  Told(scene, "serve").measured_lines("a job that cannot be read", outcome.err, "job.json");
 }
 
 TEST(Serve, DetachedRunSaysHowToFollowIt) {
   const Scene scene;
   Running daemon = start_daemon(scene);
-  const Outcome outcome = scene.command({"run", scene.recipe().string(), "--detach"});
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr("run 1 of the queue: small\n"));
-  EXPECT_THAT(outcome.out, HasSubstr("`autotuned attach 1` follows it"));
+  Told(scene, "serve")
+      .prints(0, "the run", scene.command({"run", scene.recipe().string(), "--detach"}));
   EXPECT_EQ(scene.command({"attach", "1"}).code, 0);
 }
 
 TEST(Serve, WithoutADaemonRunDoesItItself) {
   const Scene scene;
   EXPECT_EQ(scene.run().code, 0);
-  for (const char* command : {"status", "stop"}) {
-    const Outcome outcome = scene.command({command});
-    EXPECT_EQ(outcome.code, kUnusable) << command;
-    EXPECT_THAT(outcome.err,
-                HasSubstr("no daemon of this user is running; start one with 'autotuned serve'"));
-  }
-  EXPECT_EQ(scene.command({"attach", "1"}).code, kUnusable);
-  const Outcome detached = scene.command({"run", scene.recipe().string(), "--detach"});
-  EXPECT_EQ(detached.code, kUnusable);
+  Told told(scene, "serve");
+  for (const std::vector<std::string>& command : {std::vector<std::string>{"status"},
+                                                  {"stop"},
+                                                  {"attach", "1"},
+                                                  {"run", scene.recipe().string(), "--detach"}})
+    told.ends(kUnusable, command.front(), scene.command(command));
   EXPECT_EQ(scene.runs().size(), 1);
 }
 
@@ -395,7 +387,6 @@ TEST(Serve, FailedRunSaysWhy) {
   Running daemon = start_daemon(scene);
   const Outcome outcome = scene.run();
   EXPECT_EQ(outcome.code, 1);
-  EXPECT_THAT(outcome.err, HasSubstr("the fake says out_of_memory"));
   const Json now = status(scene);
   EXPECT_EQ(state_of(now, 1), "failed");
   EXPECT_THAT(now.at("jobs").at(0).at("error").get<std::string>(), HasSubstr("out_of_memory"));
