@@ -43,9 +43,7 @@ class CheatingTiming : public testing::Test {
   // A run in which a plugin proposes `change`, alone; lines after it are further changes.
   Json tune(const std::string& change) const {
     scene_.write_plugin("timing_cheats", change);
-    const Outcome outcome = scene_.run({"--tune-only", "--plugin-dir", folder_.string()});
-    EXPECT_EQ(outcome.code, 0) << outcome.err;
-    return outcome.json();
+    return result_of(scene_.run({"--tune-only", "--plugin-dir", folder_.string()}));
   }
 
   // It was tried, is not part of the result, and some trial says why.

@@ -52,9 +52,7 @@ class CheatingTraining : public testing::TestWithParam<Cheat> {
 };
 
 TEST_P(CheatingTraining, IsSeen) {
-  const Outcome outcome = run({"--tune-only"});
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const Json run = outcome.json();
+  const Json run = result_of(this->run({"--tune-only"}));
   const Json trials = run.at("trials");
   ASSERT_FALSE(trials.empty());
   const Json& trial = trials.at(0);
@@ -91,9 +89,7 @@ INSTANTIATE_TEST_SUITE_P(
 class CheatingInSteps : public CheatingTraining {};
 
 TEST_P(CheatingInSteps, IsSeenInTheStep) {
-  const Outcome outcome = run({"--tune-only"});
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const Json run = outcome.json();
+  const Json run = result_of(this->run({"--tune-only"}));
   const Json trials = run.at("trials");
   ASSERT_FALSE(trials.empty());
   EXPECT_EQ(trials.at(0).at("verdict"), "failed") << trials.at(0).dump(1);
@@ -163,10 +159,9 @@ TEST_P(CheatingFromTheSecondEpoch, EndsTheTraining) {
   EXPECT_THAT(outcome.err, HasSubstr("the same command continues run"));
   EXPECT_FALSE(std::filesystem::exists(scene_.folder() / "out/model.pt"));
 
-  const Outcome without = run({"--without", "cheats"});
-  ASSERT_EQ(without.code, 0) << without.err;
-  EXPECT_FALSE(without.json().at("best").at("configuration").contains("cheats.cheat"));
-  EXPECT_EQ(without.json().at("training").at("steps"), 128);
+  const Json without = result_of(run({"--without", "cheats"}));
+  EXPECT_FALSE(without.at("best").at("configuration").contains("cheats.cheat"));
+  EXPECT_EQ(without.at("training").at("steps"), 128);
 }
 
 INSTANTIATE_TEST_SUITE_P(, CheatingFromTheSecondEpoch,

@@ -15,9 +15,7 @@ class Commands : public testing::Test {
  protected:
   static void SetUpTestSuite() {
     scene_ = new Scene;
-    const Outcome outcome = scene_->run();
-    ASSERT_EQ(outcome.code, 0) << outcome.err;
-    run_ = new Json(outcome.json());
+    run_ = new Json(result_of(scene_->run()));
   }
   static void TearDownTestSuite() {
     delete scene_;
@@ -60,9 +58,8 @@ TEST_F(Commands, HistoryFilters) {
   for (const auto& [filter, expected] : filters) {
     std::vector<std::string> arguments = {"history", "--json"};
     arguments.insert(arguments.end(), filter.begin(), filter.end());
-    const Outcome outcome = scene_->command(arguments);
-    EXPECT_EQ(outcome.code, 0);
-    EXPECT_EQ(outcome.json().size(), expected) << filter.at(1);
+    const Json outcome = result_of(scene_->command(arguments));
+    EXPECT_EQ(outcome.size(), expected) << filter.at(1);
   }
   for (const char* day : {"yesterday", "2026-02-31"})
     EXPECT_EQ(scene_->command({"history", "--since", day}).code, 2);
@@ -117,8 +114,7 @@ TEST_F(Commands, BestIsARecipe) {
   EXPECT_EQ(scene_->command({"check", file.string()}).code, 0);
   const Json checked = scene_->command({"check", file.string(), "--json"}).json();
   EXPECT_EQ(checked.at("recipe").at("start").at("memory.malloc"), "keep");
-  const Outcome written = scene_->command({"check", (scene_->folder() / "out/best.yaml").string()});
-  EXPECT_EQ(written.code, 0) << written.err;
+  expect_code(0, scene_->command({"check", (scene_->folder() / "out/best.yaml").string()}));
 
   const Json known = scene_->command({"best", scene_->recipe().string(), "--json"}).json();
   EXPECT_EQ(known.at("run"), id());
@@ -152,8 +148,7 @@ TEST(Predict, ReplacesNoMaskAndSaysWhatToDo) {
 TEST(Forget, LetsTheNextRunSearchAnew) {
   const Scene scene;
   const std::string recipe = scene.recipe().string();
-  const Outcome unknown = scene.command({"best", recipe});
-  EXPECT_EQ(unknown.code, 1);
+  expect_code(1, scene.command({"best", recipe}));
   ASSERT_EQ(scene.run({"--tune-only"}).code, 0);
   EXPECT_EQ(scene.command({"forget", recipe, "--json"}).json().at("forgotten"), true);
   EXPECT_EQ(scene.command({"forget", recipe, "--json"}).json().at("forgotten"), false);

@@ -54,9 +54,8 @@ constexpr const char* kStill =
 
 TEST_F(EvaluationOfARun, SeesNoMasksAndTheMiddleOfPictures) {
   const auto test_of = [&](const std::string& input) {
-    const Outcome outcome = run(std::string(kStill) + "input: [" + input + ", to_float]\n");
-    EXPECT_EQ(outcome.code, 0) << outcome.err;
-    const Json training = outcome.json().at("training");
+    const Json outcome = result_of(run(std::string(kStill) + "input: [" + input + ", to_float]\n"));
+    const Json training = outcome.at("training");
     return Json{training.at("test_loss"), training.at("test_accuracy")};
   };
   const Json middle = test_of("center_crop: {size: 14}");
@@ -105,20 +104,16 @@ TEST_F(EvaluationOfARun, SplitsTheSameAfterAnInterruption) {
       "input: [to_float]\n"
       "optimizer: {type: sgd, lr: 0.01}\n"
       "train: {epochs: 60, batch_size: 32}\n";
-  const Outcome whole = run(job);
-  ASSERT_EQ(whole.code, 0) << whole.err;
-  EXPECT_EQ(whole.json().at("training").at("steps"), 60 * 115);  // of 3,686 samples
+  const Json whole = result_of(run(job));
+  EXPECT_EQ(whole.at("training").at("steps"), 60 * 115);  // of 3,686 samples
   const std::string model = scene_.folder().read("out/model.pt");
 
-  Running running = scene_.start_run();
-  ASSERT_TRUE(running.wait_for("\ntraining "));
+  Running running = scene_.start_run_until("\ntraining ");
   running.signal(SIGINT);
   ASSERT_EQ(running.finish().code, 130);
-  const Outcome rest = scene_.run();
-  ASSERT_EQ(rest.code, 0) << rest.err;
-  EXPECT_GT(rest.json().at("training").at("resumed_from_step"), 0);
-  EXPECT_EQ(rest.json().at("training").at("test_loss"),
-            whole.json().at("training").at("test_loss"));
+  const Json rest = result_of(scene_.run());
+  EXPECT_GT(rest.at("training").at("resumed_from_step"), 0);
+  EXPECT_EQ(rest.at("training").at("test_loss"), whole.at("training").at("test_loss"));
   EXPECT_TRUE(scene_.folder().read("out/model.pt") == model) << "the same bits";
 }
 

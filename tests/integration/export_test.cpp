@@ -30,11 +30,10 @@ TEST(Export, WritesCurvesAndTrialsForOthers) {
   ASSERT_EQ(run.code, 0) << run.err;
   const std::string id = run.json().at("run");
   const auto& folder = scene.folder();
-  const Outcome outcome = scene.command(
+  const Json outcome = result_of(scene.command(
       {"export", "last", "--json", "--tensorboard", (folder / "board").string(), "--csv",
-       (folder / "run.csv").string(), "--jsonl", (folder / "run.jsonl").string()});
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const Json files = outcome.json().at("files");
+       (folder / "run.csv").string(), "--jsonl", (folder / "run.jsonl").string()}));
+  const Json files = outcome.at("files");
   ASSERT_EQ(files.size(), 3U);
 
   const std::string events = files[0].at("file");
@@ -107,9 +106,8 @@ TEST(Export, ReplacesOnlyWhatItMay) {
 
 TEST(Show, ListsTheFilesOfARun) {
   const Scene scene;
-  const Outcome first = scene.run();
-  ASSERT_EQ(first.code, 0) << first.err;
-  const std::string id = first.json().at("run");
+  const Json first = result_of(scene.run());
+  const std::string id = first.at("run");
   const std::string text = scene.command({"show", "last"}).out;
   for (const char* name :
        {"out/model.pt", "out/best.yaml", "out/summary.json", "out/log/training.jsonl"})
@@ -117,9 +115,8 @@ TEST(Show, ListsTheFilesOfARun) {
   for (const char* name : {"checkpoint-", "trainer-1.log"})
     EXPECT_THAT(text, Not(HasSubstr(name))) << "there is none, or it is empty";
 
-  const Outcome second = scene.run();
-  ASSERT_EQ(second.code, 0) << second.err;
-  const std::string later = second.json().at("run");
+  const Json second = result_of(scene.run());
+  const std::string later = second.at("run");
   const std::string shown = scene.command({"show", id}).out;
   EXPECT_THAT(shown, Not(HasSubstr("model.pt")));
   Told(scene, "export").lines("an earlier run", shown, later);

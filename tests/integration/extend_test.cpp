@@ -56,9 +56,8 @@ TEST_F(Extend, IsATrainingThatWasSoLongFromTheStart) {
   ASSERT_EQ(whole.code, 0) << whole.err;
 
   write_recipe(2);
-  const Outcome first = scene_.run();
-  ASSERT_EQ(first.code, 0) << first.err;
-  const std::string first_id = first.json().at("run");
+  const Json first = result_of(scene_.run());
+  const std::string first_id = first.at("run");
   const std::string first_model = file("model.pt");
   EXPECT_FALSE(file("training_state.pt").empty());
 
@@ -76,7 +75,7 @@ TEST_F(Extend, IsATrainingThatWasSoLongFromTheStart) {
   const Json run = extended.json();
   EXPECT_EQ(run.at("extends"), first_id);
   EXPECT_EQ(run.at("training").at("steps"), whole.json().at("training").at("steps"));
-  EXPECT_EQ(run.at("training").at("resumed_from_step"), first.json().at("training").at("steps"));
+  EXPECT_EQ(run.at("training").at("resumed_from_step"), first.at("training").at("steps"));
   for (const char* name : {"model.pt", "model_ema.pt"})
     EXPECT_TRUE(file(name) == scene_.folder().read("whole/" + std::string(name))) << name;
   const std::string id = run.at("run");
@@ -105,8 +104,7 @@ TEST_F(Extend, GoesOnAfterAnInterruptionAndAgain) {
   const std::string model = file("model.pt");
   const std::string state = file("training_state.pt");
   write_recipe(4'000);
-  Running running = scene_.start_run({"--extend"});
-  ASSERT_TRUE(running.wait_for("\ntraining "));
+  Running running = scene_.start_run_until("\ntraining ", {"--extend"});
   running.signal(SIGINT);
   EXPECT_EQ(running.finish().code, 130);
   EXPECT_TRUE(file("model.pt") == model) << "until the new one is complete";
@@ -120,9 +118,8 @@ TEST_F(Extend, GoesOnAfterAnInterruptionAndAgain) {
   EXPECT_NE(other.json().at("run"), interrupted.at("run"));
   EXPECT_THAT(other.err, HasSubstr("--extend` continues it"));
   write_recipe(3);
-  const Outcome third = scene_.run({"--extend"});
-  ASSERT_EQ(third.code, 0) << third.err;
-  EXPECT_EQ(third.json().at("extends"), other.json().at("run"));
+  const Json third = result_of(scene_.run({"--extend"}));
+  EXPECT_EQ(third.at("extends"), other.json().at("run"));
 }
 
 // Also without --extend: what a training found best is not replaced before the next one is complete.
@@ -141,8 +138,7 @@ TEST_F(Extend, LeavesTheBestModelUntilAnotherTrainingIsComplete) {
     ASSERT_FALSE(before.back().empty()) << name;
   }
   write_recipe(4'000);
-  Running running = scene_.start_run();
-  ASSERT_TRUE(running.wait_for("\ntraining "));
+  Running running = scene_.start_run_until("\ntraining ");
   const std::string id = scene_.last_run().at("run");
   const auto own = scene_.folder() / ("out/model_best-" + id + ".pt");
   for (int looks = 0; looks < 2000 && !std::filesystem::exists(own); ++looks) {
@@ -150,19 +146,17 @@ TEST_F(Extend, LeavesTheBestModelUntilAnotherTrainingIsComplete) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   ASSERT_TRUE(std::filesystem::exists(own));
-  running.signal(SIGKILL);
-  (void)running.finish();
+  running.end_at_once();
   ASSERT_TRUE(scene_.all_ended());
   for (std::size_t i = 0; i < names.size(); ++i)
     EXPECT_TRUE(file(names[i]) == before[i]) << names[i];
   EXPECT_THAT(scene_.command({"show", id}).out, HasSubstr(own.string()));
   // One that ends replaces them, and leaves nothing of its own.
   write_recipe(3);
-  const Outcome next = scene_.run();
-  ASSERT_EQ(next.code, 0) << next.err;
+  const Json next = result_of(scene_.run());
   for (std::size_t i = 0; i < names.size(); ++i)
     EXPECT_GT(written(names[i]), times[i]) << names[i];
-  const std::string next_id = next.json().at("run");
+  const std::string next_id = next.at("run");
   EXPECT_FALSE(std::filesystem::exists(scene_.folder() / ("out/model_best-" + next_id + ".pt")));
   EXPECT_TRUE(std::filesystem::exists(own)) << "as its checkpoint, for the command that goes on";
 }
@@ -172,12 +166,9 @@ TEST_F(Extend, AsksForTheCourseOfTheLearningRate) {
   write_recipe(1, cosine);
   ASSERT_EQ(scene_.run().code, 0);
   write_recipe(2, cosine);
-  const Outcome asked = scene_.run({"--extend"});
-  EXPECT_EQ(asked.code, 1);
-  Told(scene_, "extend").lines("no course", asked.err, "--schedule");
+  Told(scene_, "extend").ends(1, "no course", scene_.run({"--extend"}), "--schedule");
   EXPECT_EQ(scene_.runs().size(), 1U);
-  const Outcome restarted = scene_.run({"--extend", "--schedule", "restart"});
-  EXPECT_EQ(restarted.code, 0) << restarted.err;
+  expect_code(0, scene_.run({"--extend", "--schedule", "restart"}));
 }
 
 TEST_F(Extend, NeedsTheStateAndSaysSo) {

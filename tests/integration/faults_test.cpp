@@ -106,12 +106,10 @@ INSTANTIATE_TEST_SUITE_P(
 
 // A run tells the last words of a trainer, and so do the commands that read of it later.
 TEST(FaultInWords, NothingThatATrainerSaysSteersTheTerminal) {
-  Json behaviour = Scene::fast_job();
-  behaviour["faults"] = {{{"do", "exit"},
-                          {"says", "\x1b[2Jgone\r"},
-                          {"request", "run"},
-                          {"when", {"optimizer.set_to_none=on"}}}};
-  const Scene scene{behaviour};
+  const Scene scene{Scene::fast_job({{"do", "exit"},
+                                     {"says", "\x1b[2Jgone\r"},
+                                     {"request", "run"},
+                                     {"when", {"optimizer.set_to_none=on"}}})};
   const Outcome outcome = scene.run();
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const auto failed = trials_with(outcome.json(), "failed");
@@ -126,16 +124,13 @@ TEST(FaultInWords, NothingThatATrainerSaysSteersTheTerminal) {
 
 // Before the kernel chooses somebody to kill.
 TEST(FaultOfMemory, TrainerThatHoldsMoreThanTheLimitIsEnded) {
-  Json behaviour = Scene::fast_job();
-  behaviour["faults"] = {{{"do", "eat"},
-                          {"bytes", 600 << 20},
-                          {"request", "run"},
-                          {"when", {"optimizer.set_to_none=on"}}}};
-  const Scene scene{behaviour};
+  const Scene scene{Scene::fast_job({{"do", "eat"},
+                                     {"bytes", 600 << 20},
+                                     {"request", "run"},
+                                     {"when", {"optimizer.set_to_none=on"}}})};
   scene.write_recipe("  plugins: [set_to_none, memory_malloc]\n  memory_limit: 500MiB\n");
-  const Outcome outcome = scene.run();
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const auto failed = trials_with(outcome.json(), "failed");
+  const Json outcome = result_of(scene.run());
+  const auto failed = trials_with(outcome, "failed");
   ASSERT_EQ(failed.size(), 1);
   EXPECT_EQ(failed[0].at("failure"), "out_of_memory");
   EXPECT_THAT(failed[0].at("reason").get<std::string>(), HasSubstr("of memory during 'run', and "));
@@ -200,9 +195,7 @@ TEST(FaultInTraining, IsResumedFromTheCheckpoint) {
 }
 
 TEST(FaultInTraining, ThatStaysFailsAndTheSameCommandGoesOn) {
-  Json behaviour = Scene::fast_job();
-  behaviour["faults"] = {{{"do", "abort"}, {"request", "train_step"}, {"step", 5}}};
-  const Scene scene{behaviour};
+  const Scene scene{Scene::fast_job({{"do", "abort"}, {"request", "train_step"}, {"step", 5}})};
   const Outcome outcome = scene.run();
   EXPECT_EQ(outcome.code, 1);
   EXPECT_THAT(outcome.err, HasSubstr("signal 6"));
@@ -210,11 +203,10 @@ TEST(FaultInTraining, ThatStaysFailsAndTheSameCommandGoesOn) {
 
   scene.fake().behave(Scene::fast_job());
   scene.fake().forget_requests();
-  const Outcome again = scene.run();
-  EXPECT_EQ(again.code, 0) << again.err;
-  EXPECT_EQ(again.json().at("run"), outcome.json().at("run"));
-  EXPECT_EQ(again.json().at("error"), "");
-  EXPECT_EQ(again.json().at("training").at("resumed_from_step"), 5);
+  const Json again = result_of(scene.run());
+  EXPECT_EQ(again.at("run"), outcome.json().at("run"));
+  EXPECT_EQ(again.at("error"), "");
+  EXPECT_EQ(again.at("training").at("resumed_from_step"), 5);
   EXPECT_TRUE(scene.fake().requests("run").empty());
 }
 
@@ -245,18 +237,15 @@ TEST(FaultInTraining, ThatRunsOutOfMemoryGoesOnWithSmallerBatches) {
   for (const char* command : {"show", "explain"})
     told.lines(command, scene.command({command, "last"}).out, "the training ran out of memory");
   told.lines("best.yaml", scene.folder().read("out/best.yaml"), "batch_size:");
-  const Outcome next = scene.run();
-  ASSERT_EQ(next.code, 0) << next.err;
-  EXPECT_NE(next.json().at("run"), run.at("run"));
-  EXPECT_EQ(next.json().at("best").at("configuration").at("batch_size"), 16);
-  EXPECT_FALSE(next.json().at("training").contains("fallbacks"));
+  const Json next = result_of(scene.run());
+  EXPECT_NE(next.at("run"), run.at("run"));
+  EXPECT_EQ(next.at("best").at("configuration").at("batch_size"), 16);
+  EXPECT_FALSE(next.at("training").contains("fallbacks"));
 }
 
 TEST(FaultInTraining, ThatFitsUnderNoConfigurationBeginsAgainWithTheKeptOne) {
-  Json behaviour = Scene::fast_job();
-  behaviour["faults"] = {
-      {{"do", "error"}, {"kind", "out_of_memory"}, {"request", "train_step"}, {"step", 5}}};
-  const Scene scene{behaviour};
+  const Scene scene{Scene::fast_job(
+      {{"do", "error"}, {"kind", "out_of_memory"}, {"request", "train_step"}, {"step", 5}})};
   const Outcome outcome = scene.run();
   EXPECT_EQ(outcome.code, 1);
   EXPECT_THAT(outcome.err, HasSubstr("the fake says out_of_memory"));
@@ -267,28 +256,22 @@ TEST(FaultInTraining, ThatFitsUnderNoConfigurationBeginsAgainWithTheKeptOne) {
 
   scene.fake().behave(Scene::fast_job());
   scene.fake().forget_requests();
-  const Outcome again = scene.run();
-  EXPECT_EQ(again.code, 0) << again.err;
-  EXPECT_EQ(again.json().at("run"), outcome.json().at("run"));
-  EXPECT_EQ(again.json().at("training").at("resumed_from_step"), 5);
+  const Json again = result_of(scene.run());
+  EXPECT_EQ(again.at("run"), outcome.json().at("run"));
+  EXPECT_EQ(again.at("training").at("resumed_from_step"), 5);
   const auto asked = scene.fake().requests("train");
   ASSERT_EQ(asked.size(), 1);
-  EXPECT_EQ(asked[0].at("configuration"), again.json().at("best").at("configuration"));
+  EXPECT_EQ(asked[0].at("configuration"), again.at("best").at("configuration"));
   EXPECT_EQ(asked[0].at("takes_other_batch_size"), true);
 }
 
 TEST(FaultInTraining, ModelThatCannotBeSavedIsAnError) {
-  Json behaviour = Scene::fast_job();
-  behaviour["faults"] = {{{"do", "error"}, {"kind", "disk_full"}, {"request", "save"}}};
-  const Scene scene{behaviour};
-  const Outcome outcome = scene.run();
-  EXPECT_EQ(outcome.code, 1);
-  Told(scene, "faults").lines("the run", outcome.err, "the fake says disk_full");
+  const Scene scene{Scene::fast_job({{"do", "error"}, {"kind", "disk_full"}, {"request", "save"}})};
+  Told(scene, "faults").ends(1, "the run", scene.run(), "the fake says disk_full");
   // The work is not lost.
   scene.fake().behave(Scene::fast_job());
-  const Outcome again = scene.run();
-  EXPECT_EQ(again.code, 0);
-  EXPECT_EQ(again.json().at("training").at("resumed_from_step"), 10);
+  const Json again = result_of(scene.run());
+  EXPECT_EQ(again.at("training").at("resumed_from_step"), 10);
   EXPECT_EQ(scene.folder().read("out/model.pt"), "trained for 10 steps\n");
 }
 

@@ -52,11 +52,10 @@ TEST(Guard, PassesWhereOtherSettingsAreSlower) {
 
 TEST(Guard, PassesWhereBothAreEquallyFast) {
   const Scene scene{Json::object()};
-  const Outcome outcome =
-      guard(scene, {"--against", recipe_with(scene, "optimizer.set_to_none: on").string()});
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_EQ(outcome.json().at("verdict"), "not_slower");
-  EXPECT_LT(outcome.json().at("ratio_low"), 1.0);
+  const Json outcome = result_of(
+      guard(scene, {"--against", recipe_with(scene, "optimizer.set_to_none: on").string()}));
+  EXPECT_EQ(outcome.at("verdict"), "not_slower");
+  EXPECT_LT(outcome.at("ratio_low"), 1.0);
 }
 
 // In pairs of fresh processes, of which the waiting one is stopped.
@@ -78,9 +77,8 @@ TEST(Guard, ComparesBuildsByTheirTrainers) {
     EXPECT_EQ(text.find("guard.side"), std::string::npos) << text;
 
   const FakeScene same;
-  const Outcome equal = guard(scene, {"--against-trainer", same.trainer().string()});
-  EXPECT_EQ(equal.code, 0) << equal.err;
-  EXPECT_EQ(equal.json().at("verdict"), "not_slower");
+  const Json equal = result_of(guard(scene, {"--against-trainer", same.trainer().string()}));
+  EXPECT_EQ(equal.at("verdict"), "not_slower");
   EXPECT_TRUE(scene.all_ended());
 }
 
@@ -97,9 +95,8 @@ TEST(Guard, HoldsARecipeAgainstTheHistory) {
 
 TEST(Guard, MeasuresNothingWhereNothingDiffers) {
   const Scene scene;
-  const Outcome outcome = guard(scene, {"--against", scene.recipe().string()});
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_TRUE(outcome.json().at("ratio").is_null());
+  const Json outcome = result_of(guard(scene, {"--against", scene.recipe().string()}));
+  EXPECT_TRUE(outcome.at("ratio").is_null());
   EXPECT_TRUE(scene.fake().requests().empty());
 }
 

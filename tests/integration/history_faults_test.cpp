@@ -202,8 +202,7 @@ TEST(HistoryFault, RowThatIsMissingCostsThoseThatReferToIt) {
   for (const std::string& text : told_by_doctor)
     told.add("doctor", text);
   const std::string copy = (scene.folder() / "copy.db").string();
-  const Outcome backed_up = scene.command({"history", "backup", copy});
-  EXPECT_EQ(backed_up.code, 0) << backed_up.err;
+  expect_code(0, scene.command({"history", "backup", copy}));
 }
 
 // What became of the run cannot be stored: the command says so, and what the history still has is gone on with.
@@ -226,9 +225,8 @@ TEST(HistoryFault, EndThatCannotBeStoredIsTold) {
   ASSERT_EQ(sqlite3_exec(database, "DROP INDEX refuse", nullptr, nullptr, nullptr), SQLITE_OK);
   sqlite3_close(database);
   scene.fake().behave(Scene::fast_job());
-  const Outcome again = scene.run();
-  EXPECT_EQ(again.code, 0) << again.err;
-  EXPECT_EQ(again.json().at("run"), run);
+  const Json again = result_of(scene.run());
+  EXPECT_EQ(again.at("run"), run);
 }
 
 // A history of others may be read; it does not choose where files are written.
@@ -244,11 +242,8 @@ TEST(HistoryFault, IdThatNoRunHasNamesNoFolder) {
 
 // With the folder goes every acknowledged fact: nobody may believe that the run can be continued.
 TEST(HistoryFault, OneThatIsDeletedDuringARunIsNamed) {
-  Json behaviour = Scene::fast_job();
-  behaviour["faults"] = {{{"do", "pause"}, {"request", "train"}}};
-  const Scene scene{behaviour};
-  Running running = scene.start_run();
-  ASSERT_TRUE(running.wait_for("\ntuned "));
+  const Scene scene{Scene::fast_job({{"do", "pause"}, {"request", "train"}})};
+  Running running = scene.start_run_until("\ntuned ");
   std::filesystem::remove_all(scene.history().parent_path());
   const Descriptor gate = scene.fake().open_gate();
   const Outcome outcome = running.finish();
@@ -284,9 +279,8 @@ void expect_nothing_lost(const Scene& scene, const Outcome& outcome) {
 }
 
 void expect_work_goes_on(const Scene& scene) {
-  const Outcome again = scene.run();
-  ASSERT_EQ(again.code, 0) << again.err;
-  EXPECT_NEAR(again.json().at("best").at("speedup").get<double>(), 1.56, 0.03);
+  const Json again = result_of(scene.run());
+  EXPECT_NEAR(again.at("best").at("speedup").get<double>(), 1.56, 0.03);
   const auto history = storage::History::open(scene.history(), storage::Access::read_only);
   ASSERT_TRUE(history);
   EXPECT_EQ(history->check_integrity().value_or("?"), "ok");

@@ -48,11 +48,9 @@ TEST(InputFiles, WeightsThatTheRunWouldReplaceAreRefused) {
   recipe_with_line(scene,
                    "model:", "model: {type: mlp, hidden: 16, classes: 4, weights: link/model.pt}");
   expect_inputs_refused(told, "by a link", scene);
-  const Outcome elsewhere = scene.run({"--output", text_of_folder(scene, "elsewhere")});
-  EXPECT_EQ(elsewhere.code, 0) << elsewhere.err;
+  expect_code(0, scene.run({"--output", text_of_folder(scene, "elsewhere")}));
   // Nothing is trained.
-  const Outcome tuned = scene.run({"--tune-only"});
-  EXPECT_EQ(tuned.code, 0) << tuned.err;
+  expect_code(0, scene.run({"--tune-only"}));
   EXPECT_EQ(scene.folder().read("out/model.pt"), "mine");
 }
 
@@ -65,16 +63,13 @@ TEST(InputFiles, APatternThatMatchesWhatTheRunWritesIsRefused) {
   expect_inputs_refused(told, "all files of all folders", scene);
   EXPECT_FALSE(std::filesystem::exists(scene.folder() / "out"));
   recipe_with_line(scene, "data:", "data: {type: image_files, files: '*/*.jpg'}");
-  const Outcome run = scene.run();
-  EXPECT_EQ(run.code, 0) << run.err;
+  expect_code(0, scene.run());
 }
 
 // The recipe says the same, and another size of a file makes it another job.
 TEST(InputFiles, ThatChangeWhileATrainingIsInterruptedAreTold) {
-  Json behaviour = Scene::fast_job();
-  behaviour["faults"] = {
-      {{"do", "interrupt"}, {"request", "train_step"}, {"step", 4}, {"once", true}}};
-  const Scene scene{behaviour};
+  const Scene scene{Scene::fast_job(
+      {{"do", "interrupt"}, {"request", "train_step"}, {"step", 4}, {"once", true}})};
   recipe_with_line(scene, "data:", "data: {type: idx, images: images, labels: labels}");
   scene.folder().write("labels", "12");
   scene.folder().write("images", "1234");

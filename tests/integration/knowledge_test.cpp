@@ -93,9 +93,8 @@ TEST(Shortage, CheckpointsThatMayNotFitAreAWarning) {
 TEST(Shortage, ABudgetForNoTrialIsSaidByCheck) {
   const Scene scene;
   scene.write_recipe("  plugins: [set_to_none]\n  budget: 1s\n");
-  const Outcome checked = scene.command({"check", scene.recipe().string(), "--json"});
-  EXPECT_EQ(checked.code, 0);
-  Told(scene, "knowledge").lines("a note", checked.json().at("notes").dump(1), "tune.budget");
+  const Json checked = result_of(scene.command({"check", scene.recipe().string(), "--json"}));
+  Told(scene, "knowledge").lines("a note", checked.at("notes").dump(1), "tune.budget");
 }
 
 TEST(Shortage, ABudgetForNoTrialIsNotSpentAndLosesNothing) {
@@ -120,20 +119,15 @@ TEST(Shortage, ABudgetForNoTrialIsNotSpentAndLosesNothing) {
   ASSERT_EQ(tuned.code, 0) << tuned.err;
   EXPECT_THAT(trials_of(tuned), ElementsAre("proposal set_to_none", "confirmation autotuned"));
   const Json best = best_of(scene);
-  const Outcome again = scene.run({"--retune", "--tune-only"});
-  ASSERT_EQ(again.code, 0) << again.err;
-  view.lines("another search", again.err, told);
+  view.ends(0, "another search", scene.run({"--retune", "--tune-only"}), told);
   EXPECT_EQ(best_of(scene), best) << "a search that had no time forgets nothing";
   view.lines("show the other search", scene.command({"show", "last"}).out, told);
 }
 
 TEST(Shortage, IsStillKnownWhereAnotherProcessTrains) {
-  Json behaviour = Scene::fast_job();
-  behaviour["faults"] = {{{"request", "train"}, {"do", "interrupt"}, {"once", true}}};
-  const Scene scene(behaviour);
+  const Scene scene{Scene::fast_job({{"request", "train"}, {"do", "interrupt"}, {"once", true}})};
   EXPECT_EQ(scene.run({"--budget", "1s"}).code, 130);
-  const Outcome again = scene.run({"--budget", "1s"});
-  ASSERT_EQ(again.code, 0) << again.err;
+  expect_code(0, scene.run({"--budget", "1s"}));
   EXPECT_EQ(scene.runs().size(), 1);
   Told(scene, "knowledge").lines("show", scene.command({"show", "last"}).out, "tuning   ");
 }

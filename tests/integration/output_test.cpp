@@ -58,8 +58,7 @@ TEST(OutputFolder, ANameWithALineBreakIsRefused) {
 
 TEST(OutputFolder, TwoRunsAtATimeAreOneTooMany) {
   Scene scene{paused_training()};
-  Running first = scene.start_run();
-  ASSERT_TRUE(first.wait_for("\ntuned "));
+  Running first = scene.start_run_until("\ntuned ");
   while (scene.fake().requests("train_step").size() < 5)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   use_another_device(scene);
@@ -81,18 +80,15 @@ TEST(OutputFolder, TwoRunsAtATimeAreOneTooMany) {
 // A seed on each device, with one history.
 TEST(OutputFolder, SeedsOnTwoDevicesAreTwoRuns) {
   Scene scene{paused_training()};
-  Running first = scene.start_run();
-  ASSERT_TRUE(first.wait_for("\ntuned "));
+  Running first = scene.start_run_until("\ntuned ");
   use_another_device(scene);
-  const Outcome second = scene.command({"run", recipe_with_seed(scene, 2), "--json", "--output",
-                                        (scene.folder() / "out-2").string()});
-  ASSERT_EQ(second.code, 0) << second.err;
-  EXPECT_EQ(second.json().at("training").at("resumed_from_step"), 0);
+  const Json second = result_of(scene.command({"run", recipe_with_seed(scene, 2), "--json",
+                                               "--output", (scene.folder() / "out-2").string()}));
+  EXPECT_EQ(second.at("training").at("resumed_from_step"), 0);
   {
     const Descriptor gate = scene.fake().open_gate();
-    const Outcome outcome = first.finish();
-    ASSERT_EQ(outcome.code, 0) << outcome.err;
-    EXPECT_NE(outcome.json().at("run"), second.json().at("run"));
+    const Json outcome = result_of(first.finish());
+    EXPECT_NE(outcome.at("run"), second.at("run"));
   }
   EXPECT_TRUE(std::filesystem::exists(scene.folder() / "out/model.pt"));
   EXPECT_TRUE(std::filesystem::exists(scene.folder() / "out-2/model.pt"));
@@ -139,9 +135,8 @@ TEST(OutputFolder, ModelOfAnotherTrainingIsNotReplacedWithoutAWord) {
   const Outcome tuned = scene.command({"run", other, "--json", "--tune-only"});
   ASSERT_EQ(tuned.code, 0) << tuned.err;
   EXPECT_THAT(first.err + same.err + tuned.err, Not(HasSubstr(words)));
-  const Outcome second = scene.command({"run", other, "--json"});
-  ASSERT_EQ(second.code, 0) << second.err;
-  Told(scene, "output").lines("another training", second.err, words + id);
+  Told(scene, "output")
+      .ends(0, "another training", scene.command({"run", other, "--json"}), words + id);
 }
 
 // Else a recipe that somebody wrote would be lost.
@@ -154,12 +149,10 @@ TEST(OutputFolder, RecipeThatLiesThereAsBestYamlIsNotReplaced) {
   told.ends(2, "check", scene.command({"check", best}));
   EXPECT_EQ(scene.folder().read("out/best.yaml"), own);
   const std::string elsewhere = (scene.folder() / "elsewhere").string();
-  const Outcome moved = scene.command({"run", best, "--output", elsewhere});
-  EXPECT_EQ(moved.code, 0) << moved.err;
+  expect_code(0, scene.command({"run", best, "--output", elsewhere}));
   EXPECT_EQ(scene.folder().read("out/best.yaml"), own);
   // One that a run wrote may be run again.
-  const Outcome again = scene.command({"run", elsewhere + "/best.yaml", "--output", elsewhere});
-  EXPECT_EQ(again.code, 0) << again.err;
+  expect_code(0, scene.command({"run", elsewhere + "/best.yaml", "--output", elsewhere}));
 }
 
 TEST(OutputFolder, FilesOfNoRunAreNotReplacedWithoutAWord) {
@@ -168,13 +161,9 @@ TEST(OutputFolder, FilesOfNoRunAreNotReplacedWithoutAWord) {
   Told told(scene, "output");
   scene.folder().write("out/model.pt", "mine");
   scene.folder().write("out/summary.json", "{}");
-  const Outcome tuned = scene.run({"--tune-only"});
-  ASSERT_EQ(tuned.code, 0) << tuned.err;
-  told.lines("a run that only tunes", tuned.err, words);
+  told.ends(0, "a run that only tunes", scene.run({"--tune-only"}), words);
   EXPECT_EQ(scene.folder().read("out/model.pt"), "mine");
-  const Outcome first = scene.run();
-  ASSERT_EQ(first.code, 0) << first.err;
-  told.lines("a run that trains", first.err, words);
+  told.ends(0, "a run that trains", scene.run(), words);
   const Outcome second = scene.run();
   ASSERT_EQ(second.code, 0) << second.err;
   EXPECT_THAT(second.err, Not(HasSubstr(words)));
@@ -193,9 +182,7 @@ TEST(OutputFolder, LinkInThePlaceOfTheLogsIsRefused) {
 
 // What a trainer prints never lands in a file of somebody, by whatever link.
 TEST(OutputFolder, LinkedLogsAreNotFollowed) {
-  Json behaviour = Scene::fast_job();
-  behaviour["faults"] = {{{"do", "print"}, {"kilobytes", 700}, {"request", "profile"}}};
-  const Scene scene{behaviour};
+  const Scene scene{Scene::fast_job({{"do", "print"}, {"kilobytes", 700}, {"request", "profile"}})};
   scene.folder().write("precious", "precious\n");
   std::filesystem::create_directories(scene.folder() / "out/log");
   for (int i = 1; i <= 8; ++i) {
@@ -210,8 +197,7 @@ TEST(OutputFolder, LinkedLogsAreNotFollowed) {
   }
   std::filesystem::create_symlink(scene.folder() / "precious",
                                   scene.folder() / "out/log/training.jsonl");
-  const Outcome outcome = scene.run();
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  expect_code(0, scene.run());
   EXPECT_EQ(scene.folder().read("precious"), "precious\n");
   EXPECT_THAT(scene.folder().read("out/log/training.jsonl"), HasSubstr("\"step\""));
 }
@@ -227,11 +213,8 @@ TEST(OutputFolder, WhatAKilledWriterLeftIsRemoved) {
 
 // Longer than any command waits.
 TEST(LockedHistory, CostsNoSearch) {
-  Json behaviour = Scene::fast_job();
-  behaviour["faults"] = {{{"do", "pause"}, {"request", "profile"}, {"once", true}}};
-  const Scene scene{behaviour};
-  Running running = scene.start_run();
-  ASSERT_TRUE(running.wait_for("ceiling "));
+  const Scene scene{Scene::fast_job({{"do", "pause"}, {"request", "profile"}, {"once", true}})};
+  Running running = scene.start_run_until("ceiling ");
   sqlite3* database = nullptr;
   ASSERT_EQ(sqlite3_open(scene.history().c_str(), &database), SQLITE_OK);
   ASSERT_EQ(sqlite3_exec(database, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr), SQLITE_OK);
@@ -239,9 +222,8 @@ TEST(LockedHistory, CostsNoSearch) {
   ASSERT_TRUE(running.wait_for("has locked the history"));
   std::this_thread::sleep_for(std::chrono::seconds(6));
   sqlite3_close(database);
-  const Outcome outcome = running.finish();
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_NEAR(outcome.json().at("best").at("speedup").get<double>(), 1.56, 0.03);
+  const Json outcome = result_of(running.finish());
+  EXPECT_NEAR(outcome.at("best").at("speedup").get<double>(), 1.56, 0.03);
 }
 
 TEST(FullDisk, AfterTheTrainingLeavesTheRunToTheSameCommand) {
@@ -251,8 +233,7 @@ TEST(FullDisk, AfterTheTrainingLeavesTheRunToTheSameCommand) {
   if (mount("autotuned-test", out.c_str(), "tmpfs", 0, "size=512k,mode=755") != 0) {
     GTEST_SKIP() << "mounting a file system is not permitted here";
   }
-  Running running = scene.start_run();
-  ASSERT_TRUE(running.wait_for("\ntuned "));
+  Running running = scene.start_run_until("\ntuned ");
   {
     std::ofstream filler(out / "filler");
     filler << std::string(1 << 20, 'x');
@@ -268,10 +249,9 @@ TEST(FullDisk, AfterTheTrainingLeavesTheRunToTheSameCommand) {
   EXPECT_EQ(scene.last_run().at("state"), "training");
   EXPECT_THAT(scene.last_run().at("error").get<std::string>(), HasSubstr("No space left"));
   std::filesystem::remove(out / "filler");
-  const Outcome again = scene.run();
-  EXPECT_EQ(again.code, 0) << again.err;
-  EXPECT_EQ(again.json().at("run"), run);
-  EXPECT_EQ(again.json().at("error"), "");
+  const Json again = result_of(scene.run());
+  EXPECT_EQ(again.at("run"), run);
+  EXPECT_EQ(again.at("error"), "");
   umount2(out.c_str(), MNT_DETACH);
 }
 
@@ -287,10 +267,9 @@ TEST(Results, ThatCannotAllBeWrittenLeaveTheRunToTheSameCommand) {
   EXPECT_THAT(outcome.err, HasSubstr("the same command continues run " + run));
   EXPECT_EQ(scene.last_run().at("state"), "training");
   std::filesystem::remove(summary);
-  const Outcome again = scene.run();
-  ASSERT_EQ(again.code, 0) << again.err;
-  EXPECT_EQ(again.json().at("run"), run);
-  EXPECT_EQ(again.json().at("training").at("resumed_from_step"), 10);
+  const Json again = result_of(scene.run());
+  EXPECT_EQ(again.at("run"), run);
+  EXPECT_EQ(again.at("training").at("resumed_from_step"), 10);
   EXPECT_TRUE(std::filesystem::is_regular_file(summary));
 }
 

@@ -63,9 +63,8 @@ TEST(Plugins, SeveralThatMisbehaveAreLeftOutOneByOne) {
     options.emplace_back("--plugin-dir");
     options.push_back(Scene::fixture(name));
   }
-  const Outcome outcome = scene.run(options);
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_NEAR(outcome.json().at("best").at("speedup").get<double>(), 1.56, 0.03);
+  const Json outcome = result_of(scene.run(options));
+  EXPECT_NEAR(outcome.at("best").at("speedup").get<double>(), 1.56, 0.03);
   for (const char* name : {"crashes", "throws", "crashes_at_loading", "nonsense"}) {
     EXPECT_TRUE(answer_of(scene, name).is_failure) << name;
   }
@@ -89,12 +88,10 @@ Json listed(const Scene& scene, const std::string& plugin,
 }
 
 TEST(Plugins, OneThatRefusesToLoadIsNotNeededAndToldOnce) {
-  Json behaviour = Scene::fast_job();
-  behaviour["faults"] = {{{"request", "profile"},
-                          {"when", {"optimizer.set_to_none=on"}},
-                          {"do", "kill_session"},
-                          {"once", true}}};
-  const Scene scene{behaviour};
+  const Scene scene{Scene::fast_job({{"request", "profile"},
+                                     {"when", {"optimizer.set_to_none=on"}},
+                                     {"do", "kill_session"},
+                                     {"once", true}})};
   scene.write_recipe("  plugins: all\n");
   const Outcome outcome = scene.run({"--plugin-dir", Scene::fixture("undefined_symbol")});
   EXPECT_EQ(outcome.code, 0) << outcome.err;

@@ -19,8 +19,7 @@ using testing::HasSubstr;
 TEST(Privacy, NothingThatIsWrittenIsForOthers) {
   const Scene scene;
   const mode_t before = ::umask(0);
-  const Outcome outcome = scene.run();
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  expect_code(0, scene.run());
   const Outcome copied =
       scene.command({"history", "backup", (scene.folder() / "copy.db").string()});
   ::umask(before);
@@ -44,9 +43,7 @@ TEST(Privacy, NothingThatIsWrittenIsForOthers) {
 
 // What plugins run in knows of the user's shell what a run needs, with and without a daemon.
 TEST(Privacy, SessionHasNoOtherVariablesThanItNeeds) {
-  Json behaviour = Scene::fast_job();
-  behaviour["faults"] = {{{"do", "pause"}, {"request", "train"}}};
-  Scene scene{behaviour};
+  Scene scene{Scene::fast_job({{"do", "pause"}, {"request", "train"}})};
   scene.set("A_PASSWORD=of-somebody");
   for (const bool has_daemon : {false, true}) {
     std::optional<Running> daemon;
@@ -54,8 +51,7 @@ TEST(Privacy, SessionHasNoOtherVariablesThanItNeeds) {
       daemon.emplace(scene.start({"serve"}));
       ASSERT_TRUE(daemon->wait_for(" serving "));
     }
-    Running run = scene.start_run();
-    ASSERT_TRUE(run.wait_for("\ntuned "));
+    Running run = scene.start_run_until("\ntuned ");
     const pid_t session = scene.session_of(has_daemon ? daemon->pid() : run.pid());
     std::ifstream input("/proc/" + std::to_string(session) + "/environ", std::ios::binary);
     const std::string environment{std::istreambuf_iterator<char>(input), {}};

@@ -66,9 +66,7 @@ class RealTrainer : public testing::Test {
 
 TEST_F(RealTrainer, TunesTrainsAndWritesTheModel) {
   write_recipe(kSynthetic, 2);
-  const Outcome outcome = scene_.run();
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const Json run = outcome.json();
+  const Json run = result_of(scene_.run());
   EXPECT_EQ(run.at("training").at("steps"), 256);
   EXPECT_GT(run.at("baseline").at("samples_per_second"), 0.0);
   EXPECT_GE(run.at("best").at("speedup"), 1.0);
@@ -78,8 +76,7 @@ TEST_F(RealTrainer, TunesTrainsAndWritesTheModel) {
 
 TEST_F(RealTrainer, KilledWhileTrainingEndsAllTheSame) {
   write_recipe(kSynthetic, kLongEpochs);
-  Running running = scene_.start_run();
-  ASSERT_TRUE(running.wait_for("\ntraining "));
+  Running running = scene_.start_run_until("\ntraining ");
   ASSERT_TRUE(scene_.kill_trainer());
   const Outcome outcome = running.finish();
   ASSERT_EQ(outcome.code, 0) << outcome.err;
@@ -88,23 +85,10 @@ TEST_F(RealTrainer, KilledWhileTrainingEndsAllTheSame) {
   EXPECT_TRUE(std::filesystem::exists(scene_.folder() / "out/model.pt"));
 }
 
-TEST_F(RealTrainer, InterruptedTrainingResumesFromItsCheckpoint) {
-  write_recipe(kSynthetic, kLongEpochs);
-  Running running = scene_.start_run();
-  ASSERT_TRUE(running.wait_for("\ntraining "));
-  running.signal(SIGINT);
-  EXPECT_EQ(running.finish().code, 130);
-  const Outcome outcome = scene_.run();
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_GT(outcome.json().at("training").at("resumed_from_step"), 0);
-  EXPECT_EQ(outcome.json().at("training").at("steps"), kLongEpochs * 128);
-}
-
 // Each of these commands is one of the same job, and trains something else, or nothing.
 TEST_F(RealTrainer, OtherCommandsLeaveAnInterruptedTrainingAlone) {
   write_recipe(kSynthetic, kLongEpochs);
-  Running running = scene_.start_run();
-  ASSERT_TRUE(running.wait_for("\ntraining "));
+  Running running = scene_.start_run_until("\ntraining ");
   running.signal(SIGINT);
   ASSERT_EQ(running.finish().code, 130);
   const std::string interrupted = scene_.last_run().at("run");
@@ -138,11 +122,10 @@ TEST_F(RealTrainer, OtherCommandsLeaveAnInterruptedTrainingAlone) {
   EXPECT_EQ(scene_.runs().size(), 5);
 
   write_recipe(kSynthetic, kLongEpochs);
-  const Outcome outcome = scene_.run();
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_EQ(outcome.json().at("run"), interrupted);
-  EXPECT_GT(outcome.json().at("training").at("resumed_from_step"), 0);
-  EXPECT_EQ(outcome.json().at("training").at("steps"), kLongEpochs * 128);
+  const Json outcome = result_of(scene_.run());
+  EXPECT_EQ(outcome.at("run"), interrupted);
+  EXPECT_GT(outcome.at("training").at("resumed_from_step"), 0);
+  EXPECT_EQ(outcome.at("training").at("steps"), kLongEpochs * 128);
   EXPECT_FALSE(std::filesystem::exists(checkpoint));
 }
 
@@ -151,8 +134,7 @@ TEST_F(RealTrainer, OtherDataDoNotContinueAnInterruptedTraining) {
   constexpr int kImages = 4096;
   write_images(kImages, kImages * 64, 1);
   write_recipe(idx(), kLongEpochs);
-  Running running = scene_.start_run({"--budget", "0s"});
-  ASSERT_TRUE(running.wait_for("\ntraining "));
+  Running running = scene_.start_run_until("\ntraining ", {"--budget", "0s"});
   running.signal(SIGINT);
   ASSERT_EQ(running.finish().code, 130);
   const std::string interrupted = scene_.last_run().at("run");
@@ -164,10 +146,9 @@ TEST_F(RealTrainer, OtherDataDoNotContinueAnInterruptedTraining) {
   EXPECT_FALSE(std::filesystem::exists(scene_.folder() / "out/model.pt"));
 
   write_images(kImages, kImages * 64, 1);
-  const Outcome outcome = scene_.run({"--budget", "0s"});
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_EQ(outcome.json().at("run"), interrupted);
-  EXPECT_GT(outcome.json().at("training").at("resumed_from_step"), 0);
+  const Json outcome = result_of(scene_.run({"--budget", "0s"}));
+  EXPECT_EQ(outcome.at("run"), interrupted);
+  EXPECT_GT(outcome.at("training").at("resumed_from_step"), 0);
 }
 
 // Checkpoints are due all the time, so that one is being written whenever the trainer dies.
@@ -193,13 +174,11 @@ TEST_F(RealTrainer, KilledWhileWritingACheckpointBesideTheTrainingEndsAllTheSame
   std::filesystem::remove(scene_.folder() / "out/model.pt");
 
   write_recipe("start: {checkpoint.async: on}\n" + out + ", checkpoint_every: 1ms}\n");
-  Running running = scene_.start_run();
-  ASSERT_TRUE(running.wait_for("\ntraining "));
+  Running running = scene_.start_run_until("\ntraining ");
   ASSERT_TRUE(scene_.kill_trainer());
-  const Outcome outcome = running.finish();
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_GT(outcome.json().at("training").at("resumed_from_step"), 0);
-  EXPECT_EQ(outcome.json().at("training").at("steps"), 6 * 128);
+  const Json outcome = result_of(running.finish());
+  EXPECT_GT(outcome.at("training").at("resumed_from_step"), 0);
+  EXPECT_EQ(outcome.at("training").at("steps"), 6 * 128);
   EXPECT_TRUE(scene_.folder().read("out/model.pt") == whole) << "the same bits";
 }
 
@@ -231,10 +210,8 @@ TEST_F(RealTrainer, TrainsTheSameWithAnotherAllocator) {
 TEST_F(RealTrainer, ProfilesWhatAnalyzeReads) {
   write_recipe(kSynthetic, 1);
   const std::string recipe = scene_.recipe().string();
-  const Outcome outcome = scene_.command({"profile", recipe, "--steps", "4", "--shapes", "--memory",
-                                          "--json", "-s", "loader.workers=1"});
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const Json profile = outcome.json();
+  const Json profile = result_of(scene_.command({"profile", recipe, "--steps", "4", "--shapes",
+                                                 "--memory", "--json", "-s", "loader.workers=1"}));
   EXPECT_EQ(profile.at("steps"), 4);
   EXPECT_THAT(profile.at("damage"), testing::IsEmpty());
   double parts_us = 0;
@@ -256,11 +233,9 @@ TEST_F(RealTrainer, ProfilesWhatAnalyzeReads) {
 
 TEST_F(RealTrainer, ProfilesEachOfSeveralRanks) {
   write_recipe(kSynthetic, 1);
-  const Outcome outcome =
+  const Json profile = result_of(
       scene_.command({"profile", scene_.recipe().string(), "--ranks", "2", "--steps", "4", "--json",
-                      "--output", (scene_.folder() / "mine.pt.trace.json.gz").string()});
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const Json profile = outcome.json();
+                      "--output", (scene_.folder() / "mine.pt.trace.json.gz").string()}));
   ASSERT_EQ(profile.at("ranks").size(), 2U) << profile;
   EXPECT_EQ(profile.at("ranks")[1].at("rank"), 1);
   EXPECT_EQ(profile.at("ranks")[1].at("steps"), 4);
@@ -293,10 +268,8 @@ TEST_F(RealTrainer, ProfileNamesPatchDropoutAsTheCauseOfASlowGather) {
     recipe.replace(place, given.size(), small);
   }
   scene_.folder().write("recipe.yaml", recipe);
-  const Outcome outcome = scene_.command(
-      {"profile", scene_.recipe().string(), "--steps", "3", "--json", "--view", "modules"});
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const Json profile = outcome.json();
+  const Json profile = result_of(scene_.command(
+      {"profile", scene_.recipe().string(), "--steps", "3", "--json", "--view", "modules"}));
   Json finding;
   for (const Json& one : profile.at("findings")) {
     if (one.at("id") == "gather_backward") finding = one;
@@ -353,13 +326,9 @@ TEST_F(RealTrainer, DataThatCannotBeUsedAreNamed) {
   write_recipe(idx(), 1);
   told.ends(2, "no files", scene_.command({"run", scene_.recipe().string()}));
   write_images(64, 10 * 64 + 5, 1);
-  const Outcome truncated = scene_.run();
-  EXPECT_EQ(truncated.code, 1);
-  told.lines("few bytes", truncated.err, (scene_.folder() / "images").string());
+  told.ends(1, "few bytes", scene_.run(), (scene_.folder() / "images").string());
   write_images(64, 64 * 64, 9);
-  const Outcome outcome = scene_.run();
-  EXPECT_EQ(outcome.code, 1);
-  told.lines("a label out of range", outcome.err, "the data has ");
+  told.ends(1, "a label out of range", scene_.run(), "the data has ");
   EXPECT_FALSE(std::filesystem::exists(scene_.folder() / "out/model.pt"));
 }
 

@@ -98,9 +98,8 @@ class RestartKnobs : public testing::Test {
   // A run in which a plugin proposes `change`, alone. Every trial has a ratio, and says so.
   Json tune(const std::string& change) const {
     const std::filesystem::path plugins = scene_.write_plugin("settings", change);
-    const Outcome outcome = scene_.run({"--tune-only", "--plugin-dir", plugins.string()});
-    EXPECT_EQ(outcome.code, 0) << outcome.err;
-    Json run = outcome.json();
+    const Json outcome = result_of(scene_.run({"--tune-only", "--plugin-dir", plugins.string()}));
+    Json run = outcome;
     EXPECT_FALSE(run.at("trials").empty()) << run;
     for (const Json& trial : run.at("trials")) {
       EXPECT_EQ(trial.at("failure"), Json()) << trial.dump(1);

@@ -117,8 +117,15 @@ void Running::signal(int number) {
   kill(process_->pid(), number);
 }
 
-Json Scene::fast_job() {
-  return {{"factors", {{"optimizer.set_to_none=on", 1.3}, {"memory.malloc=keep", 1.2}}}};
+void Running::end_at_once() {
+  signal(SIGKILL);
+  finish();
+}
+
+Json Scene::fast_job(const Json& faults) {
+  Json job = {{"factors", {{"optimizer.set_to_none=on", 1.3}, {"memory.malloc=keep", 1.2}}}};
+  if (!faults.is_null()) job["faults"] = faults.is_array() ? faults : Json::array({faults});
+  return job;
 }
 
 Scene::Scene(const Json& behaviour) : fake_(behaviour) {
@@ -225,6 +232,13 @@ Running Scene::start_run(const std::vector<std::string>& options) const {
   return start(arguments);
 }
 
+Running Scene::start_run_until(const std::string& text,
+                               const std::vector<std::string>& options) const {
+  Running running = start_run(options);
+  EXPECT_TRUE(running.wait_for(text)) << text;
+  return running;
+}
+
 Outcome Scene::run(const std::vector<std::string>& options) const {
   return start_run(options).finish();
 }
@@ -295,17 +309,21 @@ Json Scene::last_run() const {
 }
 
 RunsOnOneDevice::RunsOnOneDevice()
-    : first([] {
-        Json behaviour = Scene::fast_job();
-        behaviour["faults"] = {{{"do", "pause"}, {"request", "train"}}};
-        return behaviour;
-      }()) {
+    : first(Scene::fast_job({{"do", "pause"}, {"request", "train"}})) {
   // The lock is the device's: the same folder of locks, two histories.
   second.set("AUTOTUNED_LOCKS=" + (first.folder() / "run").string());
-  holder = first.start_run();
-  EXPECT_TRUE(holder->wait_for("\ntuned "));
-  waiter = second.start_run();
-  EXPECT_TRUE(waiter->wait_for("waiting: "));
+  holder = first.start_run_until("\ntuned ");
+  waiter = second.start_run_until("waiting: ");
+}
+
+void expect_code(int code, const Outcome& outcome, std::source_location place) {
+  const testing::ScopedTrace asked(place.file_name(), static_cast<int>(place.line()), "");
+  EXPECT_EQ(outcome.code, code) << outcome.err;
+}
+
+Json result_of(const Outcome& outcome, std::source_location place) {
+  expect_code(0, outcome, place);
+  return outcome.json();
 }
 
 std::vector<Json> trials_with(const Json& run, const std::string& verdict) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <source_location>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,7 @@ class Running {
   void take_output();
   Outcome finish();
   void signal(int number);
+  void end_at_once();  // SIGKILL, and waits for it
   [[nodiscard]] pid_t pid() const { return process_->pid(); }
 
  private:
@@ -50,8 +52,8 @@ class Scene {
   // `tune` and `data` are lines of the recipe; the default lets two plugins propose.
   explicit Scene(const Json& behaviour = fast_job());
 
-  // Releasing gradients gives 30 %, keeping memory (which needs another trainer) 20 %.
-  [[nodiscard]] static Json fast_job();
+  // Releasing gradients gives 30 %, keeping memory (which needs another trainer) 20 %. `faults`: one of the trainers, or a list.
+  [[nodiscard]] static Json fast_job(const Json& faults = nullptr);
 
   void write_recipe(const std::string& tune = "", const std::string& top = "") const;
   [[nodiscard]] std::filesystem::path recipe() const { return folder() / "recipe.yaml"; }
@@ -79,6 +81,9 @@ class Scene {
   // run --json of the recipe with these options.
   [[nodiscard]] Outcome run(const std::vector<std::string>& options = {}) const;
   [[nodiscard]] Running start_run(const std::vector<std::string>& options = {}) const;
+  // The same, and waits until standard error has `text`.
+  [[nodiscard]] Running start_run_until(const std::string& text,
+                                        const std::vector<std::string>& options = {}) const;
 
   // Waits until every process of this scene has ended; false when one does not.
   [[nodiscard]] bool all_ended() const;
@@ -113,6 +118,13 @@ struct RunsOnOneDevice {
   std::optional<Running> holder;
   std::optional<Running> waiter;
 };
+
+// A command ended with `code`.
+void expect_code(int code, const Outcome& outcome,
+                 std::source_location place = std::source_location::current());
+// The JSON of a command that ended with 0.
+[[nodiscard]] Json result_of(const Outcome& outcome,
+                             std::source_location place = std::source_location::current());
 
 // The trials of `run --json` or `show --json` that ended so.
 [[nodiscard]] std::vector<Json> trials_with(const Json& run, const std::string& verdict);

@@ -19,8 +19,10 @@ using testing::HasSubstr;
 using testing::Not;
 
 // Not releasing gradients is slow here, and exact to change.
-Json slow_gradients() {
-  return {{"factors", {{"optimizer.set_to_none=on", 1.4}}}};
+Json slow_gradients(const Json& more = Json::object()) {
+  Json behaviour = {{"factors", {{"optimizer.set_to_none=on", 1.4}}}};
+  behaviour.update(more);
+  return behaviour;
 }
 
 class Script : public testing::Test {
@@ -48,6 +50,16 @@ class Script : public testing::Test {
   Told told_{scene_, "script"};
 };
 
+// A script is the user's own process.
+void expect_own_process(const Json& seen) {
+  EXPECT_EQ(seen.at("dies_with_parent"), 0);
+  EXPECT_EQ(seen.at("blocks_sigterm"), false);
+  EXPECT_EQ(seen.at("is_marked"), false) << "nobody may end it as what a dead run has left";
+  EXPECT_EQ(seen.at("group"), true);
+  EXPECT_NE(seen.at("umask"), 077) << "ours";
+}
+
+// One run, of which all is looked at.
 TEST_F(Script, IsTunedWhileItTrains) {
   const Outcome outcome = run(slow_gradients());
   ASSERT_EQ(outcome.code, 0) << outcome.err;
@@ -56,18 +68,26 @@ TEST_F(Script, IsTunedWhileItTrains) {
   told_.lines("the time that there is", outcome.err, " at most: ");
   told_.lines("what was kept", outcome.err, "kept     ");
   EXPECT_THAT(outcome.err, HasSubstr("more than its steps take as the script is"));
-  EXPECT_EQ(script().at("configuration").at("optimizer.set_to_none"), true);
 
   const Json stored = scene_.last_run();
   EXPECT_EQ(stored.at("state"), "finished");
   EXPECT_NEAR(stored.at("best").at("speedup").get<double>(), 1.4, 0.05);
   EXPECT_EQ(stored.at("training").at("exit_code"), 0);
+  const Json seen = script();
+  EXPECT_EQ(seen.at("configuration").at("optimizer.set_to_none"), true);
+  EXPECT_EQ(seen.at("python_path"), (scene_.folder() / "startup").string());
+  expect_own_process(seen);
+  // Its loggers are told what was kept.
+  const Json kept = seen.at("requests").back().at("kept");
+  EXPECT_EQ(kept.at("run"), stored.at("run"));
+  EXPECT_EQ(kept.at("change"), "optimizer.set_to_none off → on");
+  EXPECT_EQ(kept.at("speedup"), stored.at("best").at("speedup"));
   const Json& parts = stored.at("training").at("steps_under");
   ASSERT_EQ(parts.size(), 2);
   EXPECT_EQ(parts[0].at("change"), "");
   EXPECT_EQ(parts[1].at("change"), "optimizer.set_to_none off → on");
   const std::string show = scene_.command({"show", "last", "--verbose"}).out;
-  told_.lines("show", show, "script   ");
+  told_.lines("show", show, "script   fake_script");
   const std::string history = scene_.command({"history"}).out;
   EXPECT_THAT(history, Not(HasSubstr("recipe")));
   EXPECT_THAT(history, HasSubstr("  script "));
@@ -77,40 +97,25 @@ TEST_F(Script, IsTunedWhileItTrains) {
     EXPECT_THAT(explain, Not(HasSubstr(word)));
     EXPECT_THAT(show, Not(HasSubstr(word)));
   }
-}
 
-// After each change that is kept all plugins are asked again.
-TEST_F(Script, WhatPluginsSaidIsToldOnce) {
-  ASSERT_EQ(run(slow_gradients()).code, 0);
+  // What plugins said is told once, though all are asked again after each change that is kept.
   const std::string folded = scene_.command({"show", "last"}).out;
   const Json counts = scene_.command({"explain", "last", "--json"}).json().at("plugins");
   ASSERT_GT(counts.at("tried"), 0);
   EXPECT_THAT(folded, HasSubstr("\n" + counts.at("inapplicable").dump() +
                                 " plugins had nothing to try; --verbose says why"));
-  const std::string show = scene_.command({"show", "last", "--verbose"}).out;
   EXPECT_THAT(show, Not(HasSubstr("had nothing to try")));
   std::istringstream table(show.substr(show.find("\nplugin ") + 1));
   std::set<std::string> plugins;
   for (std::string line; std::getline(table, line) && !line.empty();)
     EXPECT_TRUE(plugins.insert(line.substr(0, line.find(' '))).second) << line;
   EXPECT_GT(plugins.size(), 2U);
-  for (const Json& trial : scene_.last_run().at("trials"))
+  for (const Json& trial : stored.at("trials"))
     EXPECT_FALSE(plugins.contains(trial.at("plugin").get<std::string>())) << trial;
 }
 
-TEST_F(Script, ItsLoggersAreToldWhatWasKept) {
-  ASSERT_EQ(run(slow_gradients()).code, 0);
-  const Json stored = scene_.last_run();
-  const Json kept = script().at("requests").back().at("kept");
-  EXPECT_EQ(kept.at("run"), stored.at("run"));
-  EXPECT_EQ(kept.at("change"), "optimizer.set_to_none off → on");
-  EXPECT_EQ(kept.at("speedup"), stored.at("best").at("speedup"));
-}
-
 TEST_F(Script, ItsStepsAreCountedToItsEnd) {
-  Json behaviour = slow_gradients();
-  behaviour["steps_after"] = 1000;
-  ASSERT_EQ(run(behaviour).code, 0);
+  ASSERT_EQ(run(slow_gradients({{"steps_after", 1000}})).code, 0);
   const Json stored = scene_.last_run().at("training");
   EXPECT_EQ(stored.at("is_counted_to_end"), true);
   EXPECT_EQ(stored.at("steps"), stored.at("tuned_steps").get<std::int64_t>() + 8 + 1000);
@@ -118,9 +123,7 @@ TEST_F(Script, ItsStepsAreCountedToItsEnd) {
 }
 
 TEST_F(Script, WithoutSamplesItsStepsAreCounted) {
-  Json behaviour = slow_gradients();
-  behaviour["samples_per_step"] = 0;
-  ASSERT_EQ(run(behaviour).code, 0);
+  ASSERT_EQ(run(slow_gradients({{"samples_per_step", 0}})).code, 0);
   const std::string show = scene_.command({"show", "last"}).out;
   EXPECT_THAT(show + scene_.command({"show", "last.1"}).out, Not(HasSubstr("samples/s")));
   EXPECT_THAT(show, HasSubstr(" steps/s, beside the best one"));
@@ -128,8 +131,7 @@ TEST_F(Script, WithoutSamplesItsStepsAreCounted) {
 
 // 400,000 samples at about 2,000 a second: a fifth of that time.
 TEST_F(Script, TheBudgetIsAPartOfTheTrainingThatIsLeft) {
-  Json behaviour = slow_gradients();
-  behaviour["most_samples_left"] = 400'000;
+  const Json behaviour = slow_gradients({{"most_samples_left", 400'000}});
   const Outcome outcome = run(behaviour);
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   told_.measured_lines("400,000 samples", outcome.err, "of training are left");
@@ -145,17 +147,6 @@ TEST_F(Script, WhatThereWasNoTimeForIsTold) {
   told_.lines("the run", outcome.err, "nothing new was tried");
   told_.lines("explain", scene_.command({"explain", "last"}).out, "nothing new was tried");
   told_.lines("show", scene_.command({"show", "last"}).out, "tuning   ");
-}
-
-TEST_F(Script, IsTheUsersOwnProcess) {
-  ASSERT_EQ(run(slow_gradients()).code, 0);
-  const Json seen = script();
-  EXPECT_EQ(seen.at("python_path"), (scene_.folder() / "startup").string());
-  EXPECT_EQ(seen.at("dies_with_parent"), 0);
-  EXPECT_EQ(seen.at("blocks_sigterm"), false);
-  EXPECT_EQ(seen.at("is_marked"), false) << "nobody may end it as what a dead run has left";
-  EXPECT_EQ(seen.at("group"), true);
-  EXPECT_NE(seen.at("umask"), 077) << "ours";
 }
 
 TEST_F(Script, WhatIsKnownIsVerifiedAndUsed) {
@@ -176,9 +167,7 @@ TEST_F(Script, WhatIsKnownIsVerifiedAndUsed) {
 }
 
 TEST_F(Script, ItsExitCodeIsTheCommands) {
-  Json behaviour = slow_gradients();
-  behaviour["exit"] = 3;
-  EXPECT_EQ(run(behaviour).code, 3);
+  EXPECT_EQ(run(slow_gradients({{"exit", 3}})).code, 3);
   const Json stored = scene_.last_run();
   EXPECT_EQ(stored.at("state"), "finished") << "an exit code is the script's own word";
   EXPECT_EQ(stored.at("error"), "");
@@ -202,34 +191,23 @@ TEST_F(Script, TheSignalThatEndsItEndsTheCommand) {
 }
 
 TEST_F(Script, ThatMakesItsOptimizerAnewIsTunedAllTheSame) {
-  Json behaviour = slow_gradients();
-  behaviour["renewals"] = 3;
-  const Outcome outcome = run(behaviour);
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  expect_code(0, run(slow_gradients({{"renewals", 3}})));
   EXPECT_EQ(script().at("configuration").at("optimizer.set_to_none"), true);
   EXPECT_EQ(trials_with(scene_.last_run(), "failed").size(), 0);
 }
 
 TEST_F(Script, ThatIsLetGoInATrialSaysWhy) {
-  Json behaviour = slow_gradients();
-  behaviour["detaches_at"] = 30;
-  const Outcome outcome = run(behaviour);
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  told_.lines("the agent let go", outcome.err, "is no longer tuned");
+  told_.ends(0, "the agent let go", run(slow_gradients({{"detaches_at", 30}})),
+             "is no longer tuned");
 }
 
 TEST_F(Script, ASignalToTheCommandReachesTheScript) {
-  Json behaviour = slow_gradients();
-  behaviour["interrupts_at"] = 4;
-  EXPECT_EQ(run(behaviour).code, 128 + SIGTERM);
+  EXPECT_EQ(run(slow_gradients({{"interrupts_at", 4}})).code, 128 + SIGTERM);
 }
 
 TEST_F(Script, ThatEndsInATrialIsNoFaultOfTheCandidate) {
   for (const char* how : {"ends_at", "closes_at"}) {
-    Json behaviour = slow_gradients();
-    behaviour[how] = 30;
-    behaviour["exit"] = 5;
-    const Outcome outcome = run(behaviour);
+    const Outcome outcome = run(slow_gradients({{how, 30}, {"exit", 5}}));
     EXPECT_EQ(outcome.code, 5) << outcome.err;
     const auto interrupted = trials_with(scene_.last_run(), "interrupted");
     EXPECT_EQ(interrupted.size(), 1) << how;
@@ -238,9 +216,8 @@ TEST_F(Script, ThatEndsInATrialIsNoFaultOfTheCandidate) {
 }
 
 TEST_F(Script, WithoutAStepRunsUntouched) {
-  const Outcome outcome = run({{"no_step", "no backward pass was seen"}, {"exit", 4}});
-  EXPECT_EQ(outcome.code, 4);
-  told_.lines("no step", outcome.err, " is not tuned: ");
+  told_.ends(4, "no step", run({{"no_step", "no backward pass was seen"}, {"exit", 4}}),
+             " is not tuned: ");
   EXPECT_EQ(scene_.last_run().at("state"), "finished");
 }
 
@@ -253,9 +230,7 @@ TEST_F(Script, WithoutPyTorchRunsUntouched) {
 }
 
 TEST_F(Script, GoesOnWithoutItsSession) {
-  Json behaviour = slow_gradients();
-  behaviour["waits_at"] = 30;
-  Running running = start(behaviour);
+  Running running = start(slow_gradients({{"waits_at", 30}}));
   ASSERT_TRUE(running.wait_for("is tuned on its own steps"));
   ASSERT_TRUE(scene_.kill_session(running.pid()));
   const Outcome outcome = running.finish();

@@ -86,8 +86,7 @@ TEST(Serve, RunsTakeTurnsInTheirOrder) {
   EXPECT_EQ(detach(scene), "1");
   EXPECT_EQ(detach(scene), "2");
   EXPECT_EQ(detach(scene), "3");
-  Running first = scene.start({"attach", "1"});
-  ASSERT_TRUE(first.wait_for("\ntuned "));
+  Running first = attach(scene, "1");
   const Json now = status(scene);
   EXPECT_EQ(state_of(now, 1), "running");
   EXPECT_EQ(state_of(now, 2), "queued");
@@ -100,8 +99,7 @@ TEST(Serve, RunsTakeTurnsInTheirOrder) {
   ASSERT_TRUE(last.wait_for("waiting: run 1 of the queue has the device cpu"));
   const Descriptor gate = scene.fake().open_gate();
   EXPECT_EQ(first.finish().code, 0);
-  const Outcome third = last.finish();
-  EXPECT_EQ(third.code, 0) << third.err;
+  expect_code(0, last.finish());
   const Json jobs = status(scene).at("jobs");
   for (std::size_t i = 0; i < 3; ++i)
     EXPECT_EQ(jobs[i].at("state"), "finished");
@@ -114,16 +112,11 @@ TEST(Serve, WatchersSeeARunFromItsBeginning) {
   const Scene scene{paused_job()};
   Running daemon = start_daemon(scene);
   detach(scene);
-  Running early = scene.start({"attach", "1"});
-  ASSERT_TRUE(early.wait_for("\ntuned "));
-  Running late = scene.start({"attach", "1"});
-  ASSERT_TRUE(late.wait_for("\ntuned "));
-  Running leaving = scene.start({"attach", "1"});
-  ASSERT_TRUE(leaving.wait_for("\ntuned "));
+  Running early = attach(scene, "1");
+  Running late = attach(scene, "1");
+  Running leaving = attach(scene, "1");
   leaving.signal(SIGINT);
-  const Outcome left = leaving.finish();
-  EXPECT_EQ(left.code, 0);
-  Told(scene, "serve").lines("a watcher that leaves", left.err, "the run goes on");
+  Told(scene, "serve").ends(0, "a watcher that leaves", leaving.finish(), "the run goes on");
   const Descriptor gate = scene.fake().open_gate();
   const Outcome first = early.finish();
   const Outcome second = late.finish();
@@ -159,8 +152,7 @@ TEST(Serve, RunningRunIsCancelledCleanly) {
   const Scene scene{paused_job()};
   Running daemon = start_daemon(scene);
   detach(scene);
-  Running watcher = scene.start({"attach", "1"});
-  ASSERT_TRUE(watcher.wait_for("\ntuned "));
+  Running watcher = attach(scene, "1");
   EXPECT_EQ(scene.command({"cancel", "1"}).code, 0);
   const Descriptor gate = scene.fake().open_gate();
   EXPECT_EQ(watcher.finish().code, 130);
@@ -177,8 +169,7 @@ TEST(Serve, RunningRunIsCancelledCleanly) {
 TEST(Serve, CtrlCOfRunCancelsAndTheSecondEndsAtOnce) {
   const Scene scene{paused_job()};
   Running daemon = start_daemon(scene);
-  Running run = scene.start_run();
-  ASSERT_TRUE(run.wait_for("\ntuned "));
+  Running run = scene.start_run_until("\ntuned ");
   run.signal(SIGINT);
   ASSERT_TRUE(run.wait_for("stopping; once more to end at once"));
   run.signal(SIGINT);
@@ -190,8 +181,7 @@ TEST(Serve, CtrlCOfRunCancelsAndTheSecondEndsAtOnce) {
 TEST(Serve, ClientThatDiesLeavesItsRun) {
   const Scene scene{paused_job()};
   Running daemon = start_daemon(scene);
-  Running run = scene.start_run();
-  ASSERT_TRUE(run.wait_for("\ntuned "));
+  Running run = scene.start_run_until("\ntuned ");
   run.signal(SIGKILL);
   EXPECT_EQ(run.finish().code, 128 + SIGKILL);
   const Descriptor gate = scene.fake().open_gate();
@@ -204,8 +194,7 @@ TEST(Serve, StopsOnSigtermAndTheNextOneGoesOn) {
     Running daemon = start_daemon(scene);
     detach(scene);
     detach(scene);
-    Running watcher = scene.start({"attach", "1"});
-    ASSERT_TRUE(watcher.wait_for("\ntuned "));
+    Running watcher = attach(scene, "1");
     daemon.signal(signal);
     EXPECT_EQ(daemon.finish().code, 0);
     EXPECT_FALSE(std::filesystem::exists(scene.folder() / "run/autotuned/daemon.sock"));
@@ -233,8 +222,7 @@ struct OneRun {
 OneRun start_one_run(const Scene& scene) {
   Running daemon = start_daemon(scene);
   detach(scene);
-  Running watcher = scene.start({"attach", "1"});
-  EXPECT_TRUE(watcher.wait_for("\ntuned "));
+  Running watcher = attach(scene, "1");
   const pid_t session = scene.session_of(daemon.pid());
   return {std::move(daemon), std::move(watcher), session};
 }
@@ -245,8 +233,7 @@ TEST(Serve, StopsAlthoughASessionIsDeaf) {
   ASSERT_GT(session, 0);
   kill(session, SIGSTOP);
   daemon.signal(SIGTERM);
-  const Outcome ended = daemon.finish();
-  EXPECT_EQ(ended.code, 0) << ended.err;
+  expect_code(0, daemon.finish());
 
   Running next = start_daemon(scene);
   const Descriptor gate = scene.fake().open_gate();
@@ -305,12 +292,9 @@ TEST(Serve, TellsTheServiceManager) {
 TEST(Serve, StopSaysWhereRunsAreKept) {
   const Scene scene{paused_job()};
   Running daemon = start_daemon(scene);
-  Running run = scene.start_run();
-  ASSERT_TRUE(run.wait_for("\ntuned "));
+  Running run = scene.start_run_until("\ntuned ");
   EXPECT_EQ(stop(scene, daemon).code, 0);
-  const Outcome outcome = run.finish();
-  EXPECT_EQ(outcome.code, 1);
-  Told(scene, "serve").lines("the client", outcome.err, "follows it again");
+  Told(scene, "serve").ends(1, "the client", run.finish(), "follows it again");
   EXPECT_TRUE(scene.all_ended());
 }
 
@@ -358,8 +342,7 @@ TEST(Serve, WithoutADaemonRunDoesItItself) {
 TEST(Serve, SocketOfAKilledDaemonStandsInNobodysWay) {
   const Scene scene;
   Running daemon = start_daemon(scene);
-  daemon.signal(SIGKILL);
-  daemon.finish();
+  daemon.end_at_once();
   ASSERT_TRUE(std::filesystem::exists(scene.folder() / "run/autotuned/daemon.sock"));
   EXPECT_EQ(scene.command({"status"}).code, kUnusable);
   EXPECT_EQ(scene.run().code, 0);
@@ -371,10 +354,8 @@ TEST(Serve, RunHereIsPossibleBesideADaemonAndTakesTurnsWithIt) {
   const Scene scene{paused_job()};
   Running daemon = start_daemon(scene);
   detach(scene);
-  Running watcher = scene.start({"attach", "1"});
-  ASSERT_TRUE(watcher.wait_for("\ntuned "));
-  Running here = scene.start_run({"--no-daemon"});
-  ASSERT_TRUE(here.wait_for("waiting: "));
+  Running watcher = attach(scene, "1");
+  Running here = scene.start_run_until("waiting: ", {"--no-daemon"});
   const Descriptor gate = scene.fake().open_gate();
   EXPECT_EQ(watcher.finish().code, 0);
   EXPECT_EQ(here.finish().code, 0);
@@ -385,8 +366,7 @@ TEST(Serve, FailedRunSaysWhy) {
   const Scene scene{
       {{"faults", {{{"do", "error"}, {"kind", "out_of_memory"}, {"request", "run"}}}}}};
   Running daemon = start_daemon(scene);
-  const Outcome outcome = scene.run();
-  EXPECT_EQ(outcome.code, 1);
+  expect_code(1, scene.run());
   const Json now = status(scene);
   EXPECT_EQ(state_of(now, 1), "failed");
   EXPECT_THAT(now.at("jobs").at(0).at("error").get<std::string>(), HasSubstr("out_of_memory"));

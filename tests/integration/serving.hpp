@@ -23,6 +23,13 @@ inline std::string detach(const Scene& scene) {
   return outcome.json().at("job").dump();
 }
 
+// A watcher of a job that is tuned.
+inline Running attach(const Scene& scene, const std::string& job) {
+  Running watcher = scene.start({"attach", job});
+  EXPECT_TRUE(watcher.wait_for("\ntuned "));
+  return watcher;
+}
+
 inline Json status(const Scene& scene) {
   const Outcome outcome = scene.command({"status", "--json"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;

@@ -27,10 +27,15 @@ class Told {
   Told(const Told&) = delete;
   Told& operator=(const Told&) = delete;
 
-  // A command ended with `code`, and said this on standard error.
-  void ends(int code, const std::string& given, const Outcome& outcome) {
+  // A command ended with `code`, and said this on standard error; with `word` only the lines that have it.
+  void ends(int code, const std::string& given, const Outcome& outcome,
+            const std::string& word = "") {
     EXPECT_EQ(outcome.code, code) << given << "\n" << outcome.err;
-    add(given, outcome.err);
+    if (word.empty()) {
+      add(given, outcome.err);
+    } else {
+      lines(given, outcome.err, word);
+    }
   }
   // The same of standard output.
   void prints(int code, const std::string& given, const Outcome& outcome) {

@@ -60,24 +60,20 @@ class TrainerPlugins : public testing::Test {
 
 TEST_F(TrainerPlugins, AWorkloadIsTunedTrainedAndEvaluated) {
   write_recipe("{plugin: tiny, hidden: 12}", "plugins: [set_to_none], budget: 8s");
-  const Outcome outcome = run();
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const Json result = outcome.json();
+  const Json result = result_of(run());
   EXPECT_EQ(result.at("training").at("steps"), 128);
   EXPECT_GT(result.at("training").at("test_accuracy"), 0.9);
   EXPECT_TRUE(std::filesystem::exists(scene_.folder() / "out/model.pt"));
   EXPECT_THAT(command({"plugins", "--require", "tiny"}).out, HasSubstr("used in 1 run "));
   // What it wrote is a recipe of the same job.
-  const Outcome checked = command({"check", (scene_.folder() / "out/best.yaml").string()});
-  EXPECT_EQ(checked.code, 0) << checked.err;
+  expect_code(0, command({"check", (scene_.folder() / "out/best.yaml").string()}));
 }
 
 TEST_F(TrainerPlugins, ALossGoesWithABuiltInModel) {
   write_recipe("{type: mlp, hidden: 12, classes: 4}\nloss: {plugin: usual_loss}", "budget: 0s");
-  const Outcome outcome = run();
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_EQ(outcome.json().at("training").at("steps"), 128);
-  EXPECT_GT(outcome.json().at("training").at("test_accuracy"), 0.5);
+  const Json outcome = result_of(run());
+  EXPECT_EQ(outcome.at("training").at("steps"), 128);
+  EXPECT_GT(outcome.at("training").at("test_accuracy"), 0.5);
   told_.lines("best.yaml", scene_.folder().read("out/best.yaml"), "loss:");
   write_recipe("{type: mlp, hidden: 12, classes: 4}\nloss: {plugin: usual_los}", "budget: 0s");
   told_.ends(2, "an unknown loss", command({"check", scene_.recipe().string()}));
@@ -99,25 +95,23 @@ TEST_F(TrainerPlugins, AnExtensionThatFreezesALayerIsRejected) {
   // It is four times as fast, so it is the check that must find it.
   write_recipe("{plugin: tiny, wait_ms: 4}", kTuned);
   propose("freezes");
-  const Outcome outcome = run({"--tune-only"});
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const Json trials = outcome.json().at("trials");
+  const Json outcome = result_of(run({"--tune-only"}));
+  const Json trials = outcome.at("trials");
   ASSERT_THAT(trials, SizeIs(testing::Ge(1)));
   EXPECT_EQ(trials.at(0).at("plugin"), "tricks");
   EXPECT_EQ(trials.at(0).at("verdict"), "rejected") << trials.dump(1);
   EXPECT_THAT(trials.at(0).dump(), HasSubstr("hidden.weight"));
-  EXPECT_EQ(outcome.json().at("best").at("configuration").at("tricks.trick"), "none");
+  EXPECT_EQ(outcome.at("best").at("configuration").at("tricks.trick"), "none");
 }
 
 TEST_F(TrainerPlugins, AnExtensionThatIsFasterAndTrainsTheSameWins) {
   write_recipe("{plugin: tiny, wait_ms: 4}", kTuned);
   propose("hurries");
-  const Outcome outcome = run({"--tune-only"});
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const Json trials = outcome.json().at("trials");
+  const Json outcome = result_of(run({"--tune-only"}));
+  const Json trials = outcome.at("trials");
   ASSERT_THAT(trials, SizeIs(testing::Ge(1)));
   EXPECT_EQ(trials.at(0).at("verdict"), "accepted") << trials.dump(1);
-  EXPECT_EQ(outcome.json().at("best").at("configuration").at("tricks.trick"), "hurries");
+  EXPECT_EQ(outcome.at("best").at("configuration").at("tricks.trick"), "hurries");
 }
 
 // A recipe that starts from a knob of an extension is known only where its folder is named.
@@ -162,8 +156,7 @@ TEST_F(TrainerPlugins, AnExtensionThatFailsCostsOneTrialOfTheRun) {
 
 TEST_F(TrainerPlugins, AKnobOfAnExtensionIsSetByHandAndShown) {
   write_recipe("{plugin: tiny}", "plugins: [tricks], budget: 0s, allow: [tricks.trick]");
-  const Outcome trained = run({"--set", "tricks.trick=counts"});
-  EXPECT_EQ(trained.code, 0) << trained.err;
+  expect_code(0, run({"--set", "tricks.trick=counts"}));
   told_.ends(2, "another value", run({"--set", "tricks.trick=juggles"}));
   EXPECT_THAT(command({"knobs"}).out, testing::ContainsRegex("tricks\\.trick.*numerics"));
   told_.ends(2, "without it", command({"run", scene_.recipe().string(), "--without", "tricks"}));
@@ -199,23 +192,19 @@ TEST_F(TrainerPlugins, AStartThatGoesWithItsExtensionIsTold) {
 TEST_F(TrainerPlugins, ARunIsContinuedWithoutTheExtensionThatItKept) {
   write_recipe("{plugin: tiny, wait_ms: 4}", kTuned);
   propose("hurries");
-  Running first = scene_.start_run({"--plugin-dir", folder_.string()});
-  ASSERT_TRUE(first.wait_for("accepted   tricks"));
-  first.signal(SIGKILL);
-  first.finish();
-  const Outcome outcome = run({"--without", "tricks"});
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  Running first = scene_.start_run_until("accepted   tricks", {"--plugin-dir", folder_.string()});
+  first.end_at_once();
+  const Json outcome = result_of(run({"--without", "tricks"}));
   EXPECT_EQ(scene_.runs().size(), 1) << "it is continued";
-  EXPECT_FALSE(outcome.json().at("best").at("configuration").contains("tricks.trick"));
-  EXPECT_EQ(outcome.json().at("training").at("steps"), 128);
+  EXPECT_FALSE(outcome.at("best").at("configuration").contains("tricks.trick"));
+  EXPECT_EQ(outcome.at("training").at("steps"), 128);
 }
 
 TEST_F(TrainerPlugins, AreListedByWhatTheirFilesSay) {
   propose("counts");
-  const Outcome outcome = command({"plugins", "--json"});
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const Json outcome = result_of(command({"plugins", "--json"}));
   std::vector<std::string> kinds;
-  for (const Json& plugin : outcome.json()) {
+  for (const Json& plugin : outcome) {
     if (plugin.at("name") == "tiny" || plugin.at("name") == "tricks") {
       EXPECT_EQ(plugin.at("state"), "ready") << plugin;
       kinds.push_back(plugin.at("kind"));
