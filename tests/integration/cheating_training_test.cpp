@@ -110,8 +110,7 @@ INSTANTIATE_TEST_SUITE_P(
 class CheatingInTraining : public CheatingTraining {};
 
 TEST_P(CheatingInTraining, IsSeenAfterTheTraining) {
-  const Outcome outcome = run();
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Outcome outcome = ended(0, run());
   const Json run_once = outcome.json();
   const Json& cheat = run_once.at("best").at("configuration").at("cheats.cheat");
   ASSERT_EQ(cheat, GetParam().name) << run_once.at("trials").dump(1);
@@ -134,8 +133,7 @@ TEST_P(CheatingInTraining, IsSeenAfterTheTraining) {
             check);
 
   // The same command trains without it.
-  const Outcome again = run();
-  ASSERT_EQ(again.code, 0) << again.err;
+  const Outcome again = ended(0, run());
   EXPECT_THAT(again.err, HasSubstr("is not tried again"));
   EXPECT_TRUE(again.json().at("trials").empty()) << again.json().at("trials").dump(1);
   EXPECT_EQ(again.json().at("best").at("configuration").at("cheats.cheat"), "none");
@@ -153,8 +151,7 @@ class CheatingFromTheSecondEpoch : public CheatingTraining {
 };
 
 TEST_P(CheatingFromTheSecondEpoch, EndsTheTraining) {
-  const Outcome outcome = run();
-  EXPECT_EQ(outcome.code, 1) << outcome.err;
+  const Outcome outcome = ended(1, run());
   EXPECT_THAT(outcome.err, HasSubstr("plugin cheats: " + GetParam().reason));
   EXPECT_THAT(outcome.err, HasSubstr("the same command continues run"));
   EXPECT_FALSE(std::filesystem::exists(scene_.folder() / "out/model.pt"));

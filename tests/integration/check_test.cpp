@@ -70,8 +70,7 @@ constexpr const char* kScale = "[scale: {by: 1/255}]";
 
 TEST_F(Check, SaysOkToWhatCanBeTrained) {
   write(kModel, kData, kScale);
-  const Outcome checked = check();
-  EXPECT_EQ(checked.code, 0);
+  const Outcome checked = ended(0, check());
   EXPECT_EQ(checked.out, scene_.recipe().string() + ": ok\n");
   EXPECT_THAT(checked.err, IsEmpty());
   EXPECT_FALSE(std::filesystem::exists(scene_.folder() / "out")) << "nothing is written";
@@ -89,8 +88,7 @@ TEST_F(Check, SeveralMistakesAtOnce) {
   refuses("a resize of floats, and a batch that never fills");
   write(kModel, kData, "[scale: {by: 1/255}, resize: {size: 4}]", "{epochs: 1, batch_size: 65}",
         "device: cuda\n");
-  const Outcome checked = check();
-  EXPECT_EQ(checked.code, 2);
+  const Outcome checked = ended(2, check());
   for (const char* place :
        {"recipe.yaml:8:1: device: no CUDA", "recipe.yaml:7:20: ", "recipe.yaml:6:29: "})
     EXPECT_THAT(checked.err, HasSubstr(place));
@@ -184,8 +182,7 @@ TEST_F(Check, DataToEvaluateOnThatCannotBeRead) {
 
 TEST_F(Check, IsJsonWhereAskedFor) {
   write(kModel, kData, kScale, "{epochs: 1, batch_size: 65}");
-  const Outcome checked = check({"--json"});
-  EXPECT_EQ(checked.code, 2);
+  const Outcome checked = ended(2, check({"--json"}));
   const Json problem = Json::parse(checked.out).at("diagnostics").at(0);
   EXPECT_EQ(problem.at("line"), 7);
   EXPECT_THAT(problem.at("message").get<std::string>(), testing::StartsWith("train.batch_size: "));

@@ -108,8 +108,7 @@ TEST_F(Commands, ShowTellsATrialWithItsBlocksAndChecks) {
 }
 
 TEST_F(Commands, BestIsARecipe) {
-  const Outcome best = scene_->command({"best", scene_->recipe().string()});
-  ASSERT_EQ(best.code, 0) << best.err;
+  const Outcome best = ended(0, scene_->command({"best", scene_->recipe().string()}));
   const auto file = scene_->folder().write("best.yaml", best.out);
   EXPECT_EQ(scene_->command({"check", file.string()}).code, 0);
   const Json checked = scene_->command({"check", file.string(), "--json"}).json();

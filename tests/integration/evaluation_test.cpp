@@ -78,8 +78,7 @@ constexpr const char* kFolders =
 TEST_F(EvaluationOfARun, NamesClassesThatOnlyOneFolderHas) {
   put({"train/ant/1.jpg", "train/bee/1.jpg", "train/cat/1.jpg", "test/bee/1.jpg",
        "test/cat/1.jpg"});
-  const Outcome missing = run(kFolders);
-  EXPECT_EQ(missing.code, 0) << missing.err;
+  const Outcome missing = ended(0, run(kFolders));
   Told told(scene_, "evaluation");
   told.lines("no sample of one", missing.err, "no sample is of these classes");
   const Json classes = missing.json().at("training").at("test_classes");

@@ -26,8 +26,7 @@ std::vector<Json> json_lines(const std::string& text) {
 
 TEST(Export, WritesCurvesAndTrialsForOthers) {
   const Scene scene;
-  const Outcome run = scene.run();
-  ASSERT_EQ(run.code, 0) << run.err;
+  const Outcome run = ended(0, scene.run());
   const std::string id = run.json().at("run");
   const auto& folder = scene.folder();
   const Json outcome = result_of(scene.command(
@@ -65,8 +64,7 @@ TEST(Export, SaysThatNothingIsToBeWritten) {
 
 TEST(Export, ReplacesOnlyWhatItMay) {
   const Scene scene;
-  const Outcome run = scene.run();
-  ASSERT_EQ(run.code, 0) << run.err;
+  const Outcome run = ended(0, scene.run());
   const auto& folder = scene.folder();
   folder.write("precious", "model");
   std::filesystem::create_symlink("precious", folder / "link");

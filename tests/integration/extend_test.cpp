@@ -52,8 +52,7 @@ class Extend : public testing::Test {
 TEST_F(Extend, IsATrainingThatWasSoLongFromTheStart) {
   write_recipe(4);
   const std::string elsewhere = (scene_.folder() / "whole").string();
-  const Outcome whole = scene_.run({"--output", elsewhere});
-  ASSERT_EQ(whole.code, 0) << whole.err;
+  const Outcome whole = ended(0, scene_.run({"--output", elsewhere}));
 
   write_recipe(2);
   const Json first = result_of(scene_.run());
@@ -62,15 +61,13 @@ TEST_F(Extend, IsATrainingThatWasSoLongFromTheStart) {
   EXPECT_FALSE(file("training_state.pt").empty());
 
   // Nothing is longer yet.
-  const Outcome same = scene_.run({"--extend"});
-  EXPECT_EQ(same.code, 1);
+  const Outcome same = ended(1, scene_.run({"--extend"}));
   Told told(scene_, "extend");
   told.lines("as long as before", same.err, first_id);
   EXPECT_EQ(file("model.pt"), first_model);
 
   write_recipe(4);
-  const Outcome extended = scene_.run({"--extend"});
-  ASSERT_EQ(extended.code, 0) << extended.err;
+  const Outcome extended = ended(0, scene_.run({"--extend"}));
   told.lines("longer", extended.err, "the training of run " + first_id);
   const Json run = extended.json();
   EXPECT_EQ(run.at("extends"), first_id);
@@ -113,8 +110,7 @@ TEST_F(Extend, GoesOnAfterAnInterruptionAndAgain) {
   EXPECT_EQ(interrupted.at("state"), "cancelled");
   // Another length is another run, from the same state.
   write_recipe(2);
-  const Outcome other = scene_.run({"--extend"});
-  ASSERT_EQ(other.code, 0) << other.err;
+  const Outcome other = ended(0, scene_.run({"--extend"}));
   EXPECT_NE(other.json().at("run"), interrupted.at("run"));
   EXPECT_THAT(other.err, HasSubstr("--extend` continues it"));
   write_recipe(3);
@@ -176,13 +172,11 @@ TEST_F(Extend, NeedsTheStateAndSaysSo) {
   ASSERT_EQ(scene_.run().code, 0);
   EXPECT_FALSE(std::filesystem::exists(scene_.folder() / "out/training_state.pt"));
   write_recipe(2);
-  const Outcome refused = scene_.run({"--extend"});
-  EXPECT_EQ(refused.code, 1);
+  const Outcome refused = ended(1, scene_.run({"--extend"}));
   Told told(scene_, "extend");
   told.lines("no state", refused.err, "keep_state");
   // Without the option it is another training, as ever; where it could go on, that is said.
-  const Outcome anew = scene_.run();
-  ASSERT_EQ(anew.code, 0) << anew.err;
+  const Outcome anew = ended(0, scene_.run());
   EXPECT_EQ(anew.json().at("training").at("resumed_from_step"), 0);
   EXPECT_THAT(anew.err, Not(HasSubstr("--extend goes on")));
   write_recipe(3);

@@ -30,8 +30,7 @@ TEST_P(FaultInTrial, FailsTheTrialAndTheRunGoesOn) {
   fault["when"] = {"optimizer.set_to_none=on"};
   behaviour["faults"] = {fault};
   const Scene scene{behaviour};
-  const Outcome outcome = scene.run({"--block-limit", "1s"});
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Outcome outcome = ended(0, scene.run({"--block-limit", "1s"}));
   const auto failed = trials_with(outcome.json(), "failed");
   ASSERT_EQ(failed.size(), 1);
   EXPECT_EQ(failed[0].at("plugin"), "set_to_none");
@@ -110,8 +109,7 @@ TEST(FaultInWords, NothingThatATrainerSaysSteersTheTerminal) {
                                      {"says", "\x1b[2Jgone\r"},
                                      {"request", "run"},
                                      {"when", {"optimizer.set_to_none=on"}}})};
-  const Outcome outcome = scene.run();
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Outcome outcome = ended(0, scene.run());
   const auto failed = trials_with(outcome.json(), "failed");
   ASSERT_EQ(failed.size(), 1);
   const std::string id = failed[0].at("id");
@@ -140,8 +138,7 @@ TEST(FaultOfMemory, TrainerThatHoldsMoreThanTheLimitIsEnded) {
 TEST(FaultInStart, FailsTheRunWithTheReason) {
   const Scene scene{
       {{"faults", {{{"do", "error"}, {"kind", "out_of_memory"}, {"request", "run"}}}}}};
-  const Outcome outcome = scene.run();
-  EXPECT_EQ(outcome.code, 1);
+  const Outcome outcome = ended(1, scene.run());
   EXPECT_EQ(outcome.json().at("state"), "failed");
   Told told(scene, "faults");
   told.lines("the run", outcome.err, "the fake says out_of_memory");
@@ -155,8 +152,7 @@ TEST(FaultInStart, FailsTheRunWithTheReason) {
 
 TEST(FaultInStart, CrashWhileLoadingIsReported) {
   const Scene scene{{{"faults", {{{"do", "abort"}, {"request", "load"}}}}}};
-  const Outcome outcome = scene.run();
-  EXPECT_EQ(outcome.code, 1);
+  const Outcome outcome = ended(1, scene.run());
   for (const std::string& text : {outcome.err, outcome.json().at("error").get<std::string>()})
     EXPECT_THAT(text, HasSubstr("signal 6"));
   EXPECT_EQ(scene.runs().size(), 0);
@@ -170,8 +166,7 @@ TEST(FaultInStart, AnotherProtocolIsRefused) {
 TEST(FaultInStart, ProgramThatIsNoTrainerIsNamed) {
   Scene scene;
   scene.set("AUTOTUNED_TRAINER=/bin/true");
-  const Outcome outcome = scene.run();
-  EXPECT_EQ(outcome.code, 1);
+  const Outcome outcome = ended(1, scene.run());
   EXPECT_THAT(outcome.err, HasSubstr("before it said hello"));
 }
 
@@ -183,8 +178,7 @@ TEST(FaultInTraining, IsResumedFromTheCheckpoint) {
         {{"do", "abort"}, {"request", "train_step"}, {"step", step}, {"once", true}});
   }
   const Scene scene{behaviour};
-  const Outcome outcome = scene.run();
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Outcome outcome = ended(0, scene.run());
   EXPECT_EQ(outcome.json().at("training").at("steps"), 10);
   EXPECT_EQ(outcome.json().at("training").at("resumed_from_step"), 4);
   // In no trial.
@@ -196,8 +190,7 @@ TEST(FaultInTraining, IsResumedFromTheCheckpoint) {
 
 TEST(FaultInTraining, ThatStaysFailsAndTheSameCommandGoesOn) {
   const Scene scene{Scene::fast_job({{"do", "abort"}, {"request", "train_step"}, {"step", 5}})};
-  const Outcome outcome = scene.run();
-  EXPECT_EQ(outcome.code, 1);
+  const Outcome outcome = ended(1, scene.run());
   EXPECT_THAT(outcome.err, HasSubstr("signal 6"));
   EXPECT_EQ(outcome.json().at("state"), "training");
 
@@ -220,8 +213,7 @@ TEST(FaultInTraining, ThatRunsOutOfMemoryGoesOnWithSmallerBatches) {
   const Scene scene{{{"factors", {{"batch_size=16", 1.9}, {"batch_size=32", 3.6}}},
                      {"faults", Json::array({fault})}}};
   scene.write_recipe("  plugins: [batch_size]\n  allow: [batch_size]\n");
-  const Outcome outcome = scene.run();
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Outcome outcome = ended(0, scene.run());
   const Json run = outcome.json();
   EXPECT_EQ(run.at("best").at("configuration").at("batch_size"), 32);
   EXPECT_EQ(run.at("training").at("steps"), 10);
@@ -246,8 +238,7 @@ TEST(FaultInTraining, ThatRunsOutOfMemoryGoesOnWithSmallerBatches) {
 TEST(FaultInTraining, ThatFitsUnderNoConfigurationBeginsAgainWithTheKeptOne) {
   const Scene scene{Scene::fast_job(
       {{"do", "error"}, {"kind", "out_of_memory"}, {"request", "train_step"}, {"step", 5}})};
-  const Outcome outcome = scene.run();
-  EXPECT_EQ(outcome.code, 1);
+  const Outcome outcome = ended(1, scene.run());
   EXPECT_THAT(outcome.err, HasSubstr("the fake says out_of_memory"));
   EXPECT_EQ(outcome.json().at("state"), "training");
   EXPECT_FALSE(outcome.json().at("training").contains("fallbacks"));

@@ -27,9 +27,8 @@ Outcome guard(const Scene& scene, const std::vector<std::string>& options) {
 
 TEST(Guard, FailsWhereOtherSettingsAreFaster) {
   const Scene scene;
-  const Outcome outcome =
-      guard(scene, {"--against", recipe_with(scene, "optimizer.set_to_none: on").string()});
-  EXPECT_EQ(outcome.code, 1) << outcome.err;
+  const Outcome outcome = ended(
+      1, guard(scene, {"--against", recipe_with(scene, "optimizer.set_to_none: on").string()}));
   const Json json = outcome.json();
   EXPECT_EQ(json.at("verdict"), "slower");
   EXPECT_NEAR(json.at("ratio").get<double>(), 1 / 1.3, 0.02);
@@ -43,8 +42,8 @@ TEST(Guard, PassesWhereOtherSettingsAreSlower) {
   const Json behaviour = {{"factors", {{"optimizer.set_to_none=on", 0.8}}}};
   const Scene scene(behaviour);
   const auto other = recipe_with(scene, "optimizer.set_to_none: on");
-  const Outcome outcome = scene.command({"guard", scene.recipe().string(), "--against", other});
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const Outcome outcome =
+      ended(0, scene.command({"guard", scene.recipe().string(), "--against", other}));
   for (const char* words : {"optimizer.set_to_none", "this", "verdict  not slower: "})
     EXPECT_THAT(outcome.out, HasSubstr(words));
   EXPECT_FALSE(std::filesystem::exists(scene.history())) << "a guard keeps nothing";
@@ -63,8 +62,7 @@ TEST(Guard, ComparesBuildsByTheirTrainers) {
   const Scene scene{Json::object()};
   const Json behaviour = {{"rate", 1200}};
   const FakeScene faster(behaviour);
-  const Outcome slower = guard(scene, {"--against-trainer", faster.trainer().string()});
-  EXPECT_EQ(slower.code, 1) << slower.err;
+  const Outcome slower = ended(1, guard(scene, {"--against-trainer", faster.trainer().string()}));
   EXPECT_NEAR(slower.json().at("ratio").get<double>(), 1000.0 / 1200, 0.02);
   EXPECT_GT(slower.json().at("process_pairs"), 2);
   EXPECT_EQ(slower.json().at("against").at("trainer"), faster.trainer().string());
@@ -86,8 +84,7 @@ TEST(Guard, HoldsARecipeAgainstTheHistory) {
   const Scene scene;
   ASSERT_EQ(scene.run({"--tune-only"}).code, 0);
   for (const char* reference : {"best", "last"}) {
-    const Outcome outcome = guard(scene, {"--against", reference});
-    EXPECT_EQ(outcome.code, 1) << outcome.err;
+    const Outcome outcome = ended(1, guard(scene, {"--against", reference}));
     EXPECT_THAT(outcome.json().at("against").at("name").get<std::string>(), HasSubstr("run r-"));
     EXPECT_EQ(outcome.json().at("against").at("configuration").at("optimizer.set_to_none"), true);
   }
@@ -106,8 +103,7 @@ void expect_first_measures(Scene& scene, const std::vector<std::string>& command
   scene.set("WORLD_SIZE=2");
   scene.set("LOCAL_WORLD_SIZE=2");
   scene.set("RANK=0");
-  const Outcome first = scene.command(command);
-  EXPECT_EQ(first.code, code) << first.err;
+  const Outcome first = ended(code, scene.command(command));
   Told(scene, "guard").lines("the first", first.err, "torchrun");
   ASSERT_EQ(scene.fake().requests("load").size(), 1U) << first.err;
   EXPECT_EQ(scene.fake().requests("load").front().at("ranks"), 2);

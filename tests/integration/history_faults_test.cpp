@@ -69,8 +69,7 @@ TEST(HistoryFault, DamagedOneIsLeftAlone) {
     bytes[i] = '\x7f';
   scene.folder().write("state/history.db", bytes);
   scene.fake().forget_requests();
-  const Outcome outcome = scene.run();
-  EXPECT_EQ(outcome.code, 1);
+  const Outcome outcome = ended(1, scene.run());
   EXPECT_THAT(outcome.err, HasSubstr(scene.history().string()));
   EXPECT_TRUE(scene.folder().read("state/history.db") == bytes);
   EXPECT_TRUE(scene.fake().requests("run").empty());
@@ -155,14 +154,12 @@ TEST(HistoryFault, RowThatCannotBeReadCostsItselfOnly) {
   edit(scene, damage);
   Told told(scene, "history_faults");
   told.ends(1, "best", scene.command({"best", recipe}));
-  const Outcome forgotten = scene.command({"forget", recipe, "--json"});
-  EXPECT_EQ(forgotten.code, 0) << forgotten.err;
+  const Outcome forgotten = ended(0, scene.command({"forget", recipe, "--json"}));
   EXPECT_EQ(forgotten.json().at("forgotten"), true);
 
   ASSERT_EQ(scene.run({"--tune-only"}).code, 0);
   edit(scene, damage);
-  const Outcome again = scene.run({"--tune-only"});
-  EXPECT_EQ(again.code, 0) << again.err;
+  const Outcome again = ended(0, scene.run({"--tune-only"}));
   told.lines("a run", again.err, "table best_configurations");
   EXPECT_EQ(again.json().at("trials").at(0).at("kind"), "proposal");
   EXPECT_EQ(scene.command({"best", recipe}).code, 0);
@@ -191,8 +188,7 @@ TEST(HistoryFault, RowThatIsMissingCostsThoseThatReferToIt) {
 
   Told told(scene, "history_faults");
   told.ends(0, "best", scene.command({"best"}));
-  const Outcome doctor = scene.command({"doctor", "--json"});
-  EXPECT_EQ(doctor.code, 0) << doctor.err;
+  const Outcome doctor = ended(0, scene.command({"doctor", "--json"}));
   const Json findings = doctor.json().at("findings");
   std::set<std::string> told_by_doctor;
   for (const Json& finding : findings) {
@@ -216,8 +212,7 @@ TEST(HistoryFault, EndThatCannotBeStoredIsTold) {
   Json behaviour = Scene::fast_job();
   behaviour["faults"] = {{{"do", "error"}, {"kind", "internal"}, {"request", "run"}}};
   scene.fake().behave(behaviour);
-  const Outcome outcome = scene.run();
-  EXPECT_EQ(outcome.code, 1);
+  const Outcome outcome = ended(1, scene.run());
   const std::string run = scene.last_run().at("run");
   EXPECT_THAT(outcome.err, HasSubstr("the fake says internal"));
   Told(scene, "history_faults").lines("the end of it", outcome.err, "could not be stored");
@@ -246,8 +241,7 @@ TEST(HistoryFault, OneThatIsDeletedDuringARunIsNamed) {
   Running running = scene.start_run_until("\ntuned ");
   std::filesystem::remove_all(scene.history().parent_path());
   const Descriptor gate = scene.fake().open_gate();
-  const Outcome outcome = running.finish();
-  EXPECT_EQ(outcome.code, 1);
+  const Outcome outcome = ended(1, running.finish());
   Told(scene, "history_faults").lines("the run", outcome.err, "deleted or moved");
   EXPECT_THAT(outcome.err, testing::Not(HasSubstr("the same command continues run")));
   EXPECT_TRUE(std::filesystem::exists(scene.folder() / "out/model.pt"));
@@ -365,8 +359,7 @@ TEST(DiskFull, AScriptTrainsToItsEnd) {
     const auto behaviour =
         scene.folder().write("behaviour.json", R"({"factors": {"optimizer.set_to_none=on": 1.4}})");
     const std::string script = tests::build_folder() / "tests/fake_script";
-    const Outcome outcome = scene.command({"run", "--", script, behaviour});
-    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    const Outcome outcome = ended(0, scene.command({"run", "--", script, behaviour}));
     EXPECT_EQ(outcome.out, "the script reads: \nthe script trains on\n");
     if (outcome.err.find(" tuned: ") != std::string::npos) ++untuned;
     EXPECT_TRUE(scene.all_ended());

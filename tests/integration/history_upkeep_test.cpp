@@ -14,15 +14,14 @@ TEST(HistoryUpkeep, BackupIsAHistory) {
   const Scene scene;
   ASSERT_EQ(scene.run().code, 0);
   const std::string copy = (scene.folder() / "copy.db").string();
-  const Outcome made = scene.command({"history", "backup", copy});
-  EXPECT_EQ(made.code, 0) << made.err;
+  const Outcome made = ended(0, scene.command({"history", "backup", copy}));
   EXPECT_THAT(made.out, HasSubstr("integrity ok"));
   EXPECT_EQ(scene.command({"show", "last", "--history", copy, "--json"}).json(), scene.last_run());
 
   Told told(scene, "history_upkeep");
   told.ends(2, "a file that is there", scene.command({"history", "backup", copy}));
-  const Outcome replaced = scene.command({"history", "backup", copy, "--overwrite", "--json"});
-  EXPECT_EQ(replaced.code, 0);
+  const Outcome replaced =
+      ended(0, scene.command({"history", "backup", copy, "--overwrite", "--json"}));
   EXPECT_EQ(replaced.json().at("replaced"), true);
   EXPECT_EQ(replaced.json().at("integrity"), "ok");
   // The option in front of the subcommand is meant for it.
@@ -39,8 +38,7 @@ TEST(HistoryUpkeep, ImportTakesRunsOver) {
                    {"history", "import", scene.history().string(), "--history", here});
     return scene.command(options);
   };
-  const Outcome told = import_into_here({});
-  EXPECT_EQ(told.code, 0) << told.err;
+  const Outcome told = ended(0, import_into_here({}));
   EXPECT_THAT(told.out, HasSubstr(": 1 run with "));
   EXPECT_EQ(scene.command({"show", "last", "--history", here, "--json"}).json(), scene.last_run());
   EXPECT_EQ(scene.command({"best", scene.recipe().string(), "--history", here}).code, 0);
@@ -92,16 +90,16 @@ TEST(HistoryUpkeep, PruneSaysWhatItRemovedBesideAReader) {
   {
     const auto reader = storage::History::open(scene.history(), storage::Access::read_only).value();
     ASSERT_EQ(reader.runs({}).value().size(), 2U);
-    const Outcome pruned = scene.command({"history", "prune", "--keep-last", "0", "--vacuum"});
-    EXPECT_EQ(pruned.code, 1);
+    const Outcome pruned =
+        ended(1, scene.command({"history", "prune", "--keep-last", "0", "--vacuum"}));
     EXPECT_THAT(pruned.out, HasSubstr("removed 1 run with "));
     EXPECT_THAT(pruned.err, testing::ContainsRegex("its space was not given back|"
                                                    "cannot compact the history"));
     EXPECT_EQ(scene.runs().size(), 1);
   }
   EXPECT_EQ(scene.command({"show", oldest}).code, 2);
-  const Outcome again = scene.command({"history", "prune", "--keep-last", "0", "--vacuum"});
-  EXPECT_EQ(again.code, 0) << again.err;
+  const Outcome again =
+      ended(0, scene.command({"history", "prune", "--keep-last", "0", "--vacuum"}));
   Told(scene, "history_upkeep").lines("nothing is left", again.out, "removed ");
 }
 

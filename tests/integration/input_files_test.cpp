@@ -73,15 +73,13 @@ TEST(InputFiles, ThatChangeWhileATrainingIsInterruptedAreTold) {
   recipe_with_line(scene, "data:", "data: {type: idx, images: images, labels: labels}");
   scene.folder().write("labels", "12");
   scene.folder().write("images", "1234");
-  const Outcome first = scene.run();
-  ASSERT_EQ(first.code, 130) << first.err;
+  const Outcome first = ended(130, scene.run());
   const std::string words = "other names or sizes than in run ";
   EXPECT_THAT(first.err, Not(HasSubstr(words)));
   const std::string id = scene.last_run().at("run");
 
   scene.folder().write("images", "12345");
-  const Outcome second = scene.run();
-  ASSERT_EQ(second.code, 0) << second.err;
+  const Outcome second = ended(0, scene.run());
   Told told(scene, "input_files");
   told.lines("another file", second.err, words + id);
   EXPECT_EQ(second.json().at("training").at("resumed_from_step"), 0);
@@ -90,19 +88,16 @@ TEST(InputFiles, ThatChangeWhileATrainingIsInterruptedAreTold) {
 
   // With the files of before it goes on, and says whose model it replaces.
   scene.folder().write("images", "1234");
-  const Outcome third = scene.run();
-  ASSERT_EQ(third.code, 0) << third.err;
+  const Outcome third = ended(0, scene.run());
   EXPECT_EQ(third.json().at("run"), id);
   EXPECT_EQ(third.json().at("training").at("resumed_from_step"), 5);
   told.lines("the file of before", third.err, "has the model of run " + other);
 
   scene.folder().write("images", "123456");
-  const Outcome fourth = scene.run();
-  ASSERT_EQ(fourth.code, 0) << fourth.err;
+  const Outcome fourth = ended(0, scene.run());
   told.lines("a third one", fourth.err, words + other);
   told.lines("whose model it replaces", fourth.err, "has the model of run " + id);
-  const Outcome fifth = scene.run();
-  ASSERT_EQ(fifth.code, 0) << fifth.err;
+  const Outcome fifth = ended(0, scene.run());
   EXPECT_THAT(fifth.err, Not(HasSubstr(words)));
 }
 

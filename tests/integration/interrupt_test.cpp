@@ -15,8 +15,7 @@ using testing::HasSubstr;
 TEST(Interrupt, WhileTuningKeepsWhatIsFinished) {
   const Scene scene{Scene::fast_job(
       {{"do", "interrupt"}, {"request", "run"}, {"when", {"memory.malloc=keep"}}, {"once", true}})};
-  const Outcome outcome = scene.run();
-  EXPECT_EQ(outcome.code, 130);
+  const Outcome outcome = ended(130, scene.run());
   EXPECT_THAT(outcome.err, HasSubstr("stopping; once more to end at once"));
   const Json stopped = outcome.json();
   EXPECT_EQ(stopped.at("state"), "cancelled");
@@ -32,8 +31,7 @@ TEST(Interrupt, WhileTuningKeepsWhatIsFinished) {
   EXPECT_GT(stopped.at("tuning_seconds").get<double>(), trials_s);
   EXPECT_TRUE(scene.all_ended());
 
-  const Outcome again = scene.run();
-  ASSERT_EQ(again.code, 0) << again.err;
+  const Outcome again = ended(0, scene.run());
   EXPECT_THAT(again.err, HasSubstr("continuing " + stopped.at("run").get<std::string>()));
   EXPECT_EQ(again.json().at("run"), stopped.at("run"));
   EXPECT_EQ(again.json().at("trials").size(),
@@ -48,8 +46,7 @@ TEST(Interrupt, WhileTuningKeepsWhatIsFinished) {
 TEST(Interrupt, WhileTrainingResumesFromTheCheckpoint) {
   const Scene scene{Scene::fast_job(
       {{"do", "interrupt"}, {"request", "train_step"}, {"step", 4}, {"once", true}})};
-  const Outcome outcome = scene.run();
-  EXPECT_EQ(outcome.code, 130);
+  const Outcome outcome = ended(130, scene.run());
   EXPECT_EQ(outcome.json().at("state"), "cancelled");
   EXPECT_FALSE(std::filesystem::exists(scene.folder() / "out/model.pt"));
   EXPECT_TRUE(scene.all_ended());
@@ -70,8 +67,7 @@ TEST(Interrupt, ClosedTerminalKeepsTheCheckpoint) {
                                      {"request", "train_step"},
                                      {"step", 4},
                                      {"once", true}})};
-  const Outcome outcome = scene.run();
-  EXPECT_EQ(outcome.code, 130);
+  const Outcome outcome = ended(130, scene.run());
   EXPECT_EQ(outcome.json().at("state"), "cancelled");
   EXPECT_TRUE(scene.all_ended());
 
@@ -114,8 +110,7 @@ TEST(Interrupt, SecondOneEndsAtOnce) {
     SCOPED_TRACE(request);
     const Scene scene{
         Scene::fast_job({{"do", "interrupt_twice"}, {"request", request}, {"once", true}})};
-    const Outcome outcome = scene.run();
-    EXPECT_EQ(outcome.code, 130);
+    const Outcome outcome = ended(130, scene.run());
     EXPECT_TRUE(scene.all_ended());
     EXPECT_TRUE(outcome.json().is_object());
     expect_code(0, scene.run());

@@ -367,8 +367,7 @@ TEST(Kill, AtRandomMomentsEndsInTheRightResult) {
 TEST(Kill, TrialThatEndsTheSessionTwiceIsLeftOut) {
   const Scene scene{Scene::fast_job(
       {{"do", "kill_session"}, {"request", "run"}, {"when", {"optimizer.set_to_none=on"}}})};
-  const Outcome outcome = scene.run();
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Outcome outcome = ended(0, scene.run());
   EXPECT_THAT(outcome.err, testing::HasSubstr("ended twice in the trial of the same change"));
   const auto failed = trials_with(outcome.json(), "failed");
   ASSERT_FALSE(failed.empty());
@@ -382,8 +381,7 @@ TEST(Kill, TrialThatEndsTheSessionTwiceIsLeftOut) {
 
 TEST(Kill, SessionThatDiesAgainAndAgainGivesUp) {
   const Scene scene{{{"faults", {{{"do", "kill_session"}, {"request", "profile"}}}}}};
-  const Outcome outcome = scene.run();
-  EXPECT_EQ(outcome.code, 1);
+  const Outcome outcome = ended(1, scene.run());
   EXPECT_THAT(outcome.err, testing::HasSubstr("ended again and again"));
   EXPECT_THAT(outcome.json().at("error").get<std::string>(), testing::HasSubstr("signal 9"));
   EXPECT_TRUE(scene.all_ended());

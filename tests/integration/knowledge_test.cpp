@@ -36,8 +36,7 @@ TEST(Knowledge, StaysWhereTheNextRunHasNoTimeToVerifyIt) {
   ASSERT_GT(best.at("speedup"), 1.2) << best.dump();
 
   scene.fake().behave({{"noise", 0.5}});
-  const Outcome cut = scene.run({"--budget", "1ms"});
-  ASSERT_EQ(cut.code, 0) << cut.err;
+  const Outcome cut = ended(0, scene.run({"--budget", "1ms"}));
   Told(scene, "knowledge").lines("no time", cut.err, "it stays known");
   EXPECT_EQ(cut.json().at("best").at("speedup"), 1.0);
   EXPECT_EQ(best_of(scene), best);
@@ -68,10 +67,8 @@ Json job_with_model_of(std::int64_t bytes) {
 
 TEST(Shortage, AModelThatDoesNotFitIsSaidBeforeTheTuning) {
   const Scene scene(job_with_model_of(std::int64_t{1} << 55));
-  const Outcome checked = scene.command({"check", scene.recipe().string()});
-  EXPECT_EQ(checked.code, 2);
-  const Outcome run = scene.run();
-  EXPECT_EQ(run.code, 1);
+  const Outcome checked = ended(2, scene.command({"check", scene.recipe().string()}));
+  const Outcome run = ended(1, scene.run());
   for (const std::string& text : {checked.err, run.err})
     EXPECT_THAT(text, HasSubstr("the model takes 32.0 PiB: it cannot be written"));
   EXPECT_TRUE(scene.fake().requests("run").empty()) << "nothing was measured";
@@ -103,8 +100,7 @@ TEST(Shortage, ABudgetForNoTrialIsNotSpentAndLosesNothing) {
   const char* const told =
       "tune.budget 1.0 s is too small for one trial here: at least 5.4 s are needed, more where "
       "steps are slow";
-  const Outcome cut = scene.run();
-  ASSERT_EQ(cut.code, 0) << cut.err;
+  const Outcome cut = ended(0, scene.run());
   Told view(scene, "knowledge");
   view.lines("the run: once", cut.err, told);
   EXPECT_GT(cut.json().at("training").at("steps"), 0);
@@ -115,8 +111,7 @@ TEST(Shortage, ABudgetForNoTrialIsNotSpentAndLosesNothing) {
   view.lines("explain", explained, "too small for");
   EXPECT_THAT(explained, testing::Not(HasSubstr("knows that")));
 
-  const Outcome tuned = scene.run({"--budget", "1min"});
-  ASSERT_EQ(tuned.code, 0) << tuned.err;
+  const Outcome tuned = ended(0, scene.run({"--budget", "1min"}));
   EXPECT_THAT(trials_of(tuned), ElementsAre("proposal set_to_none", "confirmation autotuned"));
   const Json best = best_of(scene);
   view.ends(0, "another search", scene.run({"--retune", "--tune-only"}), told);

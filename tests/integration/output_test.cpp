@@ -63,11 +63,9 @@ TEST(OutputFolder, TwoRunsAtATimeAreOneTooMany) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   use_another_device(scene);
   const auto requests = scene.fake().requests().size();
-  const Outcome second = scene.command({"run", recipe_with_seed(scene, 2), "--json"});
-  EXPECT_EQ(second.code, 1);
+  const Outcome second = ended(1, scene.command({"run", recipe_with_seed(scene, 2), "--json"}));
   // It would remove the traces that the run is writing, and number its logs anew.
-  const Outcome profile = scene.command({"profile", scene.recipe().string()});
-  EXPECT_EQ(profile.code, 1);
+  const Outcome profile = ended(1, scene.command({"profile", scene.recipe().string()}));
   Told told(scene, "output");
   told.measured_lines("a run", second.err, "another run writes");
   told.measured_lines("a profile", profile.err, "another command writes");
@@ -125,15 +123,12 @@ TEST(OutputFolder, FolderInThePlaceOfTheModelIsRefused) {
 TEST(OutputFolder, ModelOfAnotherTrainingIsNotReplacedWithoutAWord) {
   const Scene scene;
   const std::string words = "has the model of run ";
-  const Outcome first = scene.run();
-  ASSERT_EQ(first.code, 0) << first.err;
-  const Outcome same = scene.run();
-  ASSERT_EQ(same.code, 0) << same.err;
+  const Outcome first = ended(0, scene.run());
+  const Outcome same = ended(0, scene.run());
   const std::string id = same.json().at("run");
   const std::string other = recipe_with_seed(scene, 2);
   // It replaces no model, and its summary does not hide whose that is.
-  const Outcome tuned = scene.command({"run", other, "--json", "--tune-only"});
-  ASSERT_EQ(tuned.code, 0) << tuned.err;
+  const Outcome tuned = ended(0, scene.command({"run", other, "--json", "--tune-only"}));
   EXPECT_THAT(first.err + same.err + tuned.err, Not(HasSubstr(words)));
   Told(scene, "output")
       .ends(0, "another training", scene.command({"run", other, "--json"}), words + id);
@@ -164,8 +159,7 @@ TEST(OutputFolder, FilesOfNoRunAreNotReplacedWithoutAWord) {
   told.ends(0, "a run that only tunes", scene.run({"--tune-only"}), words);
   EXPECT_EQ(scene.folder().read("out/model.pt"), "mine");
   told.ends(0, "a run that trains", scene.run(), words);
-  const Outcome second = scene.run();
-  ASSERT_EQ(second.code, 0) << second.err;
+  const Outcome second = ended(0, scene.run());
   EXPECT_THAT(second.err, Not(HasSubstr(words)));
 }
 
@@ -260,8 +254,7 @@ TEST(Results, ThatCannotAllBeWrittenLeaveTheRunToTheSameCommand) {
   const Scene scene;
   const auto summary = scene.folder() / "out/summary.json";
   std::filesystem::create_directories(summary);
-  const Outcome outcome = scene.run();
-  EXPECT_EQ(outcome.code, 1);
+  const Outcome outcome = ended(1, scene.run());
   const std::string run = scene.last_run().at("run");
   Told(scene, "output").lines("a folder", outcome.err, summary.string());
   EXPECT_THAT(outcome.err, HasSubstr("the same command continues run " + run));

@@ -35,8 +35,7 @@ TEST_P(Misbehaving, IsNamedAndLeftOut) {
   const std::string name = GetParam();
   const Scene scene;
   scene.write_recipe("  plugins: [set_to_none, " + name + "]\n");
-  const Outcome outcome = scene.run({"--plugin-dir", Scene::fixture(name)});
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Outcome outcome = ended(0, scene.run({"--plugin-dir", Scene::fixture(name)}));
   EXPECT_NEAR(outcome.json().at("best").at("speedup").get<double>(), 1.3, 0.03);
   EXPECT_EQ(outcome.json().at("training").at("steps"), 10);
   EXPECT_EQ(scene.runs().size(), 1);
@@ -93,8 +92,7 @@ TEST(Plugins, OneThatRefusesToLoadIsNotNeededAndToldOnce) {
                                      {"do", "kill_session"},
                                      {"once", true}})};
   scene.write_recipe("  plugins: all\n");
-  const Outcome outcome = scene.run({"--plugin-dir", Scene::fixture("undefined_symbol")});
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const Outcome outcome = ended(0, scene.run({"--plugin-dir", Scene::fixture("undefined_symbol")}));
   ASSERT_THAT(outcome.err, HasSubstr("it is started again"));
   EXPECT_EQ(count_of(outcome.err, "warning: plugin undefined_symbol is refused: "), 1)
       << outcome.err;
@@ -141,9 +139,8 @@ TEST(Plugins, OneMayBeRequired) {
   EXPECT_EQ(scene.command({"plugins", "--require", "amp"}).code, 0);
   Told(scene, "plugins").ends(2, "apm", scene.command({"plugins", "--require", "apm", "--json"}));
   const Outcome refused =
-      scene.command({"plugins", "--plugin-dir", Scene::fixture("undefined_symbol"), "--require",
-                     "undefined_symbol"});
-  EXPECT_EQ(refused.code, 1);
+      ended(1, scene.command({"plugins", "--plugin-dir", Scene::fixture("undefined_symbol"),
+                              "--require", "undefined_symbol"}));
   EXPECT_THAT(refused.err, HasSubstr("undefined_symbol is refused"));
 }
 

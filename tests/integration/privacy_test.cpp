@@ -66,16 +66,14 @@ TEST(Privacy, RecipesThatOthersCanChangeAreRefused) {
   const Scene scene;
   for (const mode_t mode : {0666U, 0602U}) {
     ASSERT_EQ(::chmod(scene.recipe().c_str(), mode), 0);
-    const Outcome outcome = scene.run();
-    EXPECT_EQ(outcome.code, 2);
+    const Outcome outcome = ended(2, scene.run());
     EXPECT_THAT(outcome.err + outcome.out, HasSubstr("can be written by all"));
   }
   ASSERT_EQ(::chmod(scene.recipe().c_str(), 0644), 0);
   EXPECT_EQ(scene.command({"check", scene.recipe().string()}).code, 0);
   if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
   ASSERT_EQ(::chown(scene.recipe().c_str(), 12345, 12345), 0);
-  const Outcome outcome = scene.run();
-  EXPECT_EQ(outcome.code, 2);
+  const Outcome outcome = ended(2, scene.run());
   EXPECT_THAT(outcome.err + outcome.out, HasSubstr("is owned by user 12345"));
   EXPECT_TRUE(scene.fake().requests("load").empty());
 }

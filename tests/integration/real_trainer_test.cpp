@@ -78,8 +78,7 @@ TEST_F(RealTrainer, KilledWhileTrainingEndsAllTheSame) {
   write_recipe(kSynthetic, kLongEpochs);
   Running running = scene_.start_run_until("\ntraining ");
   ASSERT_TRUE(scene_.kill_trainer());
-  const Outcome outcome = running.finish();
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Outcome outcome = ended(0, running.finish());
   EXPECT_THAT(outcome.err, HasSubstr("signal 9"));
   EXPECT_EQ(outcome.json().at("training").at("steps"), kLongEpochs * 128);
   EXPECT_TRUE(std::filesystem::exists(scene_.folder() / "out/model.pt"));
@@ -106,8 +105,7 @@ TEST_F(RealTrainer, OtherCommandsLeaveAnInterruptedTrainingAlone) {
   for (const Other& other : others) {
     SCOPED_TRACE(testing::PrintToString(other.options) + std::to_string(other.seed));
     write_recipe(kSynthetic, other.epochs, other.seed);
-    const Outcome outcome = scene_.run(other.options);
-    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    const Outcome outcome = ended(0, scene_.run(other.options));
     EXPECT_NE(outcome.json().at("run"), interrupted);
     EXPECT_THAT(outcome.err, HasSubstr("run " + interrupted + " of the same job is unfinished"));
     EXPECT_TRUE(std::filesystem::exists(checkpoint));
@@ -302,8 +300,7 @@ TEST_F(RealTrainer, ProfileShowsWhatACheckpointCosts) {
   const auto annotations = [&](std::vector<std::string> options) {
     options.insert(options.begin(), {"profile", scene_.recipe().string(), "--steps", "1", "--json",
                                      "--view", "input", "--output", file.string()});
-    const Outcome outcome = scene_.command(options);
-    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    const Outcome outcome = ended(0, scene_.command(options));
     return outcome.out;
   };
   EXPECT_THAT(annotations({"--checkpoint"}), HasSubstr("checkpoint_write"));
@@ -314,9 +311,8 @@ TEST_F(RealTrainer, ProfileShowsWhatACheckpointCosts) {
 TEST_F(RealTrainer, ProfileIntoAFileOfThatName) {
   write_recipe(kSynthetic, 1);
   const std::string file = (scene_.folder() / "deep/mine.pt.trace.json.gz").string();
-  const Outcome outcome =
-      scene_.command({"profile", scene_.recipe().string(), "--steps", "1", "--output", file});
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Outcome outcome = ended(
+      0, scene_.command({"profile", scene_.recipe().string(), "--steps", "1", "--output", file}));
   for (const std::string& words : {file, std::string("DataLoader")})
     EXPECT_THAT(outcome.out, HasSubstr(words));
 }

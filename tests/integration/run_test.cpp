@@ -65,8 +65,7 @@ TEST(Run, TunesTrainsAndReports) {
 
 TEST(Run, SaysOnStandardErrorWhatHappens) {
   const Scene scene;
-  const Outcome outcome = scene.command({"run", scene.recipe().string()});
-  EXPECT_EQ(outcome.code, 0);
+  const Outcome outcome = ended(0, scene.command({"run", scene.recipe().string()}));
   for (const char* line :
        {"start      ", "tuned      1.5", "accepted   set_to_none: optimizer.set_to_none off → on"})
     EXPECT_THAT(outcome.err, HasSubstr(line));
@@ -175,8 +174,7 @@ TEST(Run, RecordsStepsThatPluginsAndPeopleReadAbout) {
                        "reason: copies take {copies.pageable_ratio} of the step\n");
   scene.write_recipe("  plugins: [reads_signals]\n");
   const Outcome outcome =
-      scene.run({"--tune-only", "--plugin-dir", (scene.folder() / "plugins").string()});
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
+      ended(0, scene.run({"--tune-only", "--plugin-dir", (scene.folder() / "plugins").string()}));
   const Json run = outcome.json();
   ASSERT_THAT(kinds_of(run), ElementsAre("proposal", "confirmation"));
   EXPECT_THAT(run.at("trials").at(0).at("proposal_reason").get<std::string>(),
@@ -211,8 +209,7 @@ TEST(Run, RecordsStepsThatPluginsAndPeopleReadAbout) {
 
 TEST(Run, TraceThatFailsIsAWarning) {
   const Scene scene{Scene::fast_job({{"do", "abort"}, {"request", "trace"}})};
-  const Outcome outcome = scene.run();
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Outcome outcome = ended(0, scene.run());
   EXPECT_NEAR(outcome.json().at("best").at("speedup").get<double>(), 1.56, 0.03);
   EXPECT_TRUE(outcome.json().at("starting").at("findings").empty());
   Told(scene, "run").lines("the run", outcome.err, "warning: no steps could be recorded");
@@ -239,8 +236,7 @@ TEST(Run, RequireGainTellsByExitCode) {
 
 TEST(Run, NoCommandSaysWhatToTypeNext) {
   const Scene scene;
-  const Outcome outcome = scene.command({});
-  EXPECT_EQ(outcome.code, 0);
+  const Outcome outcome = ended(0, scene.command({}));
   EXPECT_THAT(outcome.out, HasSubstr("\nnext     autotuned "));
   EXPECT_EQ(outcome.err, "");
   EXPECT_TRUE(scene.fake().requests().empty());
@@ -252,8 +248,7 @@ TEST(Run, WithoutABudgetItOnlyTrains) {
   ASSERT_EQ(scene.run({"--tune-only"}).code, 0);
   const Json best = scene.command({"best", scene.recipe().string(), "--json"}).json();
   scene.fake().forget_requests();
-  const Outcome outcome = scene.run({"--budget", "0s"});
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Outcome outcome = ended(0, scene.run({"--budget", "0s"}));
   Told told(scene, "run");
   told.lines("the run", outcome.err, "tuned      ");
   told.lines("the run", outcome.err, "found a faster configuration");
@@ -366,8 +361,7 @@ TEST(Run, AConfigurationThatFailsTheCheckAfterItsTrainingIsNotOfferedAgain) {
   behaviour["late_not_equal"] = Json::array({"optimizer.set_to_none=on"});
   const Scene scene(behaviour);
   scene.write_recipe("  plugins: [set_to_none]\n");
-  const Outcome first = scene.run();
-  ASSERT_EQ(first.code, 0) << first.err;
+  const Outcome first = ended(0, scene.run());
   const Json check = first.json().at("training").at("check");
   EXPECT_EQ(check.at("passed"), false);
   EXPECT_EQ(check.at("risk"), "exact");
@@ -381,8 +375,7 @@ TEST(Run, AConfigurationThatFailsTheCheckAfterItsTrainingIsNotOfferedAgain) {
     told.lines(command, scene.command({command, "last"}).out, "model.pt was trained");
   EXPECT_NE(scene.command({"best", scene.recipe().string()}).code, 0);
 
-  const Outcome second = scene.run();
-  ASSERT_EQ(second.code, 0) << second.err;
+  const Outcome second = ended(0, scene.run());
   EXPECT_TRUE(kinds_of(second.json()).empty());
   told.lines("the next run", second.err, "is not tried again");
   EXPECT_EQ(second.json().at("best").at("configuration").at("optimizer.set_to_none"), false);

@@ -321,6 +321,11 @@ void expect_code(int code, const Outcome& outcome, std::source_location place) {
   EXPECT_EQ(outcome.code, code) << outcome.err;
 }
 
+Outcome ended(int code, Outcome outcome, std::source_location place) {
+  expect_code(code, outcome, place);
+  return outcome;
+}
+
 Json result_of(const Outcome& outcome, std::source_location place) {
   expect_code(0, outcome, place);
   return outcome.json();

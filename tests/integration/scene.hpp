@@ -122,6 +122,9 @@ struct RunsOnOneDevice {
 // A command ended with `code`.
 void expect_code(int code, const Outcome& outcome,
                  std::source_location place = std::source_location::current());
+// The same, and gives it back.
+[[nodiscard]] Outcome ended(int code, Outcome outcome,
+                            std::source_location place = std::source_location::current());
 // The JSON of a command that ended with 0.
 [[nodiscard]] Json result_of(const Outcome& outcome,
                              std::source_location place = std::source_location::current());

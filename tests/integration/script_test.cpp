@@ -61,8 +61,7 @@ void expect_own_process(const Json& seen) {
 
 // One run, of which all is looked at.
 TEST_F(Script, IsTunedWhileItTrains) {
-  const Outcome outcome = run(slow_gradients());
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Outcome outcome = ended(0, run(slow_gradients()));
   EXPECT_EQ(outcome.out, "the script reads: \nthe script trains on\n") << "it is the script's";
   told_.lines("standard error is the script's", outcome.err, "the script complains");
   told_.lines("the time that there is", outcome.err, " at most: ");
@@ -132,8 +131,7 @@ TEST_F(Script, WithoutSamplesItsStepsAreCounted) {
 // 400,000 samples at about 2,000 a second: a fifth of that time.
 TEST_F(Script, TheBudgetIsAPartOfTheTrainingThatIsLeft) {
   const Json behaviour = slow_gradients({{"most_samples_left", 400'000}});
-  const Outcome outcome = run(behaviour);
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Outcome outcome = ended(0, run(behaviour));
   told_.measured_lines("400,000 samples", outcome.err, "of training are left");
   EXPECT_NEAR(scene_.last_run().at("training").at("budget_ns").get<double>(), 40e9, 4e9);
   const Outcome told = run(behaviour, {"--budget", "5min"});
@@ -141,8 +139,7 @@ TEST_F(Script, TheBudgetIsAPartOfTheTrainingThatIsLeft) {
 }
 
 TEST_F(Script, WhatThereWasNoTimeForIsTold) {
-  const Outcome outcome = run(slow_gradients(), {"--budget", "1ms"});
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Outcome outcome = ended(0, run(slow_gradients(), {"--budget", "1ms"}));
   told_.lines("the time that there is", outcome.err, " at most: ");
   told_.lines("the run", outcome.err, "nothing new was tried");
   told_.lines("explain", scene_.command({"explain", "last"}).out, "nothing new was tried");
@@ -152,8 +149,7 @@ TEST_F(Script, WhatThereWasNoTimeForIsTold) {
 TEST_F(Script, WhatIsKnownIsVerifiedAndUsed) {
   ASSERT_EQ(run(slow_gradients()).code, 0);
   const Json first = scene_.last_run();
-  const Outcome again = run(slow_gradients());
-  ASSERT_EQ(again.code, 0);
+  const Outcome again = ended(0, run(slow_gradients()));
   EXPECT_THAT(again.err, HasSubstr("for 20.0 s at most: the least, for the "));
   const Json second = scene_.last_run();
   EXPECT_EQ(second.at("recipe_hash"), first.at("recipe_hash"));
@@ -207,8 +203,7 @@ TEST_F(Script, ASignalToTheCommandReachesTheScript) {
 
 TEST_F(Script, ThatEndsInATrialIsNoFaultOfTheCandidate) {
   for (const char* how : {"ends_at", "closes_at"}) {
-    const Outcome outcome = run(slow_gradients({{how, 30}, {"exit", 5}}));
-    EXPECT_EQ(outcome.code, 5) << outcome.err;
+    const Outcome outcome = ended(5, run(slow_gradients({{how, 30}, {"exit", 5}})));
     const auto interrupted = trials_with(scene_.last_run(), "interrupted");
     EXPECT_EQ(interrupted.size(), 1) << how;
     EXPECT_THAT(outcome.err, HasSubstr("what was tried is on record"));
@@ -233,8 +228,7 @@ TEST_F(Script, GoesOnWithoutItsSession) {
   Running running = start(slow_gradients({{"waits_at", 30}}));
   ASSERT_TRUE(running.wait_for("is tuned on its own steps"));
   ASSERT_TRUE(scene_.kill_session(running.pid()));
-  const Outcome outcome = running.finish();
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const Outcome outcome = ended(0, running.finish());
   EXPECT_TRUE(outcome.out.ends_with("the script trains on\n")) << outcome.out;
   // Whether the terminal is told depends on which of the two is seen to end first; the history is told in any case.
   EXPECT_TRUE(scene_.all_ended());
@@ -258,8 +252,7 @@ TEST_F(Script, APluginThatMisbehavesLeavesItAlone) {
 TEST_F(Script, AHistoryThatCannotBeUsedLeavesItAlone) {
   const std::string damaged(5000, 'x');
   scene_.folder().write("state/history.db", damaged);
-  const Outcome outcome = run(slow_gradients());
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const Outcome outcome = ended(0, run(slow_gradients()));
   EXPECT_EQ(outcome.out, "the script reads: \nthe script trains on\n");
   told_.lines("a damaged history", outcome.err, " is not tuned: ");
   EXPECT_EQ(scene_.folder().read("state/history.db"), damaged);
@@ -270,9 +263,8 @@ TEST_F(Script, WhatFollowsTheFileIsTheScripts) {
   ::chmod(python.c_str(), 0755);
   scene_.set("PATH=" + scene_.folder().path().string() + ":/usr/bin:/bin");
   const auto file = scene_.folder().write("train.py", "");
-  const Outcome outcome = scene_.command(
-      {"run", "--budget", "1min", file, "--budget", "2", "--json", "--", "-s", "x y"});
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const Outcome outcome = ended(0, scene_.command({"run", "--budget", "1min", file, "--budget", "2",
+                                                   "--json", "--", "-s", "x y"}));
   EXPECT_EQ(outcome.out, "<" + file.string() + "><--budget><2><--json><--><-s><x y>");
 }
 
@@ -287,8 +279,7 @@ TEST_F(Script, WhatWasKeptIsPrintedAsAPatch) {
   told_.ends(2, "another script", scene_.command({"patch", stranger}));
 
   scene_.set("AUTOTUNED_STARTUP=" + (tests::source_folder() / "python/autotuned/startup").string());
-  const Outcome outcome = scene_.command({"patch", file});
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Outcome outcome = ended(0, scene_.command({"patch", file}));
   EXPECT_THAT(outcome.out, HasSubstr("@@ optimizer.set_to_none off -> on, 1."));
   told_.lines("the script", outcome.out, "optimizer.zero_grad(");
   EXPECT_EQ(scene_.folder().read("train.py"), text) << "nothing is written";

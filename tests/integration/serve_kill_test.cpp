@@ -140,8 +140,7 @@ TEST(ServeKill, RunThatATrainingTookOverIsNotTakenBack) {
   behaviour["faults"] = {
       {{"do", "interrupt"}, {"request", "train_step"}, {"step", 4}, {"once", true}}};
   scene.fake().behave(behaviour);
-  const Outcome interrupted = scene.run();
-  ASSERT_EQ(interrupted.code, 130) << interrupted.err;
+  const Outcome interrupted = ended(130, scene.run());
   const std::string run = interrupted.json().at("run");
   EXPECT_EQ(scene.runs().size(), 1);
   scene.fake().behave(Scene::fast_job());
@@ -183,8 +182,7 @@ TEST(ServeKill, EndThatCouldNotBeWrittenDownIsNotTold) {
   std::filesystem::remove_all(file);
   std::filesystem::rename(aside, file);
   Running next = start_daemon(scene);
-  const Outcome outcome = watcher->finish();
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const Outcome outcome = ended(0, watcher->finish());
   EXPECT_THAT(outcome.err, HasSubstr("the next one goes on with it"));
   EXPECT_EQ(scene.runs().size(), 1);
   EXPECT_EQ(status(scene).at("jobs").at(0).at("saved"), true);
@@ -193,9 +191,7 @@ TEST(ServeKill, EndThatCouldNotBeWrittenDownIsNotTold) {
 TEST(ServeKill, AcknowledgedCancelHolds) {
   const Scene scene{Scene::fast_job({{"do", "pause"}, {"request", "train"}})};
   {
-    Running daemon = start_daemon(scene);
-    (void)detach(scene);
-    Running watcher = attach(scene, "1");
+    auto [daemon, watcher, session] = start_one_run(scene);
     EXPECT_EQ(scene.command({"cancel", "1"}).code, 0);
     daemon.end_at_once();
     watcher.signal(SIGKILL);
@@ -227,8 +223,7 @@ TEST(ServeKill, AcknowledgedCancelOfAWaitingRunHolds) {
 TEST(ServeKill, SessionThatIsKilledIsStartedAgain) {
   const Scene scene{Scene::fast_job({{"do", "kill_session"}, {"at", 40}})};
   Running daemon = start_daemon(scene);
-  const Outcome outcome = scene.run();
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const Outcome outcome = ended(0, scene.run());
   EXPECT_THAT(outcome.err, HasSubstr("it is started again"));
   const Json now = status(scene);
   EXPECT_EQ(now.at("jobs").at(0).at("restarts"), 1);
@@ -240,9 +235,7 @@ TEST(ServeKill, OrphansAreEndedBeforeTheDeviceIsUsedAgain) {
   const Scene scene{Scene::fast_job({{"do", "pause"}, {"request", "train"}})};
   std::optional<Running> orphan;
   {
-    Running daemon = start_daemon(scene);
-    (void)detach(scene);
-    Running watcher = attach(scene, "1");
+    auto [daemon, watcher, session] = start_one_run(scene);
     const Json job =
         Json::parse(scene.folder().read("xdg-state/autotuned/daemon/00000001.job.json"));
     orphan.emplace(std::vector<std::string>{"/bin/sleep", "1000"},
@@ -264,9 +257,7 @@ TEST(ServeKill, DeviceStaysLockedByWhatAKilledDaemonLeftBehind) {
                        {{"do", "pause"}, {"request", "train"}}})};
   const auto lock = scene.folder() / "run/device-cpu.lock";
   {
-    Running daemon = start_daemon(scene);
-    (void)detach(scene);
-    Running watcher = attach(scene, "1");
+    auto [daemon, watcher, session] = start_one_run(scene);
     std::set<pid_t> known = {scene.session_of(daemon.pid())};
     for (const Json& request : scene.fake().requests())
       known.insert(request.at("trainer").get<pid_t>());

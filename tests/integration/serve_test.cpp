@@ -51,8 +51,7 @@ TEST(Serve, RunLooksAsIfThereWereNoDaemon) {
   const Outcome embedded = alone.run();
   const Scene scene;
   Running daemon = start_daemon(scene);
-  const Outcome outcome = scene.run();
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Outcome outcome = ended(0, scene.run());
   EXPECT_EQ(own_training(outcome), own_training(embedded));
   EXPECT_NEAR(outcome.json().at("best").at("speedup").get<double>(), 1.56, 0.03);
   for (const char* line : {"\nstart ", "\naccepted ", "\ntuned ", "\ntraining "}) {
@@ -73,9 +72,8 @@ TEST(Serve, RunLooksAsIfThereWereNoDaemon) {
   EXPECT_THAT(people.out, HasSubstr("\ntrained "));
   EXPECT_EQ(scene.command({"run", (scene.folder() / "none.yaml").string()}).code, 2);
 
-  const Outcome ended = stop(scene, daemon);
-  EXPECT_EQ(ended.code, 0);
-  EXPECT_THAT(ended.err,
+  const Outcome stopped = ended(0, stop(scene, daemon));
+  EXPECT_THAT(stopped.err,
               HasSubstr("job_ended job=1 run=" + outcome.json().at("run").get<std::string>()));
   EXPECT_TRUE(scene.all_ended());
 }
@@ -125,8 +123,7 @@ TEST(Serve, WatchersSeeARunFromItsBeginning) {
   EXPECT_EQ(first.err, second.err);
   // By the run's own name too, after it has ended, as objects.
   const std::string run = scene.last_run().at("run");
-  const Outcome again = scene.command({"attach", run, "--json"});
-  EXPECT_EQ(again.code, 0);
+  const Outcome again = ended(0, scene.command({"attach", run, "--json"}));
   EXPECT_THAT(again.out, StartsWith("{"));
   EXPECT_EQ(again.json().at("event"), "result");
   EXPECT_EQ(scene.command({"attach", "9"}).code, 2);
@@ -138,8 +135,7 @@ TEST(Serve, QueuedRunIsCancelled) {
   detach(scene);
   detach(scene);
   EXPECT_EQ(scene.command({"cancel", "2"}).code, 0);
-  const Outcome waited = scene.command({"attach", "2"});
-  EXPECT_EQ(waited.code, 130);
+  const Outcome waited = ended(130, scene.command({"attach", "2"}));
   Told told(scene, "serve");
   told.lines("a watcher", waited.err, "cancelled");
   told.ends(2, "once more", scene.command({"cancel", "2"}));
@@ -150,16 +146,13 @@ TEST(Serve, QueuedRunIsCancelled) {
 
 TEST(Serve, RunningRunIsCancelledCleanly) {
   const Scene scene{paused_job()};
-  Running daemon = start_daemon(scene);
-  detach(scene);
-  Running watcher = attach(scene, "1");
+  auto [daemon, watcher, session] = start_one_run(scene);
   EXPECT_EQ(scene.command({"cancel", "1"}).code, 0);
   const Descriptor gate = scene.fake().open_gate();
   EXPECT_EQ(watcher.finish().code, 130);
   EXPECT_EQ(scene.last_run().at("state"), "cancelled");
   EXPECT_EQ(state_of(status(scene), 1), "cancelled");
-  const Outcome last = scene.command({"attach", "last"});
-  EXPECT_EQ(last.code, 130);
+  const Outcome last = ended(130, scene.command({"attach", "last"}));
   Told(scene, "serve").lines("a watcher", last.err, "cancelled;");
   // The same command continues it.
   EXPECT_EQ(scene.run().code, 0);
@@ -202,8 +195,7 @@ TEST(Serve, StopsOnSigtermAndTheNextOneGoesOn) {
     Running next = start_daemon(scene);
     const Descriptor gate = scene.fake().open_gate();
     // It waited for the next daemon and missed nothing.
-    const Outcome watched = watcher.finish();
-    EXPECT_EQ(watched.code, 0) << watched.err;
+    const Outcome watched = ended(0, watcher.finish());
     EXPECT_THAT(watched.err, HasSubstr("the next one goes on with this run"));
     EXPECT_EQ(scene.command({"attach", "2"}).code, 0);
     EXPECT_EQ(scene.runs().size(), 2);
@@ -211,20 +203,6 @@ TEST(Serve, StopsOnSigtermAndTheNextOneGoesOn) {
     stop(scene, next);
     EXPECT_TRUE(scene.all_ended());
   }
-}
-
-// A daemon, who watches its only run, and that run's session.
-struct OneRun {
-  Running daemon;
-  Running watcher;
-  pid_t session;
-};
-OneRun start_one_run(const Scene& scene) {
-  Running daemon = start_daemon(scene);
-  detach(scene);
-  Running watcher = attach(scene, "1");
-  const pid_t session = scene.session_of(daemon.pid());
-  return {std::move(daemon), std::move(watcher), session};
 }
 
 TEST(Serve, StopsAlthoughASessionIsDeaf) {
@@ -253,9 +231,8 @@ TEST(Serve, StopsAlthoughASessionCannotBeEnded) {
   }
   daemon.signal(SIGTERM);
   daemon.signal(SIGTERM);  // at once
-  const Outcome ended = daemon.finish();
-  EXPECT_EQ(ended.code, 0) << ended.err;
-  EXPECT_THAT(ended.err, HasSubstr("session_left job=1"));
+  const Outcome stopped = ended(0, daemon.finish());
+  EXPECT_THAT(stopped.err, HasSubstr("session_left job=1"));
   // Only one that has stopped can be let go; then it is nobody for us to wait for any more.
   int status = 0;
   while (waitpid(session, &status, __WALL) == session && WIFSTOPPED(status))
@@ -301,8 +278,7 @@ TEST(Serve, StopSaysWhereRunsAreKept) {
 TEST(Serve, SecondDaemonIsRefused) {
   const Scene scene;
   Running daemon = start_daemon(scene);
-  const Outcome second = scene.command({"serve"});
-  EXPECT_EQ(second.code, kUnusable);
+  const Outcome second = ended(kUnusable, scene.command({"serve"}));
   EXPECT_THAT(second.err, HasSubstr("process " + std::to_string(daemon.pid())));
   Told(scene, "serve").measured_lines("the second", second.err, "already");
   EXPECT_EQ(scene.command({"status"}).code, 0);
@@ -314,8 +290,7 @@ TEST(Serve, DiskErrorAtItsStartIsNoRefusal) {
   const auto queue = scene.folder() / "xdg-state/autotuned/daemon";
   std::filesystem::create_directories(queue);
   std::filesystem::create_symlink("/proc/self/mem", queue / "00000001.job.json");  // EIO
-  const Outcome outcome = scene.command({"serve"});
-  EXPECT_EQ(outcome.code, 1);
+  const Outcome outcome = ended(1, scene.command({"serve"}));
   Told(scene, "serve").measured_lines("a job that cannot be read", outcome.err, "job.json");
 }
 
@@ -352,9 +327,7 @@ TEST(Serve, SocketOfAKilledDaemonStandsInNobodysWay) {
 
 TEST(Serve, RunHereIsPossibleBesideADaemonAndTakesTurnsWithIt) {
   const Scene scene{paused_job()};
-  Running daemon = start_daemon(scene);
-  detach(scene);
-  Running watcher = attach(scene, "1");
+  auto [daemon, watcher, session] = start_one_run(scene);
   Running here = scene.start_run_until("waiting: ", {"--no-daemon"});
   const Descriptor gate = scene.fake().open_gate();
   EXPECT_EQ(watcher.finish().code, 0);
@@ -378,8 +351,7 @@ TEST(Serve, SubmittersShellDecides) {
   Running daemon = start_daemon(scene);
   // The daemon does not know this trainer.
   scene.set("AUTOTUNED_TRAINER=/bin/true");
-  const Outcome outcome = scene.run();
-  EXPECT_EQ(outcome.code, 1);
+  const Outcome outcome = ended(1, scene.run());
   EXPECT_THAT(outcome.err, HasSubstr("before it said hello"));
 }
 

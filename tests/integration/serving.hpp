@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 
 #include "tests/integration/scene.hpp"
 
@@ -28,6 +29,20 @@ inline Running attach(const Scene& scene, const std::string& job) {
   Running watcher = scene.start({"attach", job});
   EXPECT_TRUE(watcher.wait_for("\ntuned "));
   return watcher;
+}
+
+// A daemon, who watches its only run, and that run's session.
+struct OneRun {
+  Running daemon;
+  Running watcher;
+  pid_t session;
+};
+inline OneRun start_one_run(const Scene& scene) {
+  Running daemon = start_daemon(scene);
+  detach(scene);
+  Running watcher = attach(scene, "1");
+  const pid_t session = scene.session_of(daemon.pid());
+  return {std::move(daemon), std::move(watcher), session};
 }
 
 inline Json status(const Scene& scene) {

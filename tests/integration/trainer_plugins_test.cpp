@@ -85,8 +85,7 @@ TEST_F(TrainerPlugins, AMistakeIsNamedWithItsLine) {
   told_.ends(2, "an unknown workload", unknown);
   EXPECT_EQ(unknown.out, "");
   write_recipe("{plugin: tiny, hiden: 12}", "budget: 0s");
-  const Outcome outcome = run();
-  EXPECT_EQ(outcome.code, 1);
+  const Outcome outcome = ended(1, run());
   EXPECT_THAT(outcome.err,
               testing::ContainsRegex("recipe.yaml:4, plugin tiny: .*no parameter 'hiden'"));
 }
@@ -122,11 +121,9 @@ TEST_F(TrainerPlugins, TheBestOfARecipeThatStartsFromAnExtensionIsShownAndForgot
   ASSERT_EQ(run({"--tune-only"}).code, 0);
   const std::string recipe = scene_.recipe().string();
   told_.ends(2, "no folder", scene_.command({"best", recipe}));
-  const Outcome best = command({"best", recipe});
-  EXPECT_EQ(best.code, 0) << best.err;
+  const Outcome best = ended(0, command({"best", recipe}));
   told_.lines("its folder", best.out, "tricks.trick");
-  const Outcome forgotten = command({"forget", recipe, "--json"});
-  EXPECT_EQ(forgotten.code, 0) << forgotten.err;
+  const Outcome forgotten = ended(0, command({"forget", recipe, "--json"}));
   EXPECT_EQ(forgotten.json().at("forgotten"), true);
 }
 
@@ -166,8 +163,7 @@ TEST_F(TrainerPlugins, AKnobOfAnExtensionIsSetByHandAndShown) {
 TEST_F(TrainerPlugins, AnExtensionWhosePolicyCrashesLeavesTheRunItsOtherTrials) {
   write_recipe("{plugin: tiny, wait_ms: 4}", kTuned);
   add_crashing_policy();
-  const Outcome outcome = run();
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Outcome outcome = ended(0, run());
   const Json result = outcome.json();
   ASSERT_GE(result.at("trials").size(), 1) << outcome.err;
   EXPECT_EQ(result.at("trials").at(0).at("plugin"), "tricks");
@@ -182,8 +178,7 @@ TEST_F(TrainerPlugins, AnExtensionWhosePolicyCrashesLeavesTheRunItsOtherTrials) 
 TEST_F(TrainerPlugins, AStartThatGoesWithItsExtensionIsTold) {
   write_recipe("{plugin: tiny, wait_ms: 4}", kTuned);
   add_crashing_policy();
-  const Outcome outcome = run({"--set", "tricks.trick=counts"});
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Outcome outcome = ended(0, run({"--set", "tricks.trick=counts"}));
   told_.lines("the start", outcome.err, "whose knob has gone with its plugin");
   EXPECT_EQ(outcome.json().at("training").at("steps"), 128);
   EXPECT_EQ(scene_.runs().size(), 1);
