@@ -27,16 +27,10 @@ std::string idx_numbers(const std::vector<int>& numbers) {
 TEST(ChangedData, OfAModelThatIsReplacedAreTold) {
   Scene scene;
   scene.use_real_trainer();
-  scene.folder().write("recipe.yaml",
-                       "autotuned: 1\nname: changed\ndevice: cpu\n"
-                       "model: {type: mlp, hidden: 8, classes: 4}\n"
-                       "data: {type: idx, images: images, labels: labels}\n"
-                       "input: [scale: {by: 1/255}]\n"
-                       "optimizer: {type: sgd, lr: 0.1}\n"
-                       "train: {steps: 2, batch_size: 4}\n"
-                       "tune: {budget: 0s}\n"
-                       "output: {dir: '" +
-                           (scene.folder() / "out").string() + "'}\n");
+  scene.write_job(
+      "model: {type: mlp, hidden: 8, classes: 4}\n"
+      "data: {type: idx, images: images, labels: labels}\ninput: [scale: {by: 1/255}]\n"
+      "optimizer: {type: sgd, lr: 0.1}\ntrain: {steps: 2, batch_size: 4}\ntune: {budget: 0s}\n");
   const auto write_data = [&scene](int first_label) {
     std::string labels = std::string("\0\0\x08\x01", 4) + idx_numbers({kSamples});
     for (int i = 0; i < kSamples; ++i)

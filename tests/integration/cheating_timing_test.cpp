@@ -24,16 +24,11 @@ class CheatingTiming : public testing::Test {
 
   void write_recipe(const std::string& model, const std::string& batch, const std::string& timing,
                     const std::string& budget) const {
-    scene_.folder().write("recipe.yaml",
-                          "autotuned: 1\nname: small\ndevice: cpu\nmodel: " + model +
-                              "\n"
-                              "data: {plugin: tiny, samples: 2048}\n"
-                              "input:\n  - scale: {by: 1/255}\n"
-                              "optimizer: {type: sgd, lr: 0.1}\n"
-                              "train: {epochs: 2, " +
-                              batch + "}\nstart: {timing_cheats.timing: " + timing +
-                              "}\ntune: {plugins: [timing_cheats], budget: " + budget +
-                              "}\noutput: {dir: '" + (scene_.folder() / "out").string() + "'}\n");
+    scene_.write_job("model: " + model +
+                     "\ndata: {plugin: tiny, samples: 2048}\ninput: [scale: {by: 1/255}]\n"
+                     "optimizer: {type: sgd, lr: 0.1}\ntrain: {epochs: 2, " +
+                     batch + "}\nstart: {timing_cheats.timing: " + timing +
+                     "}\ntune: {plugins: [timing_cheats], budget: " + budget + "}\n");
   }
   // Operators large enough for several threads, which may spin.
   void write_threaded_recipe(const std::string& timing) const {

@@ -31,16 +31,12 @@ class CheatingTraining : public testing::TestWithParam<Cheat> {
   explicit CheatingTraining(const std::string& evaluated_every = "end") {
     scene_.use_trainer_plugins({"tiny", "cheats"});
     scene_.write_plugin("cheats", "cheats.cheat: " + GetParam().name);
-    scene_.folder().write(
-        "recipe.yaml",
-        "autotuned: 1\nname: small\ndevice: cpu\nmodel: {plugin: tiny, wait_ms: 4}\n"
-        "data: {plugin: tiny, samples: 2048}\ninput:\n  - scale: {by: 1/255}\n"
-        "optimizer: {type: sgd, lr: 0.1}\ntrain: {epochs: 2, batch_size: 32}\n"
+    scene_.write_job(
+        "model: {plugin: tiny, wait_ms: 4}\ndata: {plugin: tiny, samples: 2048}\n"
+        "input: [scale: {by: 1/255}]\noptimizer: {type: sgd, lr: 0.1}\n"
+        "train: {epochs: 2, batch_size: 32}\n"
         "evaluate: {data: {plugin: tiny, samples: 256}, every: " +
-            evaluated_every +
-            "}\n"
-            "tune: {plugins: [cheats], budget: 60s, allow: [numerics]}\noutput: {dir: '" +
-            (scene_.folder() / "out").string() + "'}\n");
+        evaluated_every + "}\ntune: {plugins: [cheats], budget: 60s, allow: [numerics]}\n");
   }
 
   Outcome run(std::vector<std::string> options = {}) const {

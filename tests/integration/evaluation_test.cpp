@@ -21,18 +21,8 @@ class EvaluationOfARun : public testing::Test {
 
   // `job`: data, input, evaluate and train.
   [[nodiscard]] Outcome run(const std::string& job) const {
-    write(job);
+    scene_.write_job("model: {type: mlp, hidden: 16, classes: 4}\ntune: {budget: 0s}\n" + job);
     return scene_.run();
-  }
-  void write(const std::string& job) const {
-    scene_.folder().write("recipe.yaml",
-                          "autotuned: 1\n"
-                          "name: small\n"
-                          "device: cpu\n"
-                          "model: {type: mlp, hidden: 16, classes: 4}\n"
-                          "tune: {budget: 0s}\n"
-                          "output: {dir: '" +
-                              (scene_.folder() / "out").string() + "'}\n" + job);
   }
   void put(const std::vector<std::string>& files) const {
     for (const std::string& file : files) {

@@ -23,23 +23,16 @@ class Extend : public testing::Test {
  protected:
   Extend() { scene_.use_real_trainer(); }
 
-  // `more` are lines of the recipe.
-  void write_recipe(int epochs, const std::string& more = "") const {
-    scene_.folder().write("recipe.yaml",
-                          "autotuned: 1\n"
-                          "name: small\n"
-                          "device: cpu\n"
-                          "model: {type: mlp, hidden: 16, classes: 4}\n"
-                          "data: {type: synthetic, samples: 640, shape: [1, 8, 8], classes: 4}\n"
-                          "input:\n  - scale: {by: 1/255}\n"
-                          "optimizer: {type: adam, lr: 0.01}\n"
-                          "evaluate: {split: 10%, save_best: true}\n"
-                          "train: {epochs: " +
-                              std::to_string(epochs) + ", batch_size: 32, ema_decay: 0.9}\n" +
-                              "tune: {budget: 0s}\n"
-                              "output: {dir: '" +
-                              (scene_.folder() / "out").string() + "'" +
-                              (more.empty() ? "}\n" : more));
+  void write_recipe(int epochs, const std::string& output = "",
+                    const std::string& schedule = "") const {
+    scene_.write_job(
+        "model: {type: mlp, hidden: 16, classes: 4}\n"
+        "data: {type: synthetic, samples: 640, shape: [1, 8, 8], classes: 4}\n"
+        "input: [scale: {by: 1/255}]\noptimizer: {type: adam, lr: 0.01}\n"
+        "evaluate: {split: 10%, save_best: true}\ntrain: {epochs: " +
+            std::to_string(epochs) + ", batch_size: 32, ema_decay: 0.9}\ntune: {budget: 0s}\n" +
+            schedule,
+        output);
   }
 
   [[nodiscard]] std::string file(const std::string& name) const {
@@ -158,17 +151,17 @@ TEST_F(Extend, LeavesTheBestModelUntilAnotherTrainingIsComplete) {
 }
 
 TEST_F(Extend, AsksForTheCourseOfTheLearningRate) {
-  const std::string cosine = "}\nschedule: {type: cosine}\n";
-  write_recipe(1, cosine);
+  const std::string cosine = "schedule: {type: cosine}\n";
+  write_recipe(1, "", cosine);
   ASSERT_EQ(scene_.run().code, 0);
-  write_recipe(2, cosine);
+  write_recipe(2, "", cosine);
   Told(scene_, "extend").ends(1, "no course", scene_.run({"--extend"}), "--schedule");
   EXPECT_EQ(scene_.runs().size(), 1U);
   expect_code(0, scene_.run({"--extend", "--schedule", "restart"}));
 }
 
 TEST_F(Extend, NeedsTheStateAndSaysSo) {
-  write_recipe(1, ", keep_state: false}\n");
+  write_recipe(1, ", keep_state: false");
   ASSERT_EQ(scene_.run().code, 0);
   EXPECT_FALSE(std::filesystem::exists(scene_.folder() / "out/training_state.pt"));
   write_recipe(2);

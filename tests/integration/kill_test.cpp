@@ -40,6 +40,15 @@ std::map<std::string, Json> finished_trials(const Scene& scene) {
   return trials;
 }
 
+// What was acknowledged before is there, once and unchanged.
+void expect_kept(const std::map<std::string, Json>& before,
+                 const std::map<std::string, Json>& after) {
+  for (const auto& [number, trial] : before) {
+    ASSERT_TRUE(after.contains(number));
+    EXPECT_EQ(after.at(number), trial);
+  }
+}
+
 void expect_right_result(const Scene& scene, const Outcome& outcome) {
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const Json run = outcome.json();
@@ -106,11 +115,7 @@ TEST_P(Kill, AtAnyMomentCostsNothingThatWasAcknowledged) {
       if (const auto phase = phase_of_last_run(scene)) reached.insert(*phase);
       const auto before = finished_trials(scene);
       outcome = scene.run();
-      const auto after = finished_trials(scene);
-      for (const auto& [number, trial] : before) {
-        ASSERT_TRUE(after.contains(number));
-        EXPECT_EQ(after.at(number), trial);
-      }
+      expect_kept(before, finished_trials(scene));
       EXPECT_EQ(scene.runs().size(), 1);
     }
     if (GetParam() == "kill_self" && outcome.code != 0) {
@@ -204,10 +209,7 @@ TEST(Kill, SearchThatWasBegunAnewIsGoneOnWith) {
 
       expect_code(0, scene.run(options));
       const auto after = finished_trials(scene);
-      for (const auto& [number, trial] : before) {
-        ASSERT_TRUE(after.contains(number));
-        EXPECT_EQ(after.at(number), trial);
-      }
+      expect_kept(before, after);
       EXPECT_EQ(scene.runs().size(), 2);
       EXPECT_EQ(after.size(), 6);
       for (const auto& [number, trial] : after)
@@ -347,11 +349,7 @@ TEST(Kill, AtRandomMomentsEndsInTheRightResult) {
     if (outcome.code != 0) {
       EXPECT_TRUE(has_killed) << outcome.err;
       outcome = scene.run();
-      const auto after = finished_trials(scene);
-      for (const auto& [number, trial] : before) {
-        ASSERT_TRUE(after.contains(number));
-        EXPECT_EQ(after.at(number), trial);
-      }
+      expect_kept(before, finished_trials(scene));
     }
     if (victim == "trainer" && !trials_with(outcome.json(), "failed").empty()) {
       EXPECT_EQ(outcome.code, 0);

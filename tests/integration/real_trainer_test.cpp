@@ -27,22 +27,11 @@ class RealTrainer : public testing::Test {
   RealTrainer() { scene_.use_real_trainer(); }
 
   void write_recipe(const std::string& data, int epochs, int seed = 1) const {
-    scene_.folder().write("recipe.yaml",
-                          "autotuned: 1\n"
-                          "name: small\n"
-                          "device: cpu\n"
-                          "model: {type: mlp, hidden: 16, classes: 4}\n"
-                          "seed: " +
-                              std::to_string(seed) + "\n" + data +
-                              "input:\n"
-                              "  - scale: {by: 1/255}\n"
-                              "optimizer: {type: sgd, lr: 0.1}\n"
-                              "train: {epochs: " +
-                              std::to_string(epochs) +
-                              ", batch_size: 32}\n"
-                              "tune: {plugins: [set_to_none], budget: 8s}\n"
-                              "output: {dir: '" +
-                              (scene_.folder() / "out").string() + "'}\n");
+    scene_.write_job(
+        "model: {type: mlp, hidden: 16, classes: 4}\nseed: " + std::to_string(seed) + "\n" + data +
+        "input: [scale: {by: 1/255}]\noptimizer: {type: sgd, lr: 0.1}\n"
+        "train: {epochs: " +
+        std::to_string(epochs) + ", batch_size: 32}\ntune: {plugins: [set_to_none], budget: 8s}\n");
   }
 
   // IDX files: `count` images of 8 x 8 in the header, `bytes` of them in the file.
@@ -151,27 +140,18 @@ TEST_F(RealTrainer, OtherDataDoNotContinueAnInterruptedTraining) {
 
 // Checkpoints are due all the time, so that one is being written whenever the trainer dies.
 TEST_F(RealTrainer, KilledWhileWritingACheckpointBesideTheTrainingEndsAllTheSame) {
-  const auto write_recipe = [&](const std::string& more) {
-    scene_.folder().write("recipe.yaml",
-                          "autotuned: 1\n"
-                          "name: small\n"
-                          "device: cpu\n"
-                          "model: {type: mlp, hidden: 4096, classes: 4}\n"
-                          "input:\n  - scale: {by: 1/255}\n" +
-                              std::string(kSynthetic) +
-                              "optimizer: {type: sgd, lr: 0.1, momentum: 0.9}\n"
-                              "train: {epochs: 6, batch_size: 32}\n"
-                              "tune: {budget: 0s}\n" +
-                              more);
-  };
-  const std::string out = "output: {dir: '" + (scene_.folder() / "out").string() + "'";
-  write_recipe(out + "}\n");
+  const std::string job =
+      "model: {type: mlp, hidden: 4096, classes: 4}\ninput: [scale: {by: 1/255}]\n" +
+      std::string(kSynthetic) +
+      "optimizer: {type: sgd, lr: 0.1, momentum: 0.9}\n"
+      "train: {epochs: 6, batch_size: 32}\ntune: {budget: 0s}\n";
+  scene_.write_job(job);
   ASSERT_EQ(scene_.run().code, 0);
   const std::string whole = scene_.folder().read("out/model.pt");
   ASSERT_FALSE(whole.empty());
   std::filesystem::remove(scene_.folder() / "out/model.pt");
 
-  write_recipe("start: {checkpoint.async: on}\n" + out + ", checkpoint_every: 1ms}\n");
+  scene_.write_job(job + "start: {checkpoint.async: on}\n", ", checkpoint_every: 1ms");
   Running running = scene_.start_run_until("\ntraining ");
   ASSERT_TRUE(scene_.kill_trainer());
   const Json outcome = result_of(running.finish());

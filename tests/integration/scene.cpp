@@ -167,6 +167,12 @@ void Scene::write_recipe(const std::string& tune, const std::string& top) const 
                      "output: {dir: '" + (folder() / "out").string() + "'}\n");
 }
 
+void Scene::write_job(const std::string& lines, const std::string& output) const {
+  folder().write("recipe.yaml", "autotuned: 1\nname: small\ndevice: cpu\n" + lines +
+                                    "output: {dir: '" + (folder() / "out").string() + "'" + output +
+                                    "}\n");
+}
+
 std::string Scene::fixture(const std::string& name) {
   return tests::build_folder() / "tests/fixture_plugins" / name;
 }

@@ -56,6 +56,8 @@ class Scene {
   [[nodiscard]] static Json fast_job(const Json& faults = nullptr);
 
   void write_recipe(const std::string& tune = "", const std::string& top = "") const;
+  // Another job: model, data, training and what else `lines` say. `output` follows the folder in its map.
+  void write_job(const std::string& lines, const std::string& output = "") const;
   [[nodiscard]] std::filesystem::path recipe() const { return folder() / "recipe.yaml"; }
   [[nodiscard]] std::filesystem::path history() const { return folder() / "state/history.db"; }
   [[nodiscard]] const TemporaryFolder& folder() const { return fake_.folder(); }

@@ -21,16 +21,11 @@ class TrainerPlugins : public testing::Test {
   TrainerPlugins() : folder_(scene_.use_trainer_plugins({"tiny", "tricks", "usual_loss"})) {}
 
   void write_recipe(const std::string& model, const std::string& tune) const {
-    scene_.folder().write("recipe.yaml",
-                          "autotuned: 1\nname: small\ndevice: cpu\nmodel: " + model +
-                              "\ndata: {plugin: tiny, samples: 2048}\n"
-                              "input:\n  - scale: {by: 1/255}\n"
-                              "optimizer: {type: sgd, lr: 0.1}\n"
-                              "train: {epochs: 2, batch_size: 32}\n"
-                              "evaluate: {data: {plugin: tiny, samples: 256}, every: end}\n"
-                              "tune: {" +
-                              tune + "}\noutput: {dir: '" + (scene_.folder() / "out").string() +
-                              "'}\n");
+    scene_.write_job("model: " + model +
+                     "\ndata: {plugin: tiny, samples: 2048}\ninput: [scale: {by: 1/255}]\n"
+                     "optimizer: {type: sgd, lr: 0.1}\ntrain: {epochs: 2, batch_size: 32}\n"
+                     "evaluate: {data: {plugin: tiny, samples: 256}, every: end}\ntune: {" +
+                     tune + "}\n");
   }
   // A plugin that proposes one trick of the extension.
   void propose(const std::string& trick) const {
