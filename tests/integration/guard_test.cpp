@@ -27,9 +27,8 @@ Outcome guard(const Scene& scene, const std::vector<std::string>& options) {
 
 TEST(Guard, FailsWhereOtherSettingsAreFaster) {
   const Scene scene;
-  const Outcome outcome = ended(
-      1, guard(scene, {"--against", recipe_with(scene, "optimizer.set_to_none: on").string()}));
-  const Json json = outcome.json();
+  const Json json = result_of(
+      guard(scene, {"--against", recipe_with(scene, "optimizer.set_to_none: on").string()}), 1);
   EXPECT_EQ(json.at("verdict"), "slower");
   EXPECT_NEAR(json.at("ratio").get<double>(), 1 / 1.3, 0.02);
   EXPECT_LT(json.at("ratio_high"), 1.0);
@@ -62,10 +61,10 @@ TEST(Guard, ComparesBuildsByTheirTrainers) {
   const Scene scene{Json::object()};
   const Json behaviour = {{"rate", 1200}};
   const FakeScene faster(behaviour);
-  const Outcome slower = ended(1, guard(scene, {"--against-trainer", faster.trainer().string()}));
-  EXPECT_NEAR(slower.json().at("ratio").get<double>(), 1000.0 / 1200, 0.02);
-  EXPECT_GT(slower.json().at("process_pairs"), 2);
-  EXPECT_EQ(slower.json().at("against").at("trainer"), faster.trainer().string());
+  const Json slower = result_of(guard(scene, {"--against-trainer", faster.trainer().string()}), 1);
+  EXPECT_NEAR(slower.at("ratio").get<double>(), 1000.0 / 1200, 0.02);
+  EXPECT_GT(slower.at("process_pairs"), 2);
+  EXPECT_EQ(slower.at("against").at("trainer"), faster.trainer().string());
   EXPECT_GT(scene.fake().requests("load").size(), 2U);
   EXPECT_EQ(scene.fake().requests("load").size(), faster.requests("load").size());
   std::set<std::string> told;
@@ -84,9 +83,9 @@ TEST(Guard, HoldsARecipeAgainstTheHistory) {
   const Scene scene;
   ASSERT_EQ(scene.run({"--tune-only"}).code, 0);
   for (const char* reference : {"best", "last"}) {
-    const Outcome outcome = ended(1, guard(scene, {"--against", reference}));
-    EXPECT_THAT(outcome.json().at("against").at("name").get<std::string>(), HasSubstr("run r-"));
-    EXPECT_EQ(outcome.json().at("against").at("configuration").at("optimizer.set_to_none"), true);
+    const Json outcome = result_of(guard(scene, {"--against", reference}), 1);
+    EXPECT_THAT(outcome.at("against").at("name").get<std::string>(), HasSubstr("run r-"));
+    EXPECT_EQ(outcome.at("against").at("configuration").at("optimizer.set_to_none"), true);
   }
 }
 

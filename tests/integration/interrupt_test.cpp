@@ -46,14 +46,14 @@ TEST(Interrupt, WhileTuningKeepsWhatIsFinished) {
 TEST(Interrupt, WhileTrainingResumesFromTheCheckpoint) {
   const Scene scene{Scene::fast_job(
       {{"do", "interrupt"}, {"request", "train_step"}, {"step", 4}, {"once", true}})};
-  const Outcome outcome = ended(130, scene.run());
-  EXPECT_EQ(outcome.json().at("state"), "cancelled");
+  const Json outcome = result_of(scene.run(), 130);
+  EXPECT_EQ(outcome.at("state"), "cancelled");
   EXPECT_FALSE(std::filesystem::exists(scene.folder() / "out/model.pt"));
   EXPECT_TRUE(scene.all_ended());
 
   scene.fake().forget_requests();
   const Json again = result_of(scene.run());
-  EXPECT_EQ(again.at("run"), outcome.json().at("run"));
+  EXPECT_EQ(again.at("run"), outcome.at("run"));
   EXPECT_EQ(again.at("training").at("resumed_from_step"), 5);
   EXPECT_EQ(again.at("training").at("steps"), 10);
   // Nothing is measured a second time.
@@ -67,12 +67,12 @@ TEST(Interrupt, ClosedTerminalKeepsTheCheckpoint) {
                                      {"request", "train_step"},
                                      {"step", 4},
                                      {"once", true}})};
-  const Outcome outcome = ended(130, scene.run());
-  EXPECT_EQ(outcome.json().at("state"), "cancelled");
+  const Json outcome = result_of(scene.run(), 130);
+  EXPECT_EQ(outcome.at("state"), "cancelled");
   EXPECT_TRUE(scene.all_ended());
 
   const Json again = result_of(scene.run());
-  EXPECT_EQ(again.at("run"), outcome.json().at("run"));
+  EXPECT_EQ(again.at("run"), outcome.at("run"));
   EXPECT_EQ(again.at("training").at("resumed_from_step"), 5);
 }
 
@@ -110,9 +110,9 @@ TEST(Interrupt, SecondOneEndsAtOnce) {
     SCOPED_TRACE(request);
     const Scene scene{
         Scene::fast_job({{"do", "interrupt_twice"}, {"request", request}, {"once", true}})};
-    const Outcome outcome = ended(130, scene.run());
+    const Json outcome = result_of(scene.run(), 130);
     EXPECT_TRUE(scene.all_ended());
-    EXPECT_TRUE(outcome.json().is_object());
+    EXPECT_TRUE(outcome.is_object());
     expect_code(0, scene.run());
     EXPECT_EQ(scene.runs().size(), 1);
   }

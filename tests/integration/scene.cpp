@@ -332,8 +332,8 @@ Outcome ended(int code, Outcome outcome, std::source_location place) {
   return outcome;
 }
 
-Json result_of(const Outcome& outcome, std::source_location place) {
-  expect_code(0, outcome, place);
+Json result_of(const Outcome& outcome, int code, std::source_location place) {
+  expect_code(code, outcome, place);
   return outcome.json();
 }
 

@@ -127,8 +127,8 @@ void expect_code(int code, const Outcome& outcome,
 // The same, and gives it back.
 [[nodiscard]] Outcome ended(int code, Outcome outcome,
                             std::source_location place = std::source_location::current());
-// The JSON of a command that ended with 0.
-[[nodiscard]] Json result_of(const Outcome& outcome,
+// The JSON of a command that ended with `code`.
+[[nodiscard]] Json result_of(const Outcome& outcome, int code = 0,
                              std::source_location place = std::source_location::current());
 
 // The trials of `run --json` or `show --json` that ended so.

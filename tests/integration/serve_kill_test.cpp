@@ -140,8 +140,8 @@ TEST(ServeKill, RunThatATrainingTookOverIsNotTakenBack) {
   behaviour["faults"] = {
       {{"do", "interrupt"}, {"request", "train_step"}, {"step", 4}, {"once", true}}};
   scene.fake().behave(behaviour);
-  const Outcome interrupted = ended(130, scene.run());
-  const std::string run = interrupted.json().at("run");
+  const Json interrupted = result_of(scene.run(), 130);
+  const std::string run = interrupted.at("run");
   EXPECT_EQ(scene.runs().size(), 1);
   scene.fake().behave(Scene::fast_job());
   {
