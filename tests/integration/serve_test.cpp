@@ -18,7 +18,6 @@ namespace autotuned {
 namespace {
 
 using testing::HasSubstr;
-using testing::Not;
 using testing::StartsWith;
 
 constexpr int kUnusable = 4;
