@@ -5,12 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "tests/integration/scene.hpp"
+#include "tests/integration/told.hpp"
 
 namespace autotuned {
 namespace {
 
-using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -28,16 +27,10 @@ std::string idx_numbers(const std::vector<int>& numbers) {
 TEST(ChangedData, OfAModelThatIsReplacedAreTold) {
   Scene scene;
   scene.use_real_trainer();
-  scene.folder().write("recipe.yaml",
-                       "autotuned: 1\nname: changed\ndevice: cpu\n"
-                       "model: {type: mlp, hidden: 8, classes: 4}\n"
-                       "data: {type: idx, images: images, labels: labels}\n"
-                       "input: [scale: {by: 1/255}]\n"
-                       "optimizer: {type: sgd, lr: 0.1}\n"
-                       "train: {steps: 2, batch_size: 4}\n"
-                       "tune: {budget: 0s}\n"
-                       "output: {dir: '" +
-                           (scene.folder() / "out").string() + "'}\n");
+  scene.write_job(
+      "model: {type: mlp, hidden: 8, classes: 4}\n"
+      "data: {type: idx, images: images, labels: labels}\ninput: [scale: {by: 1/255}]\n"
+      "optimizer: {type: sgd, lr: 0.1}\ntrain: {steps: 2, batch_size: 4}\ntune: {budget: 0s}\n");
   const auto write_data = [&scene](int first_label) {
     std::string labels = std::string("\0\0\x08\x01", 4) + idx_numbers({kSamples});
     for (int i = 0; i < kSamples; ++i)
@@ -48,18 +41,12 @@ TEST(ChangedData, OfAModelThatIsReplacedAreTold) {
   };
   const std::string words = ", which was trained on other data";
   write_data(0);
-  const Outcome first = scene.run();
-  ASSERT_EQ(first.code, 0) << first.err;
-  EXPECT_EQ(first.json().at("training").at("data").at("train").at("samples"), kSamples);
-  const Outcome same = scene.run();
-  ASSERT_EQ(same.code, 0) << same.err;
+  const Json first = result_of(scene.run());
+  EXPECT_EQ(first.at("training").at("data").at("train").at("samples"), kSamples);
+  const Outcome same = ended(0, scene.run());
   EXPECT_THAT(same.err, Not(HasSubstr(words)));
   write_data(1);
-  const Outcome other = scene.run();
-  ASSERT_EQ(other.code, 0) << other.err;
-  EXPECT_THAT(other.err, AllOf(HasSubstr("has the model of run " +
-                                         same.json().at("run").get<std::string>() + words),
-                               HasSubstr("this one replaces it")));
+  Told(scene, "changed_data").ends(0, "other data", scene.run(), words);
 }
 
 }  // namespace

@@ -12,9 +12,8 @@
 namespace autotuned {
 namespace {
 
-using testing::AnyOf;
 using testing::Contains;
-using testing::HasSubstr;
+using testing::ContainsRegex;
 
 class CheatingTiming : public testing::Test {
  protected:
@@ -25,16 +24,11 @@ class CheatingTiming : public testing::Test {
 
   void write_recipe(const std::string& model, const std::string& batch, const std::string& timing,
                     const std::string& budget) const {
-    scene_.folder().write("recipe.yaml",
-                          "autotuned: 1\nname: small\ndevice: cpu\nmodel: " + model +
-                              "\n"
-                              "data: {plugin: tiny, samples: 2048}\n"
-                              "input:\n  - scale: {by: 1/255}\n"
-                              "optimizer: {type: sgd, lr: 0.1}\n"
-                              "train: {epochs: 2, " +
-                              batch + "}\nstart: {timing_cheats.timing: " + timing +
-                              "}\ntune: {plugins: [timing_cheats], budget: " + budget +
-                              "}\noutput: {dir: '" + (scene_.folder() / "out").string() + "'}\n");
+    scene_.write_job("model: " + model +
+                     "\ndata: {plugin: tiny, samples: 2048}\ninput: [scale: {by: 1/255}]\n"
+                     "optimizer: {type: sgd, lr: 0.1}\ntrain: {epochs: 2, " +
+                     batch + "}\nstart: {timing_cheats.timing: " + timing +
+                     "}\ntune: {plugins: [timing_cheats], budget: " + budget + "}\n");
   }
   // Operators large enough for several threads, which may spin.
   void write_threaded_recipe(const std::string& timing) const {
@@ -44,14 +38,12 @@ class CheatingTiming : public testing::Test {
   // A run in which a plugin proposes `change`, alone; lines after it are further changes.
   Json tune(const std::string& change) const {
     scene_.write_plugin("timing_cheats", change);
-    const Outcome outcome = scene_.run({"--tune-only", "--plugin-dir", folder_.string()});
-    EXPECT_EQ(outcome.code, 0) << outcome.err;
-    return outcome.json();
+    return result_of(scene_.run({"--tune-only", "--plugin-dir", folder_.string()}));
   }
 
   // It was tried, is not part of the result, and some trial says why.
   static void expect_refused(const Json& run, const std::string& knob, const Json& honest,
-                             const testing::Matcher<std::string>& why) {
+                             const std::string& why) {
     const Json& trials = run.at("trials");
     ASSERT_FALSE(trials.empty()) << run;
     EXPECT_EQ(trials.at(0).at("plugin"), "timing_cheats");
@@ -59,7 +51,7 @@ class CheatingTiming : public testing::Test {
     std::vector<std::string> reasons;
     for (const Json& trial : trials)
       reasons.push_back(trial.at("reason"));
-    EXPECT_THAT(reasons, Contains(why));
+    EXPECT_THAT(reasons, Contains(ContainsRegex(why)));
   }
 
   Scene scene_;
@@ -81,25 +73,24 @@ TEST_F(CheatingTiming, LessWorkInEachStepIsKept) {
 
 TEST_F(CheatingTiming, WorkThatIsDeferredPastTheBlockIsFound) {
   expect_refused(tune("timing_cheats.timing: defers"), "timing_cheats.timing", "honest",
-                 HasSubstr("the trainer does work after or between its blocks"));
+                 "the trainer does work after or between its blocks");
 }
 
 TEST_F(CheatingTiming, WorkThatIsDoneBetweenBlocksIsFound) {
   expect_refused(tune("timing_cheats.timing: prefills"), "timing_cheats.timing", "honest",
-                 HasSubstr("the trainer does work after or between its blocks"));
+                 "the trainer does work after or between its blocks");
 }
 
 TEST_F(CheatingTiming, AProcessThatSlowsTheNeighbourIsFound) {
-  expect_refused(
-      tune("timing_cheats.child: true"), "timing_cheats.child", false,
-      HasSubstr("during the block of the other trainer: a knob or a plugin slows its neighbour"));
+  expect_refused(tune("timing_cheats.child: true"), "timing_cheats.child", false,
+                 "during the block of the other trainer: a knob or a plugin slows its neighbour");
 }
 
 // Most of its blocks are faster; all of them together are not.
 TEST_F(CheatingTiming, ARareStallIsFound) {
   const Json run = tune("timing_cheats.timing: stalls");
   expect_refused(run, "timing_cheats.timing", "honest",
-                 HasSubstr("the median block is faster but all blocks together are slower"));
+                 "the median block is faster but all blocks together are slower");
   const Json& trial = run.at("trials").at(0);
   EXPECT_GT(trial.at("ratio"), 1.0) << trial.dump(1);
   EXPECT_LT(trial.at("total_ratio"), 1.0) << trial.dump(1);
@@ -107,7 +98,7 @@ TEST_F(CheatingTiming, ARareStallIsFound) {
 
 TEST_F(CheatingTiming, AClockThatLiesIsFound) {
   expect_refused(tune("timing_cheats.timing: lies"), "timing_cheats.timing", "honest",
-                 HasSubstr("or its clock is wrong"));
+                 "or its clock is wrong");
 }
 
 // A permitted change comes first whose trainer is never at rest: its threads spin. It says nothing about what comes after it.
@@ -116,14 +107,13 @@ TEST_F(CheatingTiming, ACandidateThatSpinsDoesNotHideAClockThatLies) {
   const Json run = tune("env.GOMP_SPINCOUNT: infinite\n  - timing_cheats.timing: rushes");
   ASSERT_TRUE(run.at("trials").at(0).at("change").contains("env.GOMP_SPINCOUNT")) << run;
   // The second, if the first one won.
-  expect_refused(run, "timing_cheats.timing", "none",
-                 AnyOf(HasSubstr("or its clock is wrong"), HasSubstr("while threads spin")));
+  expect_refused(run, "timing_cheats.timing", "none", "or its clock is wrong|while threads spin");
 }
 
 TEST_F(CheatingTiming, ThreadsThatSpinInTheSameChangeHideNothing) {
   write_threaded_recipe("honest");
   expect_refused(tune("{env.OMP_WAIT_POLICY: active, timing_cheats.timing: defers}"),
-                 "timing_cheats.timing", "honest", HasSubstr("while threads spin"));
+                 "timing_cheats.timing", "honest", "while threads spin");
 }
 
 }  // namespace

@@ -31,16 +31,12 @@ class CheatingTraining : public testing::TestWithParam<Cheat> {
   explicit CheatingTraining(const std::string& evaluated_every = "end") {
     scene_.use_trainer_plugins({"tiny", "cheats"});
     scene_.write_plugin("cheats", "cheats.cheat: " + GetParam().name);
-    scene_.folder().write(
-        "recipe.yaml",
-        "autotuned: 1\nname: small\ndevice: cpu\nmodel: {plugin: tiny, wait_ms: 4}\n"
-        "data: {plugin: tiny, samples: 2048}\ninput:\n  - scale: {by: 1/255}\n"
-        "optimizer: {type: sgd, lr: 0.1}\ntrain: {epochs: 2, batch_size: 32}\n"
+    scene_.write_job(
+        "model: {plugin: tiny, wait_ms: 4}\ndata: {plugin: tiny, samples: 2048}\n"
+        "input: [scale: {by: 1/255}]\noptimizer: {type: sgd, lr: 0.1}\n"
+        "train: {epochs: 2, batch_size: 32}\n"
         "evaluate: {data: {plugin: tiny, samples: 256}, every: " +
-            evaluated_every +
-            "}\n"
-            "tune: {plugins: [cheats], budget: 60s, allow: [numerics]}\noutput: {dir: '" +
-            (scene_.folder() / "out").string() + "'}\n");
+        evaluated_every + "}\ntune: {plugins: [cheats], budget: 60s, allow: [numerics]}\n");
   }
 
   Outcome run(std::vector<std::string> options = {}) const {
@@ -52,9 +48,7 @@ class CheatingTraining : public testing::TestWithParam<Cheat> {
 };
 
 TEST_P(CheatingTraining, IsSeen) {
-  const Outcome outcome = run({"--tune-only"});
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const Json run = outcome.json();
+  const Json run = result_of(this->run({"--tune-only"}));
   const Json trials = run.at("trials");
   ASSERT_FALSE(trials.empty());
   const Json& trial = trials.at(0);
@@ -91,9 +85,7 @@ INSTANTIATE_TEST_SUITE_P(
 class CheatingInSteps : public CheatingTraining {};
 
 TEST_P(CheatingInSteps, IsSeenInTheStep) {
-  const Outcome outcome = run({"--tune-only"});
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const Json run = outcome.json();
+  const Json run = result_of(this->run({"--tune-only"}));
   const Json trials = run.at("trials");
   ASSERT_FALSE(trials.empty());
   EXPECT_EQ(trials.at(0).at("verdict"), "failed") << trials.at(0).dump(1);
@@ -114,8 +106,7 @@ INSTANTIATE_TEST_SUITE_P(
 class CheatingInTraining : public CheatingTraining {};
 
 TEST_P(CheatingInTraining, IsSeenAfterTheTraining) {
-  const Outcome outcome = run();
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Outcome outcome = ended(0, run());
   const Json run_once = outcome.json();
   const Json& cheat = run_once.at("best").at("configuration").at("cheats.cheat");
   ASSERT_EQ(cheat, GetParam().name) << run_once.at("trials").dump(1);
@@ -138,8 +129,7 @@ TEST_P(CheatingInTraining, IsSeenAfterTheTraining) {
             check);
 
   // The same command trains without it.
-  const Outcome again = run();
-  ASSERT_EQ(again.code, 0) << again.err;
+  const Outcome again = ended(0, run());
   EXPECT_THAT(again.err, HasSubstr("is not tried again"));
   EXPECT_TRUE(again.json().at("trials").empty()) << again.json().at("trials").dump(1);
   EXPECT_EQ(again.json().at("best").at("configuration").at("cheats.cheat"), "none");
@@ -157,16 +147,14 @@ class CheatingFromTheSecondEpoch : public CheatingTraining {
 };
 
 TEST_P(CheatingFromTheSecondEpoch, EndsTheTraining) {
-  const Outcome outcome = run();
-  EXPECT_EQ(outcome.code, 1) << outcome.err;
+  const Outcome outcome = ended(1, run());
   EXPECT_THAT(outcome.err, HasSubstr("plugin cheats: " + GetParam().reason));
   EXPECT_THAT(outcome.err, HasSubstr("the same command continues run"));
   EXPECT_FALSE(std::filesystem::exists(scene_.folder() / "out/model.pt"));
 
-  const Outcome without = run({"--without", "cheats"});
-  ASSERT_EQ(without.code, 0) << without.err;
-  EXPECT_FALSE(without.json().at("best").at("configuration").contains("cheats.cheat"));
-  EXPECT_EQ(without.json().at("training").at("steps"), 128);
+  const Json without = result_of(run({"--without", "cheats"}));
+  EXPECT_FALSE(without.at("best").at("configuration").contains("cheats.cheat"));
+  EXPECT_EQ(without.at("training").at("steps"), 128);
 }
 
 INSTANTIATE_TEST_SUITE_P(, CheatingFromTheSecondEpoch,

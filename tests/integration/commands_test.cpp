@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "storage/history.hpp"
-#include "tests/integration/scene.hpp"
+#include "tests/integration/told.hpp"
 
 namespace autotuned {
 namespace {
@@ -15,9 +15,7 @@ class Commands : public testing::Test {
  protected:
   static void SetUpTestSuite() {
     scene_ = new Scene;
-    const Outcome outcome = scene_->run();
-    ASSERT_EQ(outcome.code, 0) << outcome.err;
-    run_ = new Json(outcome.json());
+    run_ = new Json(result_of(scene_->run()));
   }
   static void TearDownTestSuite() {
     delete scene_;
@@ -60,25 +58,21 @@ TEST_F(Commands, HistoryFilters) {
   for (const auto& [filter, expected] : filters) {
     std::vector<std::string> arguments = {"history", "--json"};
     arguments.insert(arguments.end(), filter.begin(), filter.end());
-    const Outcome outcome = scene_->command(arguments);
-    EXPECT_EQ(outcome.code, 0);
-    EXPECT_EQ(outcome.json().size(), expected) << filter.at(1);
+    const Json outcome = result_of(scene_->command(arguments));
+    EXPECT_EQ(outcome.size(), expected) << filter.at(1);
   }
+  for (const char* day : {"yesterday", "2026-02-31"})
+    EXPECT_EQ(scene_->command({"history", "--since", day}).code, 2);
   EXPECT_EQ(scene_->command({"history", "--verdict", "fine"}).code, 2);
-  EXPECT_EQ(scene_->command({"history", "--since", "yesterday"}).code, 2);
-  EXPECT_EQ(scene_->command({"history", "--since", "2026-02-31"}).code, 2);
 }
 
 TEST_F(Commands, HistorySaysWhatItLeavesOut) {
-  const std::string none = scene_->command({"history", "--recipe", "large"}).out;
-  EXPECT_THAT(none, HasSubstr("no runs match these options"));
-  const std::string cut = scene_->command({"history", "--limit", "0"}).out;
-  EXPECT_THAT(cut, HasSubstr("no runs match these options"));
+  Told told(*scene_, "commands");
+  told.prints(0, "another recipe", scene_->command({"history", "--recipe", "large"}));
+  told.prints(0, "none of them", scene_->command({"history", "--limit", "0"}));
   EXPECT_THAT(scene_->command({"history", "--limit", "1"}).out,
               testing::Not(HasSubstr("there are older ones")));
-  const Outcome nowhere = scene_->command({"history", "--history", "/nonexistent/history.db"});
-  EXPECT_EQ(nowhere.code, 1);
-  EXPECT_THAT(nowhere.err, HasSubstr("/nonexistent/history.db"));
+  told.ends(1, "nowhere", scene_->command({"history", "--history", "/nonexistent/history.db"}));
 }
 
 TEST_F(Commands, ShowTellsWhatRunSaid) {
@@ -86,8 +80,8 @@ TEST_F(Commands, ShowTellsWhatRunSaid) {
   EXPECT_EQ(scene_->command({"show", id(), "--json"}).json(), *run_);
   EXPECT_EQ(scene_->command({"show", id().substr(0, 12), "--json"}).json(), *run_);
   const std::string text = scene_->command({"show", id()}).out;
-  EXPECT_THAT(text, HasSubstr("set_to_none"));
-  EXPECT_THAT(text, HasSubstr("confirmation"));
+  for (const char* part : {"set_to_none", "confirmation"})
+    EXPECT_THAT(text, HasSubstr(part));
   EXPECT_EQ(scene_->command({"show", "r-20010101-000000"}).code, 2);
 }
 
@@ -106,24 +100,20 @@ TEST_F(Commands, ShowTellsATrialWithItsBlocksAndChecks) {
   }
   EXPECT_EQ(candidates, trial.at("pairs"));
   const std::string text = scene_->command({"show", "last.1"}).out;
-  EXPECT_THAT(text, HasSubstr("optimizer.set_to_none off → on"));
-  EXPECT_THAT(text, HasSubstr("check     exact passed"));
-
-  const Outcome none = scene_->command({"show", id() + ".99"});
-  EXPECT_EQ(none.code, 2);
-  EXPECT_THAT(none.err, HasSubstr("has no trial 99"));
-  EXPECT_EQ(scene_->command({"show", id() + ".x"}).code, 2);
+  Told told(*scene_, "commands");
+  told.lines("the change", text, "optimizer.set_to_none");
+  told.lines("the check", text, "check     ");
+  told.ends(2, "no such trial", scene_->command({"show", id() + ".99"}));
+  told.ends(2, "no number", scene_->command({"show", id() + ".x"}));
 }
 
 TEST_F(Commands, BestIsARecipe) {
-  const Outcome best = scene_->command({"best", scene_->recipe().string()});
-  ASSERT_EQ(best.code, 0) << best.err;
+  const Outcome best = ended(0, scene_->command({"best", scene_->recipe().string()}));
   const auto file = scene_->folder().write("best.yaml", best.out);
   EXPECT_EQ(scene_->command({"check", file.string()}).code, 0);
   const Json checked = scene_->command({"check", file.string(), "--json"}).json();
   EXPECT_EQ(checked.at("recipe").at("start").at("memory.malloc"), "keep");
-  const Outcome written = scene_->command({"check", (scene_->folder() / "out/best.yaml").string()});
-  EXPECT_EQ(written.code, 0) << written.err;
+  expect_code(0, scene_->command({"check", (scene_->folder() / "out/best.yaml").string()}));
 
   const Json known = scene_->command({"best", scene_->recipe().string(), "--json"}).json();
   EXPECT_EQ(known.at("run"), id());
@@ -150,18 +140,14 @@ TEST(Predict, ReplacesNoMaskAndSaysWhatToDo) {
   folder.write("masks/a.png", "mine");
   const Outcome refused = scene.command(
       {"predict", (folder / "seen").string(), picture, "--masks", (folder / "masks").string()});
-  EXPECT_EQ(refused.code, 2);
-  EXPECT_THAT(refused.err,
-              testing::AllOf(HasSubstr("masks/a.png: the file exists already"),
-                             HasSubstr("remove the file"), testing::Not(HasSubstr("--overwrite"))));
+  Told(scene, "commands").ends(2, "a mask that is there", refused);
   EXPECT_EQ(folder.read("masks/a.png"), "mine");
 }
 
 TEST(Forget, LetsTheNextRunSearchAnew) {
   const Scene scene;
   const std::string recipe = scene.recipe().string();
-  const Outcome unknown = scene.command({"best", recipe});
-  EXPECT_EQ(unknown.code, 1);
+  expect_code(1, scene.command({"best", recipe}));
   ASSERT_EQ(scene.run({"--tune-only"}).code, 0);
   EXPECT_EQ(scene.command({"forget", recipe, "--json"}).json().at("forgotten"), true);
   EXPECT_EQ(scene.command({"forget", recipe, "--json"}).json().at("forgotten"), false);
@@ -172,13 +158,10 @@ TEST(Forget, LetsTheNextRunSearchAnew) {
 TEST(Forget, MakesNoHistory) {
   const Scene scene;
   const std::string recipe = scene.recipe().string();
-  const Outcome outcome = scene.command({"forget", recipe});
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr("nothing to forget"));
   const std::string elsewhere = (scene.folder() / "elsewhere.db").string();
-  const Outcome named = scene.command({"forget", recipe, "--history", elsewhere});
-  EXPECT_EQ(named.code, 1);
-  EXPECT_THAT(named.err, HasSubstr("there is no history yet"));
+  Told told(scene, "commands");
+  told.prints(0, "the default", scene.command({"forget", recipe}));
+  told.ends(1, "a name", scene.command({"forget", recipe, "--history", elsewhere}));
   EXPECT_FALSE(std::filesystem::exists(scene.history()));
   EXPECT_FALSE(std::filesystem::exists(elsewhere));
 }
@@ -209,14 +192,12 @@ TEST(Best, IsFoundBehindTheRunsOfOtherMachines) {
 TEST(CommandsAlone, OptionsThatContradictEachOtherAreUsageErrors) {
   const Scene scene;
   const std::string recipe = scene.recipe().string();
+  Told told(scene, "commands");
   for (const std::vector<std::string>& command :
        {std::vector<std::string>{"run", recipe, "--detach", "--no-daemon"},
         {"run", recipe, "--detach", "--require-gain"},
-        {"history", "prune", "--keep-last", "1", "--dry-run", "--vacuum"}}) {
-    const Outcome outcome = scene.command(command);
-    EXPECT_EQ(outcome.code, 2);
-    EXPECT_THAT(outcome.err, HasSubstr("excludes")) << command[0];
-  }
+        {"history", "prune", "--keep-last", "1", "--dry-run", "--vacuum"}})
+    told.ends(2, testing::PrintToString(command), scene.command(command));
   EXPECT_TRUE(scene.fake().requests().empty());
 }
 
@@ -228,6 +209,7 @@ TEST(CommandsAlone, WorkWithoutAHistory) {
   // Nor is one that is empty still, or not there where it was looked for, a mistake of whoever typed the command.
   const std::string empty = scene.folder().write("empty.db", "").string();
   const std::string nowhere = (scene.folder() / "nowhere.db").string();
+  Told told(scene, "commands");
   for (const std::string& file : {empty, nowhere}) {
     for (const std::vector<std::string>& command :
          {std::vector<std::string>{"history"},
@@ -239,9 +221,7 @@ TEST(CommandsAlone, WorkWithoutAHistory) {
           {"best", scene.recipe().string()}}) {
       std::vector<std::string> arguments = command;
       arguments.insert(arguments.begin() + 1, {"--history", file});
-      const Outcome outcome = scene.command(arguments);
-      EXPECT_EQ(outcome.code, 1) << command.front() << " " << file << ": " << outcome.err;
-      EXPECT_THAT(outcome.err, HasSubstr(file)) << command.front();
+      told.ends(1, testing::PrintToString(command) + " " + file, scene.command(arguments));
     }
   }
   EXPECT_EQ(scene.command({"doctor", "--json"}).code, 0);

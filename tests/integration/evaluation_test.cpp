@@ -7,13 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "tests/integration/scene.hpp"
+#include "tests/integration/told.hpp"
 #include "tests/places.hpp"
 
 namespace autotuned {
 namespace {
 
-using testing::AllOf;
 using testing::HasSubstr;
 
 class EvaluationOfARun : public testing::Test {
@@ -22,18 +21,8 @@ class EvaluationOfARun : public testing::Test {
 
   // `job`: data, input, evaluate and train.
   [[nodiscard]] Outcome run(const std::string& job) const {
-    write(job);
+    scene_.write_job("model: {type: mlp, hidden: 16, classes: 4}\ntune: {budget: 0s}\n" + job);
     return scene_.run();
-  }
-  void write(const std::string& job) const {
-    scene_.folder().write("recipe.yaml",
-                          "autotuned: 1\n"
-                          "name: small\n"
-                          "device: cpu\n"
-                          "model: {type: mlp, hidden: 16, classes: 4}\n"
-                          "tune: {budget: 0s}\n"
-                          "output: {dir: '" +
-                              (scene_.folder() / "out").string() + "'}\n" + job);
   }
   void put(const std::vector<std::string>& files) const {
     for (const std::string& file : files) {
@@ -55,9 +44,8 @@ constexpr const char* kStill =
 
 TEST_F(EvaluationOfARun, SeesNoMasksAndTheMiddleOfPictures) {
   const auto test_of = [&](const std::string& input) {
-    const Outcome outcome = run(std::string(kStill) + "input: [" + input + ", to_float]\n");
-    EXPECT_EQ(outcome.code, 0) << outcome.err;
-    const Json training = outcome.json().at("training");
+    const Json outcome = result_of(run(std::string(kStill) + "input: [" + input + ", to_float]\n"));
+    const Json training = outcome.at("training");
     return Json{training.at("test_loss"), training.at("test_accuracy")};
   };
   const Json middle = test_of("center_crop: {size: 14}");
@@ -80,9 +68,9 @@ constexpr const char* kFolders =
 TEST_F(EvaluationOfARun, NamesClassesThatOnlyOneFolderHas) {
   put({"train/ant/1.jpg", "train/bee/1.jpg", "train/cat/1.jpg", "test/bee/1.jpg",
        "test/cat/1.jpg"});
-  const Outcome missing = run(kFolders);
-  EXPECT_EQ(missing.code, 0) << missing.err;
-  EXPECT_THAT(missing.err, HasSubstr("no sample is of these classes of the training data: ant"));
+  const Outcome missing = ended(0, run(kFolders));
+  Told told(scene_, "evaluation");
+  told.lines("no sample of one", missing.err, "no sample is of these classes");
   const Json classes = missing.json().at("training").at("test_classes");
   ASSERT_EQ(classes.size(), 4U);  // as many as the model has
   EXPECT_EQ(classes[0].at("class"), "ant");
@@ -95,7 +83,7 @@ TEST_F(EvaluationOfARun, NamesClassesThatOnlyOneFolderHas) {
   put({"test/dog/1.jpg"});
   const Outcome unknown = run(kFolders);
   EXPECT_NE(unknown.code, 0);
-  EXPECT_THAT(unknown.err, HasSubstr("has classes that the training data do not have: dog"));
+  told.lines("another one", unknown.err, "that the training data do not have");
 }
 
 TEST_F(EvaluationOfARun, SplitsTheSameAfterAnInterruption) {
@@ -105,20 +93,16 @@ TEST_F(EvaluationOfARun, SplitsTheSameAfterAnInterruption) {
       "input: [to_float]\n"
       "optimizer: {type: sgd, lr: 0.01}\n"
       "train: {epochs: 60, batch_size: 32}\n";
-  const Outcome whole = run(job);
-  ASSERT_EQ(whole.code, 0) << whole.err;
-  EXPECT_EQ(whole.json().at("training").at("steps"), 60 * 115);  // of 3,686 samples
+  const Json whole = result_of(run(job));
+  EXPECT_EQ(whole.at("training").at("steps"), 60 * 115);  // of 3,686 samples
   const std::string model = scene_.folder().read("out/model.pt");
 
-  Running running = scene_.start_run();
-  ASSERT_TRUE(running.wait_for("\ntraining "));
+  Running running = scene_.start_run_until("\ntraining ");
   running.signal(SIGINT);
   ASSERT_EQ(running.finish().code, 130);
-  const Outcome rest = scene_.run();
-  ASSERT_EQ(rest.code, 0) << rest.err;
-  EXPECT_GT(rest.json().at("training").at("resumed_from_step"), 0);
-  EXPECT_EQ(rest.json().at("training").at("test_loss"),
-            whole.json().at("training").at("test_loss"));
+  const Json rest = result_of(scene_.run());
+  EXPECT_GT(rest.at("training").at("resumed_from_step"), 0);
+  EXPECT_EQ(rest.at("training").at("test_loss"), whole.at("training").at("test_loss"));
   EXPECT_TRUE(scene_.folder().read("out/model.pt") == model) << "the same bits";
 }
 

@@ -8,12 +8,11 @@
 #include <sstream>
 
 #include "tests/daemon/logs/event_reader.hpp"
-#include "tests/integration/scene.hpp"
+#include "tests/integration/told.hpp"
 
 namespace autotuned {
 namespace {
 
-using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -27,19 +26,17 @@ std::vector<Json> json_lines(const std::string& text) {
 
 TEST(Export, WritesCurvesAndTrialsForOthers) {
   const Scene scene;
-  const Outcome run = scene.run();
-  ASSERT_EQ(run.code, 0) << run.err;
+  const Outcome run = ended(0, scene.run());
   const std::string id = run.json().at("run");
   const auto& folder = scene.folder();
-  const Outcome outcome = scene.command(
+  const Json outcome = result_of(scene.command(
       {"export", "last", "--json", "--tensorboard", (folder / "board").string(), "--csv",
-       (folder / "run.csv").string(), "--jsonl", (folder / "run.jsonl").string()});
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const Json files = outcome.json().at("files");
+       (folder / "run.csv").string(), "--jsonl", (folder / "run.jsonl").string()}));
+  const Json files = outcome.at("files");
   ASSERT_EQ(files.size(), 3U);
 
   const std::string events = files[0].at("file");
-  EXPECT_THAT(events, AllOf(HasSubstr("/board/" + id + "/"), HasSubstr("tfevents")));
+  EXPECT_THAT(events, testing::ContainsRegex("/board/" + id + "/.*tfevents"));
   const std::string name = std::filesystem::relative(events, folder.path()).string();
   std::map<std::string, ReadEvent> last;
   for (const ReadEvent& event : EventReader::read(folder.read(name)))
@@ -58,19 +55,16 @@ TEST(Export, WritesCurvesAndTrialsForOthers) {
 
 TEST(Export, SaysThatNothingIsToBeWritten) {
   const Scene scene;
-  const Outcome outcome = scene.command({"export", "last"});
-  EXPECT_EQ(outcome.code, 2);
-  EXPECT_THAT(outcome.err, HasSubstr("--tensorboard DIR"));
-  EXPECT_EQ(scene.command({"export", "last", "--csv", ""}).code, 2);
-  const Outcome twice = scene.command({"export", "last", "--csv", "a", "--jsonl", "./a"});
-  EXPECT_EQ(twice.code, 2);
-  EXPECT_THAT(twice.err, HasSubstr("two outputs have the same name"));
+  Told told(scene, "export");
+  told.ends(2, "nothing", scene.command({"export", "last"}));
+  told.ends(2, "an empty name", scene.command({"export", "last", "--csv", ""}));
+  told.ends(2, "one name for two",
+            scene.command({"export", "last", "--csv", "a", "--jsonl", "./a"}));
 }
 
 TEST(Export, ReplacesOnlyWhatItMay) {
   const Scene scene;
-  const Outcome run = scene.run();
-  ASSERT_EQ(run.code, 0) << run.err;
+  const Outcome run = ended(0, scene.run());
   const auto& folder = scene.folder();
   folder.write("precious", "model");
   std::filesystem::create_symlink("precious", folder / "link");
@@ -82,10 +76,9 @@ TEST(Export, ReplacesOnlyWhatItMay) {
     if (overwrite) words.emplace_back("--overwrite");
     return scene.command(words);
   };
+  Told told(scene, "export");
   for (const char* option : {"--html", "--csv", "--jsonl"}) {
-    const Outcome existing = export_to(option, folder / "precious", false);
-    EXPECT_EQ(existing.code, 2) << option;
-    EXPECT_THAT(existing.err, HasSubstr("give --overwrite")) << option;
+    told.ends(2, option, export_to(option, folder / "precious", false));
     // What export did not write cannot be exported again.
     for (const char* name : {"link", "pipe", "state/history.db", "precious", "recipe.yaml",
                              "out/model.pt", "out/best.yaml", "out/summary.json"}) {
@@ -111,22 +104,20 @@ TEST(Export, ReplacesOnlyWhatItMay) {
 
 TEST(Show, ListsTheFilesOfARun) {
   const Scene scene;
-  const Outcome first = scene.run();
-  ASSERT_EQ(first.code, 0) << first.err;
-  const std::string id = first.json().at("run");
+  const Json first = result_of(scene.run());
+  const std::string id = first.at("run");
   const std::string text = scene.command({"show", "last"}).out;
   for (const char* name :
-       {"out/model.pt", "out/best.yaml", "out/summary.json", "out/log/training.jsonl"}) {
+       {"out/model.pt", "out/best.yaml", "out/summary.json", "out/log/training.jsonl"})
     EXPECT_THAT(text, HasSubstr((scene.folder() / name).string()));
-  }
-  EXPECT_THAT(text, Not(HasSubstr("checkpoint-")));
-  EXPECT_THAT(text, Not(HasSubstr("trainer-1.log"))) << "it is empty";
+  for (const char* name : {"checkpoint-", "trainer-1.log"})
+    EXPECT_THAT(text, Not(HasSubstr(name))) << "there is none, or it is empty";
 
-  const Outcome second = scene.run();
-  ASSERT_EQ(second.code, 0) << second.err;
-  const std::string later = second.json().at("run");
-  EXPECT_THAT(scene.command({"show", id}).out,
-              AllOf(HasSubstr("those of a later run, " + later), Not(HasSubstr("model.pt"))));
+  const Json second = result_of(scene.run());
+  const std::string later = second.at("run");
+  const std::string shown = scene.command({"show", id}).out;
+  EXPECT_THAT(shown, Not(HasSubstr("model.pt")));
+  Told(scene, "export").lines("an earlier run", shown, later);
 }
 
 }  // namespace

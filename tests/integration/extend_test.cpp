@@ -10,12 +10,12 @@
 #include <thread>
 #include <vector>
 
-#include "tests/integration/scene.hpp"
+#include "tests/integration/told.hpp"
 
 namespace autotuned {
 namespace {
 
-using testing::AllOf;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -23,23 +23,16 @@ class Extend : public testing::Test {
  protected:
   Extend() { scene_.use_real_trainer(); }
 
-  // `more` are lines of the recipe.
-  void write_recipe(int epochs, const std::string& more = "") const {
-    scene_.folder().write("recipe.yaml",
-                          "autotuned: 1\n"
-                          "name: small\n"
-                          "device: cpu\n"
-                          "model: {type: mlp, hidden: 16, classes: 4}\n"
-                          "data: {type: synthetic, samples: 640, shape: [1, 8, 8], classes: 4}\n"
-                          "input:\n  - scale: {by: 1/255}\n"
-                          "optimizer: {type: adam, lr: 0.01}\n"
-                          "evaluate: {split: 10%, save_best: true}\n"
-                          "train: {epochs: " +
-                              std::to_string(epochs) + ", batch_size: 32, ema_decay: 0.9}\n" +
-                              "tune: {budget: 0s}\n"
-                              "output: {dir: '" +
-                              (scene_.folder() / "out").string() + "'" +
-                              (more.empty() ? "}\n" : more));
+  void write_recipe(int epochs, const std::string& output = "",
+                    const std::string& schedule = "") const {
+    scene_.write_job(
+        "model: {type: mlp, hidden: 16, classes: 4}\n"
+        "data: {type: synthetic, samples: 640, shape: [1, 8, 8], classes: 4}\n"
+        "input: [scale: {by: 1/255}]\noptimizer: {type: adam, lr: 0.01}\n"
+        "evaluate: {split: 10%, save_best: true}\ntrain: {epochs: " +
+            std::to_string(epochs) + ", batch_size: 32, ema_decay: 0.9}\ntune: {budget: 0s}\n" +
+            schedule,
+        output);
   }
 
   [[nodiscard]] std::string file(const std::string& name) const {
@@ -52,30 +45,27 @@ class Extend : public testing::Test {
 TEST_F(Extend, IsATrainingThatWasSoLongFromTheStart) {
   write_recipe(4);
   const std::string elsewhere = (scene_.folder() / "whole").string();
-  const Outcome whole = scene_.run({"--output", elsewhere});
-  ASSERT_EQ(whole.code, 0) << whole.err;
+  const Outcome whole = ended(0, scene_.run({"--output", elsewhere}));
 
   write_recipe(2);
-  const Outcome first = scene_.run();
-  ASSERT_EQ(first.code, 0) << first.err;
-  const std::string first_id = first.json().at("run");
+  const Json first = result_of(scene_.run());
+  const std::string first_id = first.at("run");
   const std::string first_model = file("model.pt");
   EXPECT_FALSE(file("training_state.pt").empty());
 
   // Nothing is longer yet.
-  const Outcome same = scene_.run({"--extend"});
-  EXPECT_EQ(same.code, 1);
-  EXPECT_THAT(same.err, HasSubstr("run " + first_id + " has trained 2 epochs"));
+  const Outcome same = ended(1, scene_.run({"--extend"}));
+  Told told(scene_, "extend");
+  told.lines("as long as before", same.err, first_id);
   EXPECT_EQ(file("model.pt"), first_model);
 
   write_recipe(4);
-  const Outcome extended = scene_.run({"--extend"});
-  ASSERT_EQ(extended.code, 0) << extended.err;
-  EXPECT_THAT(extended.err, HasSubstr("the training of run " + first_id + " goes on"));
+  const Outcome extended = ended(0, scene_.run({"--extend"}));
+  told.lines("longer", extended.err, "the training of run " + first_id);
   const Json run = extended.json();
   EXPECT_EQ(run.at("extends"), first_id);
   EXPECT_EQ(run.at("training").at("steps"), whole.json().at("training").at("steps"));
-  EXPECT_EQ(run.at("training").at("resumed_from_step"), first.json().at("training").at("steps"));
+  EXPECT_EQ(run.at("training").at("resumed_from_step"), first.at("training").at("steps"));
   for (const char* name : {"model.pt", "model_ema.pt"})
     EXPECT_TRUE(file(name) == scene_.folder().read("whole/" + std::string(name))) << name;
   const std::string id = run.at("run");
@@ -86,13 +76,12 @@ TEST_F(Extend, IsATrainingThatWasSoLongFromTheStart) {
   // One lineage, seen from both.
   for (const std::string& part : {first_id, id}) {
     EXPECT_THAT(scene_.command({"show", part}).out,
-                AllOf(HasSubstr("part 1    " + first_id), HasSubstr("part 2    " + id)));
+                ContainsRegex("part 1    " + first_id + "(.|\n)*part 2    " + id));
     EXPECT_EQ(scene_.command({"show", part, "--json"}).json().at("lineage"),
               Json::array({first_id, id}));
   }
+  told.lines("history", scene_.command({"history"}).out, id + ": ");
   EXPECT_THAT(scene_.command({"show", id}).out, HasSubstr("training_state.pt"));
-  EXPECT_THAT(scene_.command({"history"}).out,
-              HasSubstr(id + ": goes on with the training of run " + first_id));
   // Its curves are those of both.
   const std::string csv = (scene_.folder() / "curves.csv").string();
   ASSERT_EQ(scene_.command({"export", id, "--csv", csv}).code, 0);
@@ -105,8 +94,7 @@ TEST_F(Extend, GoesOnAfterAnInterruptionAndAgain) {
   const std::string model = file("model.pt");
   const std::string state = file("training_state.pt");
   write_recipe(4'000);
-  Running running = scene_.start_run({"--extend"});
-  ASSERT_TRUE(running.wait_for("\ntraining "));
+  Running running = scene_.start_run_until("\ntraining ", {"--extend"});
   running.signal(SIGINT);
   EXPECT_EQ(running.finish().code, 130);
   EXPECT_TRUE(file("model.pt") == model) << "until the new one is complete";
@@ -115,14 +103,12 @@ TEST_F(Extend, GoesOnAfterAnInterruptionAndAgain) {
   EXPECT_EQ(interrupted.at("state"), "cancelled");
   // Another length is another run, from the same state.
   write_recipe(2);
-  const Outcome other = scene_.run({"--extend"});
-  ASSERT_EQ(other.code, 0) << other.err;
+  const Outcome other = ended(0, scene_.run({"--extend"}));
   EXPECT_NE(other.json().at("run"), interrupted.at("run"));
   EXPECT_THAT(other.err, HasSubstr("--extend` continues it"));
   write_recipe(3);
-  const Outcome third = scene_.run({"--extend"});
-  ASSERT_EQ(third.code, 0) << third.err;
-  EXPECT_EQ(third.json().at("extends"), other.json().at("run"));
+  const Json third = result_of(scene_.run({"--extend"}));
+  EXPECT_EQ(third.at("extends"), other.json().at("run"));
 }
 
 // Also without --extend: what a training found best is not replaced before the next one is complete.
@@ -141,8 +127,7 @@ TEST_F(Extend, LeavesTheBestModelUntilAnotherTrainingIsComplete) {
     ASSERT_FALSE(before.back().empty()) << name;
   }
   write_recipe(4'000);
-  Running running = scene_.start_run();
-  ASSERT_TRUE(running.wait_for("\ntraining "));
+  Running running = scene_.start_run_until("\ntraining ");
   const std::string id = scene_.last_run().at("run");
   const auto own = scene_.folder() / ("out/model_best-" + id + ".pt");
   for (int looks = 0; looks < 2000 && !std::filesystem::exists(own); ++looks) {
@@ -150,51 +135,45 @@ TEST_F(Extend, LeavesTheBestModelUntilAnotherTrainingIsComplete) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   ASSERT_TRUE(std::filesystem::exists(own));
-  running.signal(SIGKILL);
-  (void)running.finish();
+  running.end_at_once();
   ASSERT_TRUE(scene_.all_ended());
   for (std::size_t i = 0; i < names.size(); ++i)
     EXPECT_TRUE(file(names[i]) == before[i]) << names[i];
   EXPECT_THAT(scene_.command({"show", id}).out, HasSubstr(own.string()));
   // One that ends replaces them, and leaves nothing of its own.
   write_recipe(3);
-  const Outcome next = scene_.run();
-  ASSERT_EQ(next.code, 0) << next.err;
+  const Json next = result_of(scene_.run());
   for (std::size_t i = 0; i < names.size(); ++i)
     EXPECT_GT(written(names[i]), times[i]) << names[i];
-  const std::string next_id = next.json().at("run");
+  const std::string next_id = next.at("run");
   EXPECT_FALSE(std::filesystem::exists(scene_.folder() / ("out/model_best-" + next_id + ".pt")));
   EXPECT_TRUE(std::filesystem::exists(own)) << "as its checkpoint, for the command that goes on";
 }
 
 TEST_F(Extend, AsksForTheCourseOfTheLearningRate) {
-  const std::string cosine = "}\nschedule: {type: cosine}\n";
-  write_recipe(1, cosine);
+  const std::string cosine = "schedule: {type: cosine}\n";
+  write_recipe(1, "", cosine);
   ASSERT_EQ(scene_.run().code, 0);
-  write_recipe(2, cosine);
-  const Outcome asked = scene_.run({"--extend"});
-  EXPECT_EQ(asked.code, 1);
-  EXPECT_THAT(asked.err, AllOf(HasSubstr("--schedule stretch"), HasSubstr("--schedule restart")));
+  write_recipe(2, "", cosine);
+  Told(scene_, "extend").ends(1, "no course", scene_.run({"--extend"}), "--schedule");
   EXPECT_EQ(scene_.runs().size(), 1U);
-  const Outcome restarted = scene_.run({"--extend", "--schedule", "restart"});
-  EXPECT_EQ(restarted.code, 0) << restarted.err;
+  expect_code(0, scene_.run({"--extend", "--schedule", "restart"}));
 }
 
 TEST_F(Extend, NeedsTheStateAndSaysSo) {
-  write_recipe(1, ", keep_state: false}\n");
+  write_recipe(1, ", keep_state: false");
   ASSERT_EQ(scene_.run().code, 0);
   EXPECT_FALSE(std::filesystem::exists(scene_.folder() / "out/training_state.pt"));
   write_recipe(2);
-  const Outcome refused = scene_.run({"--extend"});
-  EXPECT_EQ(refused.code, 1);
-  EXPECT_THAT(refused.err, HasSubstr("keep_state"));
+  const Outcome refused = ended(1, scene_.run({"--extend"}));
+  Told told(scene_, "extend");
+  told.lines("no state", refused.err, "keep_state");
   // Without the option it is another training, as ever; where it could go on, that is said.
-  const Outcome anew = scene_.run();
-  ASSERT_EQ(anew.code, 0) << anew.err;
+  const Outcome anew = ended(0, scene_.run());
   EXPECT_EQ(anew.json().at("training").at("resumed_from_step"), 0);
   EXPECT_THAT(anew.err, Not(HasSubstr("--extend goes on")));
   write_recipe(3);
-  EXPECT_THAT(scene_.run().err, HasSubstr("--extend goes on from its end"));
+  told.lines("a longer training", scene_.run().err, "--extend goes on");
 }
 
 }  // namespace

@@ -7,12 +7,12 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <regex>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "storage/history.hpp"
-#include "tests/integration/scene.hpp"
+#include "tests/integration/told.hpp"
 
 namespace autotuned {
 namespace {
@@ -25,36 +25,40 @@ void execute(const std::filesystem::path& file, sqlite3** database, const char* 
       << sqlite3_errmsg(*database);
 }
 
-// `before`: what the file holds.
-void expect_refused(const Scene& scene, const std::string& reason, const std::string& before) {
+// Runs `sql` and closes the file.
+void edit(const Scene& scene, const std::string& sql) {
+  sqlite3* database = nullptr;
+  execute(scene.history(), &database, sql.c_str());
+  sqlite3_close(database);
+}
+
+// A run with this history ends before it measures, and leaves the file with what it held.
+void expect_refused(const Scene& scene, const std::string& before) {
   const Outcome outcome = scene.run();
-  EXPECT_EQ(outcome.code, 1);
-  EXPECT_THAT(outcome.err, HasSubstr(scene.history().string()));
-  EXPECT_THAT(outcome.err, HasSubstr(reason));
-  EXPECT_THAT(outcome.json().at("error").get<std::string>(), HasSubstr(reason));
+  Told told(scene, "history_faults");
+  told.ends(1, "the run", outcome);
+  told.add("its JSON", outcome.json().at("error"));
   EXPECT_EQ(scene.folder().read("state/history.db"), before);
   EXPECT_TRUE(scene.fake().requests("run").empty());
 }
 
-void expect_refused(const Scene& scene, const std::string& reason) {
-  expect_refused(scene, reason, scene.folder().read("state/history.db"));
+void expect_refused(const Scene& scene) {
+  expect_refused(scene, scene.folder().read("state/history.db"));
 }
 
 TEST(HistoryFault, FileThatIsNoHistoryIsLeftAlone) {
   const Scene scene;
   scene.folder().write("state/history.db", std::string(5000, 'x'));
-  expect_refused(scene, "not");
+  expect_refused(scene);
   EXPECT_TRUE(scene.fake().requests().empty());
 }
 
 TEST(HistoryFault, NewerOneIsLeftAlone) {
   const Scene scene;
   ASSERT_EQ(scene.run({"--tune-only"}).code, 0);
-  sqlite3* database = nullptr;
-  execute(scene.history(), &database, "PRAGMA user_version=99; PRAGMA wal_checkpoint(TRUNCATE)");
-  sqlite3_close(database);
+  edit(scene, "PRAGMA user_version=99; PRAGMA wal_checkpoint(TRUNCATE)");
   scene.fake().forget_requests();
-  expect_refused(scene, "99");
+  expect_refused(scene);
 }
 
 TEST(HistoryFault, DamagedOneIsLeftAlone) {
@@ -65,7 +69,10 @@ TEST(HistoryFault, DamagedOneIsLeftAlone) {
     bytes[i] = '\x7f';
   scene.folder().write("state/history.db", bytes);
   scene.fake().forget_requests();
-  expect_refused(scene, "");
+  const Outcome outcome = ended(1, scene.run());
+  EXPECT_THAT(outcome.err, HasSubstr(scene.history().string()));
+  EXPECT_TRUE(scene.folder().read("state/history.db") == bytes);
+  EXPECT_TRUE(scene.fake().requests("run").empty());
 }
 
 TEST(HistoryFault, LockedOneIsNamed) {
@@ -76,7 +83,7 @@ TEST(HistoryFault, LockedOneIsNamed) {
   const std::string before = scene.folder().read("state/history.db");
   sqlite3* database = nullptr;
   execute(scene.history(), &database, "BEGIN EXCLUSIVE");
-  expect_refused(scene, "locked", before);
+  expect_refused(scene, before);
   sqlite3_close(database);
   EXPECT_EQ(scene.run({"--tune-only"}).code, 0);
 }
@@ -87,7 +94,7 @@ TEST(HistoryFault, OneThatCannotBeWrittenIsNamed) {
   scene.fake().forget_requests();
   chmod(scene.history().c_str(), 0400);
   scene.obey_permissions();
-  expect_refused(scene, "Permission denied");
+  expect_refused(scene);
   // Reading needs no more than that.
   EXPECT_EQ(scene.runs().size(), 1);
 }
@@ -114,14 +121,14 @@ TEST(HistoryFault, DamagedPageIsToldByEveryCommand) {
   bytes.replace((page - 1) * kPageBytes, kPageBytes, std::string(kPageBytes, '\0'));
   scene.folder().write("state/history.db", bytes);
 
+  // SQLite says what is wrong with the page.
+  const std::string damaged = scene.history().string() + ": the history is damaged";
   const std::vector<std::vector<std::string>> commands = {
       {"history"}, {"best"}, {"best", recipe}, {"explain", "last"}, {"show", "last"}};
   for (const std::vector<std::string>& command : commands) {
     const Outcome outcome = scene.command(command);
     EXPECT_EQ(outcome.code, 0) << command.front() << ": " << outcome.err;
-    EXPECT_THAT(outcome.err, testing::AllOf(HasSubstr("warning: "), HasSubstr("history is damaged"),
-                                            HasSubstr(".recover")))
-        << command.front();
+    EXPECT_THAT(outcome.err, HasSubstr("warning: " + damaged)) << command.front();
   }
   // These need the page or would write.
   const std::vector<std::vector<std::string>> failing = {
@@ -132,7 +139,7 @@ TEST(HistoryFault, DamagedPageIsToldByEveryCommand) {
   for (const std::vector<std::string>& command : failing) {
     const Outcome outcome = scene.command(command);
     EXPECT_EQ(outcome.code, 1) << command.front() << ": " << outcome.out;
-    EXPECT_THAT(outcome.err, HasSubstr("history is damaged")) << command.front();
+    EXPECT_THAT(outcome.err, HasSubstr(damaged)) << command.front();
   }
   EXPECT_THAT(scene.command({"doctor"}).out, HasSubstr("age " + std::to_string(page)));
   EXPECT_TRUE(scene.folder().read("state/history.db") == bytes);
@@ -143,27 +150,17 @@ TEST(HistoryFault, RowThatCannotBeReadCostsItselfOnly) {
   const Scene scene;
   ASSERT_EQ(scene.run({"--tune-only"}).code, 0);
   const std::string recipe = scene.recipe().string();
-  const auto edit = [&](const std::string& sql) {
-    sqlite3* database = nullptr;
-    execute(scene.history(), &database, sql.c_str());
-    sqlite3_close(database);
-  };
   const std::string damage = "UPDATE best_configurations SET configuration = '{'";
-  edit(damage);
-  const auto named = HasSubstr("table best_configurations");
-
-  const Outcome best = scene.command({"best", recipe});
-  EXPECT_EQ(best.code, 1);
-  EXPECT_THAT(best.err, testing::AllOf(named, HasSubstr("no best configuration")));
-  const Outcome forgotten = scene.command({"forget", recipe, "--json"});
-  EXPECT_EQ(forgotten.code, 0) << forgotten.err;
+  edit(scene, damage);
+  Told told(scene, "history_faults");
+  told.ends(1, "best", scene.command({"best", recipe}));
+  const Outcome forgotten = ended(0, scene.command({"forget", recipe, "--json"}));
   EXPECT_EQ(forgotten.json().at("forgotten"), true);
 
   ASSERT_EQ(scene.run({"--tune-only"}).code, 0);
-  edit(damage);
-  const Outcome again = scene.run({"--tune-only"});
-  EXPECT_EQ(again.code, 0) << again.err;
-  EXPECT_THAT(again.err, named);
+  edit(scene, damage);
+  const Outcome again = ended(0, scene.run({"--tune-only"}));
+  told.lines("a run", again.err, "table best_configurations");
   EXPECT_EQ(again.json().at("trials").at(0).at("kind"), "proposal");
   EXPECT_EQ(scene.command({"best", recipe}).code, 0);
 
@@ -171,23 +168,13 @@ TEST(HistoryFault, RowThatCannotBeReadCostsItselfOnly) {
   const Json runs = scene.runs();
   const std::string newest = runs.at(0).at("run");
   const std::string before = runs.at(1).at("run");
-  edit("UPDATE trials SET change = '[' WHERE number = 1 AND run_id = '" + newest +
-       "'; UPDATE runs SET training = '' WHERE id = '" + before + "'");
+  edit(scene, "UPDATE trials SET change = '[' WHERE number = 1 AND run_id = '" + newest +
+                  "'; UPDATE runs SET training = '' WHERE id = '" + before + "'");
   const std::vector<std::vector<std::string>> commands = {
-      {"show", newest}, {"explain", newest}, {"compare", newest, newest}};
-  for (const std::vector<std::string>& command : commands) {
-    const Outcome outcome = scene.command(command);
-    EXPECT_EQ(outcome.code, 0) << command.front() << ": " << outcome.err;
-    EXPECT_THAT(outcome.err, HasSubstr("table trials")) << command.front();
-  }
-  for (const char* command : {"history", "plugins"}) {
-    const Outcome outcome = scene.command({command});
-    EXPECT_EQ(outcome.code, 0) << command << ": " << outcome.err;
-    EXPECT_THAT(outcome.err, testing::AllOf(HasSubstr("table runs"), HasSubstr(before))) << command;
-  }
-  const Outcome shown = scene.command({"show", before});
-  EXPECT_EQ(shown.code, 1);
-  EXPECT_THAT(shown.err, testing::AllOf(HasSubstr(before), HasSubstr("training")));
+      {"show", newest}, {"explain", newest}, {"compare", newest, newest}, {"history"}, {"plugins"}};
+  for (const std::vector<std::string>& command : commands)
+    told.ends(0, command.front(), scene.command(command));
+  told.ends(1, "show the other one", scene.command({"show", before}));
 }
 
 // Somebody has removed a row with other tools.
@@ -197,34 +184,21 @@ TEST(HistoryFault, RowThatIsMissingCostsThoseThatReferToIt) {
   ASSERT_EQ(scene.run({"--tune-only"}).code, 0);
   const std::string found =
       scene.command({"best", scene.recipe().string(), "--json"}).json().at("run");
-  sqlite3* database = nullptr;
-  execute(scene.history(), &database,
-          ("PRAGMA foreign_keys = OFF; DELETE FROM runs WHERE id = '" + found + "'").c_str());
-  sqlite3_close(database);
+  edit(scene, "PRAGMA foreign_keys = OFF; DELETE FROM runs WHERE id = '" + found + "'");
 
-  const Outcome best = scene.command({"best"});
-  EXPECT_EQ(best.code, 0) << best.err;
-  EXPECT_THAT(best.err, testing::AllOf(HasSubstr("the best configuration of small is left out"),
-                                       HasSubstr(found)));
-  const Outcome doctor = scene.command({"doctor", "--json"});
-  EXPECT_EQ(doctor.code, 0) << doctor.err;
-  std::vector<std::string> told;
+  Told told(scene, "history_faults");
+  told.ends(0, "best", scene.command({"best"}));
+  const Outcome doctor = ended(0, scene.command({"doctor", "--json"}));
   const Json findings = doctor.json().at("findings");
+  std::set<std::string> told_by_doctor;
   for (const Json& finding : findings) {
-    if (finding.at("subject") == "history") told.push_back(finding.at("text"));
+    if (finding.at("subject") == "history")
+      told_by_doctor.insert(finding.at("text").get<std::string>());
   }
-  for (const char* table : {"trials", "best_configurations"}) {
-    EXPECT_THAT(told, testing::Contains(HasSubstr(": a row of " + std::string(table) +
-                                                  " refers to a missing row of runs; ")));
-  }
-  for (const std::string& text : told) {
-    EXPECT_EQ(text.find("a row of "), text.rfind("a row of ")) << text;
-    EXPECT_THAT(text, testing::AllOf(HasSubstr("everything else can be read"),
-                                     HasSubstr("history backup")));
-  }
+  for (const std::string& text : told_by_doctor)
+    told.add("doctor", text);
   const std::string copy = (scene.folder() / "copy.db").string();
-  const Outcome backed_up = scene.command({"history", "backup", copy});
-  EXPECT_EQ(backed_up.code, 0) << backed_up.err;
+  expect_code(0, scene.command({"history", "backup", copy}));
 }
 
 // What became of the run cannot be stored: the command says so, and what the history still has is gone on with.
@@ -238,50 +212,38 @@ TEST(HistoryFault, EndThatCannotBeStoredIsTold) {
   Json behaviour = Scene::fast_job();
   behaviour["faults"] = {{{"do", "error"}, {"kind", "internal"}, {"request", "run"}}};
   scene.fake().behave(behaviour);
-  const Outcome outcome = scene.run();
-  EXPECT_EQ(outcome.code, 1);
+  const Outcome outcome = ended(1, scene.run());
   const std::string run = scene.last_run().at("run");
   EXPECT_THAT(outcome.err, HasSubstr("the fake says internal"));
-  EXPECT_THAT(outcome.err, HasSubstr("warning: the end of run " + run + " could not be stored"));
-  EXPECT_THAT(outcome.err, HasSubstr("integer overflow"));
+  Told(scene, "history_faults").lines("the end of it", outcome.err, "could not be stored");
   EXPECT_EQ(scene.last_run().at("state"), "tuning");
   ASSERT_EQ(sqlite3_exec(database, "DROP INDEX refuse", nullptr, nullptr, nullptr), SQLITE_OK);
   sqlite3_close(database);
   scene.fake().behave(Scene::fast_job());
-  const Outcome again = scene.run();
-  EXPECT_EQ(again.code, 0) << again.err;
-  EXPECT_EQ(again.json().at("run"), run);
+  const Json again = result_of(scene.run());
+  EXPECT_EQ(again.at("run"), run);
 }
 
 // A history of others may be read; it does not choose where files are written.
 TEST(HistoryFault, IdThatNoRunHasNamesNoFolder) {
   const Scene scene;
   ASSERT_EQ(scene.run({"--tune-only"}).code, 0);
-  sqlite3* database = nullptr;
-  execute(scene.history(), &database, "UPDATE runs SET id = '../elsewhere'");
-  sqlite3_close(database);
-  const Outcome outcome =
-      scene.command({"export", "last", "--tensorboard", (scene.folder() / "board").string()});
-  EXPECT_EQ(outcome.code, 1);
-  EXPECT_THAT(outcome.err, HasSubstr("an id that this program does not make"));
+  edit(scene, "UPDATE runs SET id = '../elsewhere'");
+  const std::string board = (scene.folder() / "board").string();
+  Told(scene, "history_faults")
+      .ends(1, "../elsewhere", scene.command({"export", "last", "--tensorboard", board}));
   EXPECT_FALSE(std::filesystem::exists(scene.folder() / "elsewhere"));
 }
 
 // With the folder goes every acknowledged fact: nobody may believe that the run can be continued.
 TEST(HistoryFault, OneThatIsDeletedDuringARunIsNamed) {
-  Json behaviour = Scene::fast_job();
-  behaviour["faults"] = {{{"do", "pause"}, {"request", "train"}}};
-  const Scene scene{behaviour};
-  Running running = scene.start_run();
-  ASSERT_TRUE(running.wait_for("\ntuned "));
+  const Scene scene{Scene::fast_job({{"do", "pause"}, {"request", "train"}})};
+  Running running = scene.start_run_until("\ntuned ");
   std::filesystem::remove_all(scene.history().parent_path());
   const Descriptor gate = scene.fake().open_gate();
-  const Outcome outcome = running.finish();
-  EXPECT_EQ(outcome.code, 1);
-  EXPECT_THAT(outcome.err,
-              testing::AllOf(HasSubstr(scene.history().string()), HasSubstr("deleted or moved"),
-                             HasSubstr("put it back"),
-                             testing::Not(HasSubstr("the same command continues run"))));
+  const Outcome outcome = ended(1, running.finish());
+  Told(scene, "history_faults").lines("the run", outcome.err, "deleted or moved");
+  EXPECT_THAT(outcome.err, testing::Not(HasSubstr("the same command continues run")));
   EXPECT_TRUE(std::filesystem::exists(scene.folder() / "out/model.pt"));
   EXPECT_TRUE(scene.all_ended());
 }
@@ -291,7 +253,7 @@ TEST(HistoryFault, OutputFolderThatCannotBeWrittenIsNamed) {
   std::filesystem::create_directory(scene.folder() / "out");
   scene.obey_permissions();
   chmod((scene.folder() / "out").c_str(), 0500);
-  expect_output_folder_refused(scene);
+  expect_output_folder_refused(scene, "history_faults");
 }
 
 // What must hold after a run on a disk that was full at some moment, and after the next on one that is not.
@@ -299,7 +261,8 @@ void expect_nothing_lost(const Scene& scene, const Outcome& outcome) {
   EXPECT_TRUE(scene.all_ended());
   if (outcome.code != 0) {
     EXPECT_EQ(outcome.code, 1);
-    EXPECT_THAT(outcome.err, HasSubstr("error: "));
+    for (const std::string& words : {std::string("error: "), scene.history().string()})
+      EXPECT_THAT(outcome.err, HasSubstr(words));
     EXPECT_THAT(outcome.err, testing::Not(HasSubstr("started again")));
   }
   std::size_t announced = 0;
@@ -311,9 +274,8 @@ void expect_nothing_lost(const Scene& scene, const Outcome& outcome) {
 }
 
 void expect_work_goes_on(const Scene& scene) {
-  const Outcome again = scene.run();
-  ASSERT_EQ(again.code, 0) << again.err;
-  EXPECT_NEAR(again.json().at("best").at("speedup").get<double>(), 1.56, 0.03);
+  const Json again = result_of(scene.run());
+  EXPECT_NEAR(again.at("best").at("speedup").get<double>(), 1.56, 0.03);
   const auto history = storage::History::open(scene.history(), storage::Access::read_only);
   ASSERT_TRUE(history);
   EXPECT_EQ(history->check_integrity().map(&storage::Integrity::text).value_or("?"), "ok");
@@ -335,10 +297,7 @@ TEST(DiskFull, LosesNothingThatWasAcknowledged) {
     Running running = scene.start_run();
     setrlimit(RLIMIT_FSIZE, &usual);
     const Outcome outcome = running.finish();
-    if (outcome.code != 0) {
-      ++stopped;
-      EXPECT_THAT(outcome.err, HasSubstr(scene.history().string()));
-    }
+    if (outcome.code != 0) ++stopped;
     expect_nothing_lost(scene, outcome);
     expect_work_goes_on(scene);
   }
@@ -374,10 +333,7 @@ TEST(DiskFull, SmallFileSystemLosesNothingThatWasAcknowledged) {
     const SmallDisk disk(scene.history().parent_path());
     if (!disk.mount_with(size)) GTEST_SKIP() << "mounting a file system is not permitted here";
     const Outcome outcome = scene.run();
-    if (outcome.code != 0) {
-      ++stopped;
-      EXPECT_THAT(outcome.err, HasSubstr(scene.history().string()));
-    }
+    if (outcome.code != 0) ++stopped;
     expect_nothing_lost(scene, outcome);
     ASSERT_TRUE(disk.grow_to("64m"));
     expect_work_goes_on(scene);
@@ -398,8 +354,7 @@ TEST(DiskFull, AScriptTrainsToItsEnd) {
     const auto behaviour =
         scene.folder().write("behaviour.json", R"({"factors": {"optimizer.set_to_none=on": 1.4}})");
     const std::string script = tests::build_folder() / "tests/fake_script";
-    const Outcome outcome = scene.command({"run", "--", script, behaviour});
-    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    const Outcome outcome = ended(0, scene.command({"run", "--", script, behaviour}));
     EXPECT_EQ(outcome.out, "the script reads: \nthe script trains on\n");
     if (outcome.err.find(" tuned: ") != std::string::npos) ++untuned;
     EXPECT_TRUE(scene.all_ended());

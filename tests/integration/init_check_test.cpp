@@ -20,9 +20,8 @@ class Init : public testing::TestWithParam<std::string> {
   Init() {
     scene_.use_real_trainer();
     tests::write_data(scene_.folder(), "photos/", GetParam());
-    const Outcome written =
-        scene_.command({"init", (scene_.folder() / "photos").string(), "--output", recipe()});
-    EXPECT_EQ(written.code, 0) << written.err;
+    expect_code(
+        0, scene_.command({"init", (scene_.folder() / "photos").string(), "--output", recipe()}));
   }
 
   [[nodiscard]] std::string recipe() const { return (scene_.folder() / "mine.yaml").string(); }

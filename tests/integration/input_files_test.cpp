@@ -5,12 +5,11 @@
 #include <filesystem>
 #include <string>
 
-#include "tests/integration/scene.hpp"
+#include "tests/integration/told.hpp"
 
 namespace autotuned {
 namespace {
 
-using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -27,14 +26,10 @@ std::string text_of_folder(const Scene& scene, const std::string& name) {
   return (scene.folder() / name).string();
 }
 
-void expect_inputs_refused(const Scene& scene, const std::string& place, const std::string& what) {
-  const Outcome run = scene.run();
-  EXPECT_EQ(run.code, 1);
-  EXPECT_THAT(run.err, HasSubstr(what));
+void expect_inputs_refused(Told& told, const std::string& given, const Scene& scene) {
+  told.ends(1, given, scene.run());
   EXPECT_TRUE(scene.fake().requests().empty());
-  const Outcome checked = scene.command({"check", scene.recipe().string()});
-  EXPECT_EQ(checked.code, 2);
-  EXPECT_THAT(checked.err, AllOf(HasSubstr("recipe.yaml:" + place), HasSubstr(what)));
+  told.ends(2, given + ", to check", scene.command({"check", scene.recipe().string()}));
   scene.fake().forget_requests();
 }
 
@@ -44,21 +39,18 @@ TEST(InputFiles, WeightsThatTheRunWouldReplaceAreRefused) {
   recipe_with_line(scene,
                    "model:", "model: {type: mlp, hidden: 16, classes: 4, weights: out/model.pt}");
   scene.folder().write("out/model.pt", "mine");
-  expect_inputs_refused(scene, "4:",
-                        "model.weights: the run itself writes " +
-                            text_of_folder(scene, "out/model.pt") + " into its output folder");
+  Told told(scene, "input_files");
+  expect_inputs_refused(told, "the model of the folder", scene);
   EXPECT_EQ(scene.folder().read("out/model.pt"), "mine");
   EXPECT_FALSE(std::filesystem::exists(scene.folder() / "out/log"));
   // By another name, too.
   std::filesystem::create_directory_symlink(scene.folder() / "out", scene.folder() / "link");
   recipe_with_line(scene,
                    "model:", "model: {type: mlp, hidden: 16, classes: 4, weights: link/model.pt}");
-  expect_inputs_refused(scene, "4:", "model.weights: the run itself writes ");
-  const Outcome elsewhere = scene.run({"--output", text_of_folder(scene, "elsewhere")});
-  EXPECT_EQ(elsewhere.code, 0) << elsewhere.err;
+  expect_inputs_refused(told, "by a link", scene);
+  expect_code(0, scene.run({"--output", text_of_folder(scene, "elsewhere")}));
   // Nothing is trained.
-  const Outcome tuned = scene.run({"--tune-only"});
-  EXPECT_EQ(tuned.code, 0) << tuned.err;
+  expect_code(0, scene.run({"--tune-only"}));
   EXPECT_EQ(scene.folder().read("out/model.pt"), "mine");
 }
 
@@ -67,56 +59,45 @@ TEST(InputFiles, APatternThatMatchesWhatTheRunWritesIsRefused) {
   scene.folder().write("photos/a.jpg", "");
   recipe_with_line(scene, "data:", "data: {type: image_files, files: '*/*'}");
   // Before the first run already.
-  expect_inputs_refused(scene, "5:",
-                        "data.files: the pattern " + text_of_folder(scene, "*/*") +
-                            " matches what the run itself writes, such as " +
-                            text_of_folder(scene, "out/best.yaml"));
+  Told told(scene, "input_files");
+  expect_inputs_refused(told, "all files of all folders", scene);
   EXPECT_FALSE(std::filesystem::exists(scene.folder() / "out"));
   recipe_with_line(scene, "data:", "data: {type: image_files, files: '*/*.jpg'}");
-  const Outcome run = scene.run();
-  EXPECT_EQ(run.code, 0) << run.err;
+  expect_code(0, scene.run());
 }
 
 // The recipe says the same, and another size of a file makes it another job.
 TEST(InputFiles, ThatChangeWhileATrainingIsInterruptedAreTold) {
-  Json behaviour = Scene::fast_job();
-  behaviour["faults"] = {
-      {{"do", "interrupt"}, {"request", "train_step"}, {"step", 4}, {"once", true}}};
-  const Scene scene{behaviour};
+  const Scene scene{Scene::fast_job(
+      {{"do", "interrupt"}, {"request", "train_step"}, {"step", 4}, {"once", true}})};
   recipe_with_line(scene, "data:", "data: {type: idx, images: images, labels: labels}");
   scene.folder().write("labels", "12");
   scene.folder().write("images", "1234");
-  const Outcome first = scene.run();
-  ASSERT_EQ(first.code, 130) << first.err;
+  const Outcome first = ended(130, scene.run());
   const std::string words = "other names or sizes than in run ";
   EXPECT_THAT(first.err, Not(HasSubstr(words)));
   const std::string id = scene.last_run().at("run");
 
   scene.folder().write("images", "12345");
-  const Outcome second = scene.run();
-  ASSERT_EQ(second.code, 0) << second.err;
-  EXPECT_THAT(second.err, AllOf(HasSubstr(words + id), HasSubstr("begins at step 0")));
+  const Outcome second = ended(0, scene.run());
+  Told told(scene, "input_files");
+  told.lines("another file", second.err, words + id);
   EXPECT_EQ(second.json().at("training").at("resumed_from_step"), 0);
   const std::string other = second.json().at("run");
   EXPECT_NE(other, id);
 
   // With the files of before it goes on, and says whose model it replaces.
   scene.folder().write("images", "1234");
-  const Outcome third = scene.run();
-  ASSERT_EQ(third.code, 0) << third.err;
+  const Outcome third = ended(0, scene.run());
   EXPECT_EQ(third.json().at("run"), id);
   EXPECT_EQ(third.json().at("training").at("resumed_from_step"), 5);
-  EXPECT_THAT(third.err, HasSubstr("has the model of run " + other +
-                                   ", another training (of the same recipe, with files of other "
-                                   "names or sizes): this one replaces it"));
+  told.lines("the file of before", third.err, "has the model of run " + other);
 
   scene.folder().write("images", "123456");
-  const Outcome fourth = scene.run();
-  ASSERT_EQ(fourth.code, 0) << fourth.err;
-  EXPECT_THAT(fourth.err, AllOf(HasSubstr(words + other), HasSubstr("without what was measured"),
-                                HasSubstr("has the model of run " + id)));
-  const Outcome fifth = scene.run();
-  ASSERT_EQ(fifth.code, 0) << fifth.err;
+  const Outcome fourth = ended(0, scene.run());
+  told.lines("a third one", fourth.err, words + other);
+  told.lines("whose model it replaces", fourth.err, "has the model of run " + id);
+  const Outcome fifth = ended(0, scene.run());
   EXPECT_THAT(fifth.err, Not(HasSubstr(words)));
 }
 

@@ -13,12 +13,9 @@ namespace {
 using testing::HasSubstr;
 
 TEST(Interrupt, WhileTuningKeepsWhatIsFinished) {
-  Json behaviour = Scene::fast_job();
-  behaviour["faults"] = {
-      {{"do", "interrupt"}, {"request", "run"}, {"when", {"memory.malloc=keep"}}, {"once", true}}};
-  const Scene scene{behaviour};
-  const Outcome outcome = scene.run();
-  EXPECT_EQ(outcome.code, 130);
+  const Scene scene{Scene::fast_job(
+      {{"do", "interrupt"}, {"request", "run"}, {"when", {"memory.malloc=keep"}}, {"once", true}})};
+  const Outcome outcome = ended(130, scene.run());
   EXPECT_THAT(outcome.err, HasSubstr("stopping; once more to end at once"));
   const Json stopped = outcome.json();
   EXPECT_EQ(stopped.at("state"), "cancelled");
@@ -34,8 +31,7 @@ TEST(Interrupt, WhileTuningKeepsWhatIsFinished) {
   EXPECT_GT(stopped.at("tuning_seconds").get<double>(), trials_s);
   EXPECT_TRUE(scene.all_ended());
 
-  const Outcome again = scene.run();
-  ASSERT_EQ(again.code, 0) << again.err;
+  const Outcome again = ended(0, scene.run());
   EXPECT_THAT(again.err, HasSubstr("continuing " + stopped.at("run").get<std::string>()));
   EXPECT_EQ(again.json().at("run"), stopped.at("run"));
   EXPECT_EQ(again.json().at("trials").size(),
@@ -48,65 +44,52 @@ TEST(Interrupt, WhileTuningKeepsWhatIsFinished) {
 }
 
 TEST(Interrupt, WhileTrainingResumesFromTheCheckpoint) {
-  Json behaviour = Scene::fast_job();
-  behaviour["faults"] = {
-      {{"do", "interrupt"}, {"request", "train_step"}, {"step", 4}, {"once", true}}};
-  const Scene scene{behaviour};
-  const Outcome outcome = scene.run();
-  EXPECT_EQ(outcome.code, 130);
-  EXPECT_EQ(outcome.json().at("state"), "cancelled");
+  const Scene scene{Scene::fast_job(
+      {{"do", "interrupt"}, {"request", "train_step"}, {"step", 4}, {"once", true}})};
+  const Json outcome = result_of(scene.run(), 130);
+  EXPECT_EQ(outcome.at("state"), "cancelled");
   EXPECT_FALSE(std::filesystem::exists(scene.folder() / "out/model.pt"));
   EXPECT_TRUE(scene.all_ended());
 
   scene.fake().forget_requests();
-  const Outcome again = scene.run();
-  ASSERT_EQ(again.code, 0) << again.err;
-  EXPECT_EQ(again.json().at("run"), outcome.json().at("run"));
-  EXPECT_EQ(again.json().at("training").at("resumed_from_step"), 5);
-  EXPECT_EQ(again.json().at("training").at("steps"), 10);
+  const Json again = result_of(scene.run());
+  EXPECT_EQ(again.at("run"), outcome.at("run"));
+  EXPECT_EQ(again.at("training").at("resumed_from_step"), 5);
+  EXPECT_EQ(again.at("training").at("steps"), 10);
   // Nothing is measured a second time.
   EXPECT_TRUE(scene.fake().requests("run").empty());
 }
 
 // The kernel and the shell both say that the terminal is closed: that is no second wish.
 TEST(Interrupt, ClosedTerminalKeepsTheCheckpoint) {
-  Json behaviour = Scene::fast_job();
-  behaviour["faults"] = {{{"do", "interrupt"},
-                          {"signal", SIGHUP},
-                          {"request", "train_step"},
-                          {"step", 4},
-                          {"once", true}}};
-  const Scene scene{behaviour};
-  const Outcome outcome = scene.run();
-  EXPECT_EQ(outcome.code, 130);
-  EXPECT_EQ(outcome.json().at("state"), "cancelled");
+  const Scene scene{Scene::fast_job({{"do", "interrupt"},
+                                     {"signal", SIGHUP},
+                                     {"request", "train_step"},
+                                     {"step", 4},
+                                     {"once", true}})};
+  const Json outcome = result_of(scene.run(), 130);
+  EXPECT_EQ(outcome.at("state"), "cancelled");
   EXPECT_TRUE(scene.all_ended());
 
-  const Outcome again = scene.run();
-  ASSERT_EQ(again.code, 0) << again.err;
-  EXPECT_EQ(again.json().at("run"), outcome.json().at("run"));
-  EXPECT_EQ(again.json().at("training").at("resumed_from_step"), 5);
+  const Json again = result_of(scene.run());
+  EXPECT_EQ(again.at("run"), outcome.at("run"));
+  EXPECT_EQ(again.at("training").at("resumed_from_step"), 5);
 }
 
 TEST(Interrupt, ClosedTerminalStopsNothingUnderNohup) {
-  Json behaviour = Scene::fast_job();
-  behaviour["faults"] = {{{"do", "pause"}, {"request", "train_step"}, {"step", 4}, {"once", true}}};
-  const Scene scene{behaviour};
+  const Scene scene{
+      Scene::fast_job({{"do", "pause"}, {"request", "train_step"}, {"step", 4}, {"once", true}})};
   Running running = scene.start_with_nohup({"run", scene.recipe().string(), "--json"});
   ASSERT_TRUE(running.wait_for("\ntuned "));
   running.signal(SIGHUP);
   const Descriptor gate = scene.fake().open_gate();
-  const Outcome outcome = running.finish();
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  expect_code(0, running.finish());
 }
 
 TEST(Interrupt, WhileATrainerStarts) {
-  Json behaviour = Scene::fast_job();
-  behaviour["faults"] = {{{"do", "interrupt"}, {"request", "hello"}, {"once", true}}};
-  const Scene scene{behaviour};
+  const Scene scene{Scene::fast_job({{"do", "interrupt"}, {"request", "hello"}, {"once", true}})};
   // It waits for a cancel that never comes: a trainer that has not said hello is ended.
-  const Outcome outcome = scene.run();
-  EXPECT_EQ(outcome.code, 130);
+  expect_code(130, scene.run());
   EXPECT_EQ(scene.runs().size(), 0);
   EXPECT_TRUE(scene.all_ended());
   EXPECT_EQ(scene.run().code, 0);
@@ -114,40 +97,32 @@ TEST(Interrupt, WhileATrainerStarts) {
 
 // What has left the group of its trainer ends with the run, and not with the next one.
 TEST(Interrupt, LeavesNoProcessBehind) {
-  Json behaviour = Scene::fast_job();
-  behaviour["faults"] = {
-      {{"do", "leave_orphan"}, {"request", "profile"}, {"once", true}},
-      {{"do", "interrupt"}, {"request", "train_step"}, {"step", 4}, {"once", true}}};
-  const Scene scene{behaviour};
+  const Scene scene{Scene::fast_job(
+      {{{"do", "leave_orphan"}, {"request", "profile"}, {"once", true}},
+       {{"do", "interrupt"}, {"request", "train_step"}, {"step", 4}, {"once", true}}})};
   ASSERT_EQ(scene.run().code, 130);
   EXPECT_TRUE(scene.all_ended());
-  const Outcome again = scene.run();
-  EXPECT_EQ(again.code, 0) << again.err;
+  expect_code(0, scene.run());
 }
 
 TEST(Interrupt, SecondOneEndsAtOnce) {
   for (const char* request : {"run", "train_step"}) {
     SCOPED_TRACE(request);
-    Json behaviour = Scene::fast_job();
-    behaviour["faults"] = {{{"do", "interrupt_twice"}, {"request", request}, {"once", true}}};
-    const Scene scene{behaviour};
-    const Outcome outcome = scene.run();
-    EXPECT_EQ(outcome.code, 130);
+    const Scene scene{
+        Scene::fast_job({{"do", "interrupt_twice"}, {"request", request}, {"once", true}})};
+    const Json outcome = result_of(scene.run(), 130);
     EXPECT_TRUE(scene.all_ended());
-    EXPECT_TRUE(outcome.json().is_object());
-    const Outcome again = scene.run();
-    EXPECT_EQ(again.code, 0) << again.err;
+    EXPECT_TRUE(outcome.is_object());
+    expect_code(0, scene.run());
     EXPECT_EQ(scene.runs().size(), 1);
   }
 }
 
 // It ends those who write there in the middle of a file.
 TEST(Interrupt, SecondOneLeavesNoUnfinishedFile) {
-  Json behaviour = Scene::fast_job();
-  behaviour["faults"] = {{{"do", "pause"}, {"request", "train_step"}, {"step", 4}, {"once", true}}};
-  const Scene scene{behaviour};
-  Running running = scene.start_run();
-  ASSERT_TRUE(running.wait_for("\ntuned "));
+  const Scene scene{
+      Scene::fast_job({{"do", "pause"}, {"request", "train_step"}, {"step", 4}, {"once", true}})};
+  Running running = scene.start_run_until("\ntuned ");
   scene.folder().write("out/.autotuned-0123456789abcdef.tmp", "half a check");
   scene.folder().write("out/log/.autotuned-0123456789abcdef.tmp", "half a log");
   running.signal(SIGINT);

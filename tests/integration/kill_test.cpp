@@ -40,6 +40,15 @@ std::map<std::string, Json> finished_trials(const Scene& scene) {
   return trials;
 }
 
+// What was acknowledged before is there, once and unchanged.
+void expect_kept(const std::map<std::string, Json>& before,
+                 const std::map<std::string, Json>& after) {
+  for (const auto& [number, trial] : before) {
+    ASSERT_TRUE(after.contains(number));
+    EXPECT_EQ(after.at(number), trial);
+  }
+}
+
 void expect_right_result(const Scene& scene, const Outcome& outcome) {
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const Json run = outcome.json();
@@ -91,9 +100,7 @@ TEST_P(Kill, AtAnyMomentCostsNothingThatWasAcknowledged) {
   for (Json moment : moments()) {
     SCOPED_TRACE(GetParam() + " at " + moment.dump());
     moment["do"] = GetParam();
-    Json behaviour = Scene::fast_job();
-    behaviour["faults"] = Json::array({moment});
-    const Scene scene{behaviour};
+    const Scene scene{Scene::fast_job(moment)};
     Outcome outcome = scene.run();
     // How often a run asks depends on the time that the machine leaves it: the moment can lie behind its end.
     if (moment.contains("at") && requests_of(scene) < moment.at("at").get<std::int64_t>()) {
@@ -108,11 +115,7 @@ TEST_P(Kill, AtAnyMomentCostsNothingThatWasAcknowledged) {
       if (const auto phase = phase_of_last_run(scene)) reached.insert(*phase);
       const auto before = finished_trials(scene);
       outcome = scene.run();
-      const auto after = finished_trials(scene);
-      for (const auto& [number, trial] : before) {
-        ASSERT_TRUE(after.contains(number));
-        EXPECT_EQ(after.at(number), trial);
-      }
+      expect_kept(before, finished_trials(scene));
       EXPECT_EQ(scene.runs().size(), 1);
     }
     if (GetParam() == "kill_self" && outcome.code != 0) {
@@ -146,10 +149,8 @@ INSTANTIATE_TEST_SUITE_P(Processes, Kill,
 TEST(Kill, TrainingGoesOnFromItsCheckpoint) {
   for (const std::string victim : {"kill_program", "kill_session", "kill_self"}) {
     SCOPED_TRACE(victim);
-    Json behaviour = Scene::fast_job();
-    behaviour["faults"] = {
-        {{"do", victim}, {"request", "train_step"}, {"step", 6}, {"once", true}}};
-    const Scene scene{behaviour};
+    const Scene scene{
+        Scene::fast_job({{"do", victim}, {"request", "train_step"}, {"step", 6}, {"once", true}})};
     Outcome outcome = scene.run();
     if (victim == "kill_program") {
       EXPECT_EQ(outcome.code, kKilled);
@@ -164,9 +165,7 @@ TEST(Kill, TrainingGoesOnFromItsCheckpoint) {
 TEST(Kill, TraceThatIsBegunCostsNothingAndLeavesNothing) {
   for (const std::string victim : {"kill_program", "kill_session", "kill_self"}) {
     SCOPED_TRACE(victim);
-    Json behaviour = Scene::fast_job();
-    behaviour["faults"] = {{{"do", victim}, {"request", "trace"}, {"once", true}}};
-    const Scene scene{behaviour};
+    const Scene scene{Scene::fast_job({{"do", victim}, {"request", "trace"}, {"once", true}})};
     Outcome outcome = scene.run();
     if (victim == "kill_program") {
       EXPECT_EQ(outcome.code, kKilled);
@@ -208,13 +207,9 @@ TEST(Kill, SearchThatWasBegunAnewIsGoneOnWith) {
       EXPECT_GE(before.size(), moment.contains("at") ? 3 : 4);
       scene.fake().behave(Scene::fast_job());
 
-      const Outcome again = scene.run(options);
-      ASSERT_EQ(again.code, 0) << again.err;
+      expect_code(0, scene.run(options));
       const auto after = finished_trials(scene);
-      for (const auto& [number, trial] : before) {
-        ASSERT_TRUE(after.contains(number));
-        EXPECT_EQ(after.at(number), trial);
-      }
+      expect_kept(before, after);
       EXPECT_EQ(scene.runs().size(), 2);
       EXPECT_EQ(after.size(), 6);
       for (const auto& [number, trial] : after)
@@ -227,9 +222,8 @@ TEST(Kill, SearchThatWasBegunAnewIsGoneOnWith) {
 }
 
 TEST(Kill, SearchAnewDoesNotGoOnWithARunThatWasBegunOtherwise) {
-  Json behaviour = Scene::fast_job();
-  behaviour["faults"] = {{{"do", "kill_program"}, {"request", "train"}, {"once", true}}};
-  const Scene scene{behaviour};
+  const Scene scene{
+      Scene::fast_job({{"do", "kill_program"}, {"request", "train"}, {"once", true}})};
   ASSERT_EQ(scene.run().code, kKilled);
   ASSERT_TRUE(scene.all_ended());
   EXPECT_EQ(scene.run({"--retune"}).code, 0);
@@ -245,9 +239,8 @@ std::string other_recipe(const Scene& scene) {
 
 // Nobody may ever give the command of the run that was killed again: what is said of it must be true even so.
 TEST(Kill, RunOfAnotherJobIsSeenAsInterrupted) {
-  Json behaviour = Scene::fast_job();
-  behaviour["faults"] = {{{"do", "kill_program"}, {"request", "compare"}, {"once", true}}};
-  const Scene scene{behaviour};
+  const Scene scene{
+      Scene::fast_job({{"do", "kill_program"}, {"request", "compare"}, {"once", true}})};
   ASSERT_EQ(scene.run().code, kKilled);
   ASSERT_TRUE(scene.all_ended());
   const std::string killed = scene.last_run().at("run");
@@ -264,8 +257,9 @@ TEST(Kill, RunOfAnotherJobIsSeenAsInterrupted) {
   const Json shown = scene.command({"show", killed, "--json"}).json();
   EXPECT_EQ(shown.at("is_interrupted"), true);
   EXPECT_EQ(trials_with(shown, "interrupted").size(), 1);
-  EXPECT_THAT(scene.command({"history"}).out, testing::HasSubstr("tuning, interrupted"));
-  EXPECT_THAT(scene.command({"show", killed}).out, testing::HasSubstr("tuning, interrupted"));
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"history"}, {"show", killed}})
+    EXPECT_THAT(scene.command(command).out, testing::HasSubstr("tuning, interrupted"));
 
   ASSERT_EQ(scene.command({"run", other_recipe(scene), "--tune-only"}).code, 0);
   EXPECT_THAT(verdicts(), testing::Not(testing::Contains(Verdict::running)));
@@ -279,10 +273,9 @@ TEST(Kill, RunOfAnotherJobIsSeenAsInterrupted) {
 
 // What the end of its parent does not end: it has left the group, and keeps the device locked.
 TEST(Kill, OrphanThatHoldsTheDeviceIsEnded) {
-  Json behaviour = Scene::fast_job();
-  behaviour["faults"] = {{{"do", "leave_orphan"}, {"request", "profile"}, {"once", true}},
-                         {{"do", "kill_program"}, {"request", "train"}, {"once", true}}};
-  const Scene scene{behaviour};
+  const Scene scene{
+      Scene::fast_job({{{"do", "leave_orphan"}, {"request", "profile"}, {"once", true}},
+                       {{"do", "kill_program"}, {"request", "train"}, {"once", true}}})};
   ASSERT_EQ(scene.run().code, kKilled);
   const Outcome outcome = scene.run();
   // Told of by whichever run came first: those of other tests look for orphans, too.
@@ -292,42 +285,33 @@ TEST(Kill, OrphanThatHoldsTheDeviceIsEnded) {
 
 // The session that is started again needs the device that the orphan of the first one holds.
 TEST(Kill, OrphanOfASessionThatDiedIsEndedBeforeTheNextOne) {
-  Json behaviour = Scene::fast_job();
-  behaviour["faults"] = {{{"do", "leave_orphan"}, {"request", "profile"}, {"once", true}},
-                         {{"do", "kill_session"}, {"request", "train"}, {"once", true}}};
-  const Scene scene{behaviour};
+  const Scene scene{
+      Scene::fast_job({{{"do", "leave_orphan"}, {"request", "profile"}, {"once", true}},
+                       {{"do", "kill_session"}, {"request", "train"}, {"once", true}}})};
   const Outcome outcome = scene.run();
   expect_right_result(scene, outcome);
   EXPECT_TRUE(scene.all_ended());
 }
 
 TEST(Kill, OrphanIsEndedByARunThatWaitsForTheDevice) {
-  Json behaviour = Scene::fast_job();
-  behaviour["faults"] = {{{"do", "leave_orphan"}, {"request", "profile"}, {"once", true}},
-                         {{"do", "pause"}, {"request", "train"}}};
-  const Scene scene{behaviour};
-  Running first = scene.start_run();
-  ASSERT_TRUE(first.wait_for("\ntuned "));
+  const Scene scene{
+      Scene::fast_job({{{"do", "leave_orphan"}, {"request", "profile"}, {"once", true}},
+                       {{"do", "pause"}, {"request", "train"}}})};
+  Running first = scene.start_run_until("\ntuned ");
   Running second = scene.start({"run", other_recipe(scene), "--tune-only", "--json"});
   ASSERT_TRUE(second.wait_for("waiting: "));
-  first.signal(SIGKILL);
-  first.finish();
-  const Outcome outcome = second.finish();
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  first.end_at_once();
+  expect_code(0, second.finish());
   EXPECT_TRUE(scene.all_ended());
 }
 
 TEST(Kill, RunAtWorkIsNotInterrupted) {
-  Json behaviour = Scene::fast_job();
-  behaviour["faults"] = {{{"do", "pause"}, {"request", "profile"}}};
-  const Scene scene{behaviour};
-  Running running = scene.start_run();
-  ASSERT_TRUE(running.wait_for("ceiling "));
+  const Scene scene{Scene::fast_job({{"do", "pause"}, {"request", "profile"}})};
+  Running running = scene.start_run_until("ceiling ");
   const Json shown = scene.last_run();
   EXPECT_EQ(shown.at("state"), "tuning");
   EXPECT_EQ(shown.at("is_interrupted"), false);
-  running.signal(SIGKILL);
-  running.finish();
+  running.end_at_once();
   ASSERT_TRUE(scene.all_ended());
   EXPECT_EQ(scene.last_run().at("is_interrupted"), true);
 }
@@ -365,11 +349,7 @@ TEST(Kill, AtRandomMomentsEndsInTheRightResult) {
     if (outcome.code != 0) {
       EXPECT_TRUE(has_killed) << outcome.err;
       outcome = scene.run();
-      const auto after = finished_trials(scene);
-      for (const auto& [number, trial] : before) {
-        ASSERT_TRUE(after.contains(number));
-        EXPECT_EQ(after.at(number), trial);
-      }
+      expect_kept(before, finished_trials(scene));
     }
     if (victim == "trainer" && !trials_with(outcome.json(), "failed").empty()) {
       EXPECT_EQ(outcome.code, 0);
@@ -383,12 +363,9 @@ TEST(Kill, AtRandomMomentsEndsInTheRightResult) {
 
 // As a plugin does whose code kills the parent of the trainer.
 TEST(Kill, TrialThatEndsTheSessionTwiceIsLeftOut) {
-  Json behaviour = Scene::fast_job();
-  behaviour["faults"] = {
-      {{"do", "kill_session"}, {"request", "run"}, {"when", {"optimizer.set_to_none=on"}}}};
-  const Scene scene{behaviour};
-  const Outcome outcome = scene.run();
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Scene scene{Scene::fast_job(
+      {{"do", "kill_session"}, {"request", "run"}, {"when", {"optimizer.set_to_none=on"}}})};
+  const Outcome outcome = ended(0, scene.run());
   EXPECT_THAT(outcome.err, testing::HasSubstr("ended twice in the trial of the same change"));
   const auto failed = trials_with(outcome.json(), "failed");
   ASSERT_FALSE(failed.empty());
@@ -402,8 +379,7 @@ TEST(Kill, TrialThatEndsTheSessionTwiceIsLeftOut) {
 
 TEST(Kill, SessionThatDiesAgainAndAgainGivesUp) {
   const Scene scene{{{"faults", {{{"do", "kill_session"}, {"request", "profile"}}}}}};
-  const Outcome outcome = scene.run();
-  EXPECT_EQ(outcome.code, 1);
+  const Outcome outcome = ended(1, scene.run());
   EXPECT_THAT(outcome.err, testing::HasSubstr("ended again and again"));
   EXPECT_THAT(outcome.json().at("error").get<std::string>(), testing::HasSubstr("signal 9"));
   EXPECT_TRUE(scene.all_ended());

@@ -5,15 +5,13 @@
 #include <cstdint>
 #include <filesystem>
 
-#include "tests/integration/scene.hpp"
+#include "tests/integration/told.hpp"
 
 namespace autotuned {
 namespace {
 
-using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::Not;
 
 std::vector<std::string> trials_of(const Outcome& outcome) {
   std::vector<std::string> told;
@@ -38,9 +36,8 @@ TEST(Knowledge, StaysWhereTheNextRunHasNoTimeToVerifyIt) {
   ASSERT_GT(best.at("speedup"), 1.2) << best.dump();
 
   scene.fake().behave({{"noise", 0.5}});
-  const Outcome cut = scene.run({"--budget", "1ms"});
-  ASSERT_EQ(cut.code, 0) << cut.err;
-  EXPECT_THAT(cut.err, HasSubstr(" found is still faster here: it stays known"));
+  const Outcome cut = ended(0, scene.run({"--budget", "1ms"}));
+  Told(scene, "knowledge").lines("no time", cut.err, "it stays known");
   EXPECT_EQ(cut.json().at("best").at("speedup"), 1.0);
   EXPECT_EQ(best_of(scene), best);
 
@@ -54,7 +51,7 @@ TEST(Knowledge, OfAPluginThatWasLeftOutIsSearchedForLater) {
   ASSERT_EQ(scene.run(without).code, 0);
   EXPECT_THAT(trials_of(scene.run(without)), ElementsAre("verification autotuned"));
   const Outcome whole = scene.run();
-  EXPECT_THAT(whole.err, HasSubstr("had no answer of these plugins as they are now: set_to_none"));
+  Told(scene, "knowledge").lines("a plugin is back", whole.err, "had no answer of these plugins");
   EXPECT_THAT(trials_of(whole), ElementsAre("verification autotuned", "proposal set_to_none",
                                             "confirmation autotuned"));
   EXPECT_NEAR(whole.json().at("best").at("speedup").get<double>(), 1.56, 0.03);
@@ -70,14 +67,10 @@ Json job_with_model_of(std::int64_t bytes) {
 
 TEST(Shortage, AModelThatDoesNotFitIsSaidBeforeTheTuning) {
   const Scene scene(job_with_model_of(std::int64_t{1} << 55));
-  const auto told = AllOf(HasSubstr("the model takes 32.0 PiB: it cannot be written"),
-                          HasSubstr((scene.folder() / "out").string()), HasSubstr("--output"));
-  const Outcome checked = scene.command({"check", scene.recipe().string()});
-  EXPECT_EQ(checked.code, 2);
-  EXPECT_THAT(checked.err, AllOf(told, HasSubstr("recipe.yaml:"), HasSubstr(" output.dir: ")));
-  const Outcome run = scene.run();
-  EXPECT_EQ(run.code, 1);
-  EXPECT_THAT(run.err, told);
+  const Outcome checked = ended(2, scene.command({"check", scene.recipe().string()}));
+  const Outcome run = ended(1, scene.run());
+  for (const std::string& text : {checked.err, run.err})
+    EXPECT_THAT(text, HasSubstr("the model takes 32.0 PiB: it cannot be written"));
   EXPECT_TRUE(scene.fake().requests("run").empty()) << "nothing was measured";
   EXPECT_EQ(scene.run({"--tune-only"}).code, 0) << "which writes no model";
 }
@@ -87,23 +80,18 @@ TEST(Shortage, CheckpointsThatMayNotFitAreAWarning) {
   const auto free =
       static_cast<std::int64_t>(std::filesystem::space(scene.folder().path()).available);
   scene.fake().behave(job_with_model_of(free / 2));
-  const auto told = AllOf(HasSubstr("of the disk are free, and the training may need "),
-                          HasSubstr("two checkpoints of "), Not(HasSubstr("cannot be written")));
-  const Outcome checked = scene.command({"check", scene.recipe().string()});
-  EXPECT_EQ(checked.code, 0);
-  EXPECT_THAT(checked.err, told);
-  const Outcome run = scene.run();
-  EXPECT_EQ(run.code, 0);
-  EXPECT_THAT(run.err, told);
+  for (const Outcome& outcome : {scene.command({"check", scene.recipe().string()}), scene.run()}) {
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_THAT(outcome.err, testing::ContainsRegex("of the disk are free, and the training may "
+                                                    "need .*two checkpoints of "));
+  }
 }
 
 TEST(Shortage, ABudgetForNoTrialIsSaidByCheck) {
   const Scene scene;
   scene.write_recipe("  plugins: [set_to_none]\n  budget: 1s\n");
-  const Outcome checked = scene.command({"check", scene.recipe().string(), "--json"});
-  EXPECT_EQ(checked.code, 0);
-  EXPECT_THAT(checked.json().at("notes").dump(),
-              HasSubstr("tune.budget 1.0 s is too small for one trial here: at least 5.4 s"));
+  const Json checked = result_of(scene.command({"check", scene.recipe().string(), "--json"}));
+  Told(scene, "knowledge").lines("a note", checked.at("notes").dump(1), "tune.budget");
 }
 
 TEST(Shortage, ABudgetForNoTrialIsNotSpentAndLosesNothing) {
@@ -112,41 +100,31 @@ TEST(Shortage, ABudgetForNoTrialIsNotSpentAndLosesNothing) {
   const char* const told =
       "tune.budget 1.0 s is too small for one trial here: at least 5.4 s are needed, more where "
       "steps are slow";
-  const Outcome cut = scene.run();
-  ASSERT_EQ(cut.code, 0) << cut.err;
-  EXPECT_THAT(cut.err, HasSubstr(std::string("tuned      nothing: ") + told));
-  EXPECT_EQ(cut.err.find(told), cut.err.rfind(told)) << "it is told once";
+  const Outcome cut = ended(0, scene.run());
+  Told view(scene, "knowledge");
+  view.lines("the run: once", cut.err, told);
   EXPECT_GT(cut.json().at("training").at("steps"), 0);
   for (const char* request : {"run", "profile", "trace", "compare"})
     EXPECT_TRUE(scene.fake().requests(request).empty()) << request;
-  EXPECT_THAT(scene.command({"show", "last"}).out,
-              HasSubstr(std::string("tuning   none, since ") + told));
-  EXPECT_THAT(
-      scene.command({"explain", "last"}).out,
-      AllOf(HasSubstr(std::string("nothing new was tried: ") + told),
-            HasSubstr("its budget was too small for a trial"), Not(HasSubstr("knows that"))));
+  view.lines("show", scene.command({"show", "last"}).out, told);
+  const std::string explained = scene.command({"explain", "last"}).out;
+  view.lines("explain", explained, "too small for");
+  EXPECT_THAT(explained, testing::Not(HasSubstr("knows that")));
 
-  const Outcome tuned = scene.run({"--budget", "1min"});
-  ASSERT_EQ(tuned.code, 0) << tuned.err;
+  const Outcome tuned = ended(0, scene.run({"--budget", "1min"}));
   EXPECT_THAT(trials_of(tuned), ElementsAre("proposal set_to_none", "confirmation autotuned"));
   const Json best = best_of(scene);
-  const Outcome again = scene.run({"--retune", "--tune-only"});
-  ASSERT_EQ(again.code, 0) << again.err;
-  EXPECT_THAT(again.err, HasSubstr(told));
+  view.ends(0, "another search", scene.run({"--retune", "--tune-only"}), told);
   EXPECT_EQ(best_of(scene), best) << "a search that had no time forgets nothing";
-  EXPECT_THAT(scene.command({"show", "last"}).out, HasSubstr(told));
+  view.lines("show the other search", scene.command({"show", "last"}).out, told);
 }
 
 TEST(Shortage, IsStillKnownWhereAnotherProcessTrains) {
-  Json behaviour = Scene::fast_job();
-  behaviour["faults"] = {{{"request", "train"}, {"do", "interrupt"}, {"once", true}}};
-  const Scene scene(behaviour);
+  const Scene scene{Scene::fast_job({{"request", "train"}, {"do", "interrupt"}, {"once", true}})};
   EXPECT_EQ(scene.run({"--budget", "1s"}).code, 130);
-  const Outcome again = scene.run({"--budget", "1s"});
-  ASSERT_EQ(again.code, 0) << again.err;
+  expect_code(0, scene.run({"--budget", "1s"}));
   EXPECT_EQ(scene.runs().size(), 1);
-  EXPECT_THAT(scene.command({"show", "last"}).out,
-              HasSubstr("tuning   none, since --budget 1.0 s is too small for one trial"));
+  Told(scene, "knowledge").lines("show", scene.command({"show", "last"}).out, "tuning   ");
 }
 
 }  // namespace

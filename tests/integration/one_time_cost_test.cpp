@@ -22,16 +22,11 @@ class OneTimeCost : public testing::Test {
 
   // Reading is nearly all that a step does, so that a sample's first visit takes as long with a cache as without.
   Json tune(int epochs) {
-    scene_.folder().write("recipe.yaml",
-                          "autotuned: 1\nname: small\ndevice: cpu\nmodel: {plugin: tiny}\n"
-                          "data: {plugin: tiny, samples: 512, read_ms: 2}\n"
-                          "input:\n  - scale: {by: 1/255}\n"
-                          "optimizer: {type: sgd, lr: 0.1}\n"
-                          "train: {epochs: " +
-                              std::to_string(epochs) +
-                              ", batch_size: 16}\n"
-                              "tune: {plugins: [keeps], budget: 60s}\noutput: {dir: '" +
-                              (scene_.folder() / "out").string() + "'}\n");
+    scene_.write_job(
+        "model: {plugin: tiny}\ndata: {plugin: tiny, samples: 512, read_ms: 2}\n"
+        "input: [scale: {by: 1/255}]\noptimizer: {type: sgd, lr: 0.1}\n"
+        "train: {epochs: " +
+        std::to_string(epochs) + ", batch_size: 16}\ntune: {plugins: [keeps], budget: 60s}\n");
     outcome_ = scene_.run({"--tune-only", "--verbose", "--plugin-dir", folder_.string()});
     EXPECT_EQ(outcome_.code, 0) << outcome_.err;
     return outcome_.json();

@@ -10,9 +10,8 @@
 #include <csignal>
 #include <fstream>
 #include <thread>
-#include <utility>
 
-#include "tests/integration/scene.hpp"
+#include "tests/integration/told.hpp"
 
 namespace autotuned {
 namespace {
@@ -44,9 +43,7 @@ Json paused_training() {
 // Nothing can go on from a folder that is not there.
 TEST(OutputFolder, IsNotMadeByAnExtensionThatIsRefused) {
   const Scene scene;
-  const Outcome refused = scene.run({"--extend"});
-  EXPECT_EQ(refused.code, 1);
-  EXPECT_THAT(refused.err, HasSubstr("no finished training of this job"));
+  Told(scene, "output").ends(1, "no training before", scene.run({"--extend"}));
   EXPECT_FALSE(std::filesystem::exists(scene.folder() / "out"));
 }
 
@@ -54,32 +51,24 @@ TEST(OutputFolder, IsNotMadeByAnExtensionThatIsRefused) {
 TEST(OutputFolder, ANameWithALineBreakIsRefused) {
   const Scene scene;
   const std::string folder = (scene.folder() / "one\ntwo").string();
-  const Outcome refused = scene.command({"run", scene.recipe().string(), "--output", folder});
-  EXPECT_EQ(refused.code, 2);
-  EXPECT_THAT(refused.err, HasSubstr("its name holds a line break"));
-  EXPECT_THAT(refused.err, HasSubstr("one?two"));
+  Told(scene, "output")
+      .ends(2, "one, two", scene.command({"run", scene.recipe().string(), "--output", folder}));
   EXPECT_FALSE(std::filesystem::exists(folder));
 }
 
 TEST(OutputFolder, TwoRunsAtATimeAreOneTooMany) {
   Scene scene{paused_training()};
-  Running first = scene.start_run();
-  ASSERT_TRUE(first.wait_for("\ntuned "));
+  Running first = scene.start_run_until("\ntuned ");
   while (scene.fake().requests("train_step").size() < 5)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  const std::string run = scene.last_run().at("run");
   use_another_device(scene);
   const auto requests = scene.fake().requests().size();
-  const Outcome second = scene.command({"run", recipe_with_seed(scene, 2), "--json"});
-  EXPECT_EQ(second.code, 1);
-  EXPECT_THAT(second.err, HasSubstr("another run writes into the output folder"));
-  EXPECT_THAT(second.err, HasSubstr("run " + run));
-  EXPECT_THAT(second.err, HasSubstr("--output"));
+  const Outcome second = ended(1, scene.command({"run", recipe_with_seed(scene, 2), "--json"}));
   // It would remove the traces that the run is writing, and number its logs anew.
-  const Outcome profile = scene.command({"profile", scene.recipe().string()});
-  EXPECT_EQ(profile.code, 1);
-  EXPECT_THAT(profile.err, HasSubstr("another command writes its logs here"));
-  EXPECT_THAT(profile.err, HasSubstr("run " + run));
+  const Outcome profile = ended(1, scene.command({"profile", scene.recipe().string()}));
+  Told told(scene, "output");
+  told.measured_lines("a run", second.err, "another run writes");
+  told.measured_lines("a profile", profile.err, "another command writes");
   EXPECT_EQ(scene.fake().requests().size(), requests);
   EXPECT_EQ(scene.runs().size(), 1);
   const Descriptor gate = scene.fake().open_gate();
@@ -89,75 +78,60 @@ TEST(OutputFolder, TwoRunsAtATimeAreOneTooMany) {
 // A seed on each device, with one history.
 TEST(OutputFolder, SeedsOnTwoDevicesAreTwoRuns) {
   Scene scene{paused_training()};
-  Running first = scene.start_run();
-  ASSERT_TRUE(first.wait_for("\ntuned "));
+  Running first = scene.start_run_until("\ntuned ");
   use_another_device(scene);
-  const Outcome second = scene.command({"run", recipe_with_seed(scene, 2), "--json", "--output",
-                                        (scene.folder() / "out-2").string()});
-  ASSERT_EQ(second.code, 0) << second.err;
-  EXPECT_EQ(second.json().at("training").at("resumed_from_step"), 0);
+  const Json second = result_of(scene.command({"run", recipe_with_seed(scene, 2), "--json",
+                                               "--output", (scene.folder() / "out-2").string()}));
+  EXPECT_EQ(second.at("training").at("resumed_from_step"), 0);
   {
     const Descriptor gate = scene.fake().open_gate();
-    const Outcome outcome = first.finish();
-    ASSERT_EQ(outcome.code, 0) << outcome.err;
-    EXPECT_NE(outcome.json().at("run"), second.json().at("run"));
+    const Json outcome = result_of(first.finish());
+    EXPECT_NE(outcome.at("run"), second.at("run"));
   }
   EXPECT_TRUE(std::filesystem::exists(scene.folder() / "out/model.pt"));
   EXPECT_TRUE(std::filesystem::exists(scene.folder() / "out-2/model.pt"));
   EXPECT_EQ(scene.runs().size(), 2);
 }
 
-void expect_output_refused(const Scene& scene, const std::string& reason) {
-  const Outcome outcome = scene.run();
-  EXPECT_EQ(outcome.code, 1);
-  EXPECT_THAT(outcome.err, HasSubstr(reason));
-  EXPECT_THAT(outcome.err, HasSubstr((scene.folder() / "out").string()));
+void expect_output_refused(Told& told, const std::string& given, const Scene& scene) {
+  told.ends(1, given, scene.run());
   EXPECT_TRUE(scene.fake().requests().empty());
-  const Outcome checked = scene.command({"check", scene.recipe().string()});
-  EXPECT_EQ(checked.code, 2);
-  EXPECT_THAT(checked.err, testing::AllOf(HasSubstr(" output.dir: "), HasSubstr(reason)));
+  told.ends(2, given + ", to check", scene.command({"check", scene.recipe().string()}));
   scene.fake().forget_requests();
 }
 
 TEST(OutputFolder, ThatOthersCanWriteIsRefused) {
   const Scene scene;
+  Told told(scene, "output");
   std::filesystem::create_directories(scene.folder() / "out/log");
-  chmod((scene.folder() / "out").c_str(), 0777);
-  expect_output_refused(scene, "can be written by all");
-  chmod((scene.folder() / "out").c_str(), 0755);
-  chmod((scene.folder() / "out/log").c_str(), 0777);
-  expect_output_refused(scene, "can be written by all");
-  chmod((scene.folder() / "out/log").c_str(), 0755);
+  for (const char* name : {"out", "out/log"}) {
+    chmod((scene.folder() / name).c_str(), 0777);
+    expect_output_refused(told, name, scene);
+    chmod((scene.folder() / name).c_str(), 0755);
+  }
   EXPECT_EQ(scene.run().code, 0);
 }
 
 TEST(OutputFolder, FolderInThePlaceOfTheModelIsRefused) {
   const Scene scene;
+  Told told(scene, "output");
   std::filesystem::create_directories(scene.folder() / "out/model.pt");
-  expect_output_refused(scene, "a folder stands where the trained model is to be written");
+  expect_output_refused(told, "a folder", scene);
   EXPECT_EQ(scene.run({"--tune-only"}).code, 0);
 }
 
 TEST(OutputFolder, ModelOfAnotherTrainingIsNotReplacedWithoutAWord) {
   const Scene scene;
   const std::string words = "has the model of run ";
-  const Outcome first = scene.run();
-  ASSERT_EQ(first.code, 0) << first.err;
-  EXPECT_THAT(first.err, Not(HasSubstr(words)));
-  const Outcome same = scene.run();
-  ASSERT_EQ(same.code, 0) << same.err;
-  EXPECT_THAT(same.err, Not(HasSubstr(words)));
+  const Outcome first = ended(0, scene.run());
+  const Outcome same = ended(0, scene.run());
   const std::string id = same.json().at("run");
   const std::string other = recipe_with_seed(scene, 2);
   // It replaces no model, and its summary does not hide whose that is.
-  const Outcome tuned = scene.command({"run", other, "--json", "--tune-only"});
-  ASSERT_EQ(tuned.code, 0) << tuned.err;
-  EXPECT_THAT(tuned.err, Not(HasSubstr(words)));
-  const Outcome second = scene.command({"run", other, "--json"});
-  ASSERT_EQ(second.code, 0) << second.err;
-  EXPECT_THAT(second.err, HasSubstr((scene.folder() / "out").string() + " " + words + id +
-                                    ", another training"));
-  EXPECT_THAT(second.err, HasSubstr("--output names another folder"));
+  const Outcome tuned = ended(0, scene.command({"run", other, "--json", "--tune-only"}));
+  EXPECT_THAT(first.err + same.err + tuned.err, Not(HasSubstr(words)));
+  Told(scene, "output")
+      .ends(0, "another training", scene.command({"run", other, "--json"}), words + id);
 }
 
 // Else a recipe that somebody wrote would be lost.
@@ -165,36 +139,27 @@ TEST(OutputFolder, RecipeThatLiesThereAsBestYamlIsNotReplaced) {
   const Scene scene;
   const std::string own = scene.folder().read("recipe.yaml") + "# mine\n";
   const std::string best = scene.folder().write("out/best.yaml", own).string();
-  for (const auto& [command, code] : {std::pair("run", 1), std::pair("check", 2)}) {
-    const Outcome refused = scene.command({command, best});
-    EXPECT_EQ(refused.code, code) << refused.err;
-    EXPECT_THAT(refused.err, HasSubstr("this is the recipe itself"));
-  }
+  Told told(scene, "output");
+  told.ends(1, "run", scene.command({"run", best}));
+  told.ends(2, "check", scene.command({"check", best}));
   EXPECT_EQ(scene.folder().read("out/best.yaml"), own);
   const std::string elsewhere = (scene.folder() / "elsewhere").string();
-  const Outcome moved = scene.command({"run", best, "--output", elsewhere});
-  EXPECT_EQ(moved.code, 0) << moved.err;
+  expect_code(0, scene.command({"run", best, "--output", elsewhere}));
   EXPECT_EQ(scene.folder().read("out/best.yaml"), own);
   // One that a run wrote may be run again.
-  const Outcome again = scene.command({"run", elsewhere + "/best.yaml", "--output", elsewhere});
-  EXPECT_EQ(again.code, 0) << again.err;
+  expect_code(0, scene.command({"run", elsewhere + "/best.yaml", "--output", elsewhere}));
 }
 
 TEST(OutputFolder, FilesOfNoRunAreNotReplacedWithoutAWord) {
   const Scene scene;
   const std::string words = " that no run of this history wrote: this one replaces ";
-  const std::string folder = (scene.folder() / "out").string();
+  Told told(scene, "output");
   scene.folder().write("out/model.pt", "mine");
   scene.folder().write("out/summary.json", "{}");
-  const Outcome tuned = scene.run({"--tune-only"});
-  ASSERT_EQ(tuned.code, 0) << tuned.err;
-  EXPECT_THAT(tuned.err, HasSubstr(folder + " has a summary.json" + words + "it;"));
+  told.ends(0, "a run that only tunes", scene.run({"--tune-only"}), words);
   EXPECT_EQ(scene.folder().read("out/model.pt"), "mine");
-  const Outcome first = scene.run();
-  ASSERT_EQ(first.code, 0) << first.err;
-  EXPECT_THAT(first.err, HasSubstr(folder + " has a model.pt" + words + "it;"));
-  const Outcome second = scene.run();
-  ASSERT_EQ(second.code, 0) << second.err;
+  told.ends(0, "a run that trains", scene.run(), words);
+  const Outcome second = ended(0, scene.run());
   EXPECT_THAT(second.err, Not(HasSubstr(words)));
 }
 
@@ -204,15 +169,14 @@ TEST(OutputFolder, LinkInThePlaceOfTheLogsIsRefused) {
   std::filesystem::create_directories(scene.folder() / "precious");
   std::filesystem::create_directory_symlink(scene.folder() / "precious",
                                             scene.folder() / "out/log");
-  expect_output_refused(scene, "it is a link");
+  Told told(scene, "output");
+  expect_output_refused(told, "a link", scene);
   EXPECT_TRUE(std::filesystem::is_empty(scene.folder() / "precious"));
 }
 
 // What a trainer prints never lands in a file of somebody, by whatever link.
 TEST(OutputFolder, LinkedLogsAreNotFollowed) {
-  Json behaviour = Scene::fast_job();
-  behaviour["faults"] = {{{"do", "print"}, {"kilobytes", 700}, {"request", "profile"}}};
-  const Scene scene{behaviour};
+  const Scene scene{Scene::fast_job({{"do", "print"}, {"kilobytes", 700}, {"request", "profile"}})};
   scene.folder().write("precious", "precious\n");
   std::filesystem::create_directories(scene.folder() / "out/log");
   for (int i = 1; i <= 8; ++i) {
@@ -227,8 +191,7 @@ TEST(OutputFolder, LinkedLogsAreNotFollowed) {
   }
   std::filesystem::create_symlink(scene.folder() / "precious",
                                   scene.folder() / "out/log/training.jsonl");
-  const Outcome outcome = scene.run();
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  expect_code(0, scene.run());
   EXPECT_EQ(scene.folder().read("precious"), "precious\n");
   EXPECT_THAT(scene.folder().read("out/log/training.jsonl"), HasSubstr("\"step\""));
 }
@@ -244,11 +207,8 @@ TEST(OutputFolder, WhatAKilledWriterLeftIsRemoved) {
 
 // Longer than any command waits.
 TEST(LockedHistory, CostsNoSearch) {
-  Json behaviour = Scene::fast_job();
-  behaviour["faults"] = {{{"do", "pause"}, {"request", "profile"}, {"once", true}}};
-  const Scene scene{behaviour};
-  Running running = scene.start_run();
-  ASSERT_TRUE(running.wait_for("ceiling "));
+  const Scene scene{Scene::fast_job({{"do", "pause"}, {"request", "profile"}, {"once", true}})};
+  Running running = scene.start_run_until("ceiling ");
   sqlite3* database = nullptr;
   ASSERT_EQ(sqlite3_open(scene.history().c_str(), &database), SQLITE_OK);
   ASSERT_EQ(sqlite3_exec(database, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr), SQLITE_OK);
@@ -256,9 +216,8 @@ TEST(LockedHistory, CostsNoSearch) {
   ASSERT_TRUE(running.wait_for("has locked the history"));
   std::this_thread::sleep_for(std::chrono::seconds(6));
   sqlite3_close(database);
-  const Outcome outcome = running.finish();
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_NEAR(outcome.json().at("best").at("speedup").get<double>(), 1.56, 0.03);
+  const Json outcome = result_of(running.finish());
+  EXPECT_NEAR(outcome.at("best").at("speedup").get<double>(), 1.56, 0.03);
 }
 
 TEST(FullDisk, AfterTheTrainingLeavesTheRunToTheSameCommand) {
@@ -268,8 +227,7 @@ TEST(FullDisk, AfterTheTrainingLeavesTheRunToTheSameCommand) {
   if (mount("autotuned-test", out.c_str(), "tmpfs", 0, "size=512k,mode=755") != 0) {
     GTEST_SKIP() << "mounting a file system is not permitted here";
   }
-  Running running = scene.start_run();
-  ASSERT_TRUE(running.wait_for("\ntuned "));
+  Running running = scene.start_run_until("\ntuned ");
   {
     std::ofstream filler(out / "filler");
     filler << std::string(1 << 20, 'x');
@@ -281,15 +239,13 @@ TEST(FullDisk, AfterTheTrainingLeavesTheRunToTheSameCommand) {
   }
   EXPECT_EQ(outcome.code, 1);
   const std::string run = scene.last_run().at("run");
-  EXPECT_THAT(outcome.err, HasSubstr("No space left on device"));
   EXPECT_THAT(outcome.err, HasSubstr("the same command continues run " + run));
   EXPECT_EQ(scene.last_run().at("state"), "training");
   EXPECT_THAT(scene.last_run().at("error").get<std::string>(), HasSubstr("No space left"));
   std::filesystem::remove(out / "filler");
-  const Outcome again = scene.run();
-  EXPECT_EQ(again.code, 0) << again.err;
-  EXPECT_EQ(again.json().at("run"), run);
-  EXPECT_EQ(again.json().at("error"), "");
+  const Json again = result_of(scene.run());
+  EXPECT_EQ(again.at("run"), run);
+  EXPECT_EQ(again.at("error"), "");
   umount2(out.c_str(), MNT_DETACH);
 }
 
@@ -298,17 +254,15 @@ TEST(Results, ThatCannotAllBeWrittenLeaveTheRunToTheSameCommand) {
   const Scene scene;
   const auto summary = scene.folder() / "out/summary.json";
   std::filesystem::create_directories(summary);
-  const Outcome outcome = scene.run();
-  EXPECT_EQ(outcome.code, 1);
-  EXPECT_THAT(outcome.err, HasSubstr(summary.string()));
+  const Outcome outcome = ended(1, scene.run());
   const std::string run = scene.last_run().at("run");
+  Told(scene, "output").lines("a folder", outcome.err, summary.string());
   EXPECT_THAT(outcome.err, HasSubstr("the same command continues run " + run));
   EXPECT_EQ(scene.last_run().at("state"), "training");
   std::filesystem::remove(summary);
-  const Outcome again = scene.run();
-  ASSERT_EQ(again.code, 0) << again.err;
-  EXPECT_EQ(again.json().at("run"), run);
-  EXPECT_EQ(again.json().at("training").at("resumed_from_step"), 10);
+  const Json again = result_of(scene.run());
+  EXPECT_EQ(again.at("run"), run);
+  EXPECT_EQ(again.at("training").at("resumed_from_step"), 10);
   EXPECT_TRUE(std::filesystem::is_regular_file(summary));
 }
 

@@ -8,7 +8,7 @@
 #include <iterator>
 #include <optional>
 
-#include "tests/integration/scene.hpp"
+#include "tests/integration/told.hpp"
 
 namespace autotuned {
 namespace {
@@ -19,8 +19,7 @@ using testing::HasSubstr;
 TEST(Privacy, NothingThatIsWrittenIsForOthers) {
   const Scene scene;
   const mode_t before = ::umask(0);
-  const Outcome outcome = scene.run();
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  expect_code(0, scene.run());
   const Outcome copied =
       scene.command({"history", "backup", (scene.folder() / "copy.db").string()});
   ::umask(before);
@@ -44,9 +43,7 @@ TEST(Privacy, NothingThatIsWrittenIsForOthers) {
 
 // What plugins run in knows of the user's shell what a run needs, with and without a daemon.
 TEST(Privacy, SessionHasNoOtherVariablesThanItNeeds) {
-  Json behaviour = Scene::fast_job();
-  behaviour["faults"] = {{{"do", "pause"}, {"request", "train"}}};
-  Scene scene{behaviour};
+  Scene scene{Scene::fast_job({{"do", "pause"}, {"request", "train"}})};
   scene.set("A_PASSWORD=of-somebody");
   for (const bool has_daemon : {false, true}) {
     std::optional<Running> daemon;
@@ -54,8 +51,7 @@ TEST(Privacy, SessionHasNoOtherVariablesThanItNeeds) {
       daemon.emplace(scene.start({"serve"}));
       ASSERT_TRUE(daemon->wait_for(" serving "));
     }
-    Running run = scene.start_run();
-    ASSERT_TRUE(run.wait_for("\ntuned "));
+    Running run = scene.start_run_until("\ntuned ");
     const pid_t session = scene.session_of(has_daemon ? daemon->pid() : run.pid());
     std::ifstream input("/proc/" + std::to_string(session) + "/environ", std::ios::binary);
     const std::string environment{std::istreambuf_iterator<char>(input), {}};
@@ -70,27 +66,24 @@ TEST(Privacy, RecipesThatOthersCanChangeAreRefused) {
   const Scene scene;
   for (const mode_t mode : {0666U, 0602U}) {
     ASSERT_EQ(::chmod(scene.recipe().c_str(), mode), 0);
-    const Outcome outcome = scene.run();
-    EXPECT_EQ(outcome.code, 2);
+    const Outcome outcome = ended(2, scene.run());
     EXPECT_THAT(outcome.err + outcome.out, HasSubstr("can be written by all"));
-    EXPECT_THAT(outcome.err + outcome.out, HasSubstr("only you and root"));
   }
   ASSERT_EQ(::chmod(scene.recipe().c_str(), 0644), 0);
   EXPECT_EQ(scene.command({"check", scene.recipe().string()}).code, 0);
   if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
   ASSERT_EQ(::chown(scene.recipe().c_str(), 12345, 12345), 0);
-  const Outcome outcome = scene.run();
-  EXPECT_EQ(outcome.code, 2);
+  const Outcome outcome = ended(2, scene.run());
   EXPECT_THAT(outcome.err + outcome.out, HasSubstr("is owned by user 12345"));
   EXPECT_TRUE(scene.fake().requests("load").empty());
 }
 
 TEST(Privacy, RecipeThatIsNoFileIsStillNamed) {
   const Scene scene;
-  EXPECT_EQ(scene.command({"check", scene.folder().path().string()}).code, 2);
-  EXPECT_THAT(scene.command({"check", scene.fake().folder().path() / "gate"}).err,
-              HasSubstr("not a regular file"));
-  EXPECT_EQ(scene.command({"check", "/nowhere/recipe.yaml"}).code, 2);
+  Told told(scene, "privacy");
+  told.ends(2, "a folder", scene.command({"check", scene.folder().path().string()}));
+  told.ends(2, "a pipe", scene.command({"check", scene.fake().folder().path() / "gate"}));
+  told.ends(2, "nothing", scene.command({"check", "/nowhere/recipe.yaml"}));
 }
 
 }  // namespace

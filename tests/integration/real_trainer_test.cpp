@@ -9,7 +9,7 @@
 
 #include "base/file.hpp"
 #include "base/machine/allocator_library.hpp"
-#include "tests/integration/scene.hpp"
+#include "tests/integration/told.hpp"
 #include "tests/places.hpp"
 
 namespace autotuned {
@@ -27,22 +27,11 @@ class RealTrainer : public testing::Test {
   RealTrainer() { scene_.use_real_trainer(); }
 
   void write_recipe(const std::string& data, int epochs, int seed = 1) const {
-    scene_.folder().write("recipe.yaml",
-                          "autotuned: 1\n"
-                          "name: small\n"
-                          "device: cpu\n"
-                          "model: {type: mlp, hidden: 16, classes: 4}\n"
-                          "seed: " +
-                              std::to_string(seed) + "\n" + data +
-                              "input:\n"
-                              "  - scale: {by: 1/255}\n"
-                              "optimizer: {type: sgd, lr: 0.1}\n"
-                              "train: {epochs: " +
-                              std::to_string(epochs) +
-                              ", batch_size: 32}\n"
-                              "tune: {plugins: [set_to_none], budget: 8s}\n"
-                              "output: {dir: '" +
-                              (scene_.folder() / "out").string() + "'}\n");
+    scene_.write_job(
+        "model: {type: mlp, hidden: 16, classes: 4}\nseed: " + std::to_string(seed) + "\n" + data +
+        "input: [scale: {by: 1/255}]\noptimizer: {type: sgd, lr: 0.1}\n"
+        "train: {epochs: " +
+        std::to_string(epochs) + ", batch_size: 32}\ntune: {plugins: [set_to_none], budget: 8s}\n");
   }
 
   // IDX files: `count` images of 8 x 8 in the header, `bytes` of them in the file.
@@ -66,9 +55,7 @@ class RealTrainer : public testing::Test {
 
 TEST_F(RealTrainer, TunesTrainsAndWritesTheModel) {
   write_recipe(kSynthetic, 2);
-  const Outcome outcome = scene_.run();
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const Json run = outcome.json();
+  const Json run = result_of(scene_.run());
   EXPECT_EQ(run.at("training").at("steps"), 256);
   EXPECT_GT(run.at("baseline").at("samples_per_second"), 0.0);
   EXPECT_GE(run.at("best").at("speedup"), 1.0);
@@ -78,33 +65,18 @@ TEST_F(RealTrainer, TunesTrainsAndWritesTheModel) {
 
 TEST_F(RealTrainer, KilledWhileTrainingEndsAllTheSame) {
   write_recipe(kSynthetic, kLongEpochs);
-  Running running = scene_.start_run();
-  ASSERT_TRUE(running.wait_for("\ntraining "));
+  Running running = scene_.start_run_until("\ntraining ");
   ASSERT_TRUE(scene_.kill_trainer());
-  const Outcome outcome = running.finish();
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Outcome outcome = ended(0, running.finish());
   EXPECT_THAT(outcome.err, HasSubstr("signal 9"));
   EXPECT_EQ(outcome.json().at("training").at("steps"), kLongEpochs * 128);
   EXPECT_TRUE(std::filesystem::exists(scene_.folder() / "out/model.pt"));
 }
 
-TEST_F(RealTrainer, InterruptedTrainingResumesFromItsCheckpoint) {
-  write_recipe(kSynthetic, kLongEpochs);
-  Running running = scene_.start_run();
-  ASSERT_TRUE(running.wait_for("\ntraining "));
-  running.signal(SIGINT);
-  EXPECT_EQ(running.finish().code, 130);
-  const Outcome outcome = scene_.run();
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_GT(outcome.json().at("training").at("resumed_from_step"), 0);
-  EXPECT_EQ(outcome.json().at("training").at("steps"), kLongEpochs * 128);
-}
-
 // Each of these commands is one of the same job, and trains something else, or nothing.
 TEST_F(RealTrainer, OtherCommandsLeaveAnInterruptedTrainingAlone) {
   write_recipe(kSynthetic, kLongEpochs);
-  Running running = scene_.start_run();
-  ASSERT_TRUE(running.wait_for("\ntraining "));
+  Running running = scene_.start_run_until("\ntraining ");
   running.signal(SIGINT);
   ASSERT_EQ(running.finish().code, 130);
   const std::string interrupted = scene_.last_run().at("run");
@@ -122,8 +94,7 @@ TEST_F(RealTrainer, OtherCommandsLeaveAnInterruptedTrainingAlone) {
   for (const Other& other : others) {
     SCOPED_TRACE(testing::PrintToString(other.options) + std::to_string(other.seed));
     write_recipe(kSynthetic, other.epochs, other.seed);
-    const Outcome outcome = scene_.run(other.options);
-    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    const Outcome outcome = ended(0, scene_.run(other.options));
     EXPECT_NE(outcome.json().at("run"), interrupted);
     EXPECT_THAT(outcome.err, HasSubstr("run " + interrupted + " of the same job is unfinished"));
     EXPECT_TRUE(std::filesystem::exists(checkpoint));
@@ -138,11 +109,10 @@ TEST_F(RealTrainer, OtherCommandsLeaveAnInterruptedTrainingAlone) {
   EXPECT_EQ(scene_.runs().size(), 5);
 
   write_recipe(kSynthetic, kLongEpochs);
-  const Outcome outcome = scene_.run();
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_EQ(outcome.json().at("run"), interrupted);
-  EXPECT_GT(outcome.json().at("training").at("resumed_from_step"), 0);
-  EXPECT_EQ(outcome.json().at("training").at("steps"), kLongEpochs * 128);
+  const Json outcome = result_of(scene_.run());
+  EXPECT_EQ(outcome.at("run"), interrupted);
+  EXPECT_GT(outcome.at("training").at("resumed_from_step"), 0);
+  EXPECT_EQ(outcome.at("training").at("steps"), kLongEpochs * 128);
   EXPECT_FALSE(std::filesystem::exists(checkpoint));
 }
 
@@ -151,8 +121,7 @@ TEST_F(RealTrainer, OtherDataDoNotContinueAnInterruptedTraining) {
   constexpr int kImages = 4096;
   write_images(kImages, kImages * 64, 1);
   write_recipe(idx(), kLongEpochs);
-  Running running = scene_.start_run({"--budget", "0s"});
-  ASSERT_TRUE(running.wait_for("\ntraining "));
+  Running running = scene_.start_run_until("\ntraining ", {"--budget", "0s"});
   running.signal(SIGINT);
   ASSERT_EQ(running.finish().code, 130);
   const std::string interrupted = scene_.last_run().at("run");
@@ -160,47 +129,34 @@ TEST_F(RealTrainer, OtherDataDoNotContinueAnInterruptedTraining) {
   write_images(kImages, kImages * 64, 2);
   const Outcome refused = scene_.run({"--budget", "0s"});
   EXPECT_NE(refused.code, 0);
-  EXPECT_THAT(refused.err, HasSubstr("the checkpoint is of other data: the training data have"));
-  EXPECT_THAT(refused.err, HasSubstr("--output"));
+  Told(scene_, "real_trainer").lines("other data", refused.err, "the checkpoint is of other data");
   EXPECT_FALSE(std::filesystem::exists(scene_.folder() / "out/model.pt"));
 
   write_images(kImages, kImages * 64, 1);
-  const Outcome outcome = scene_.run({"--budget", "0s"});
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_EQ(outcome.json().at("run"), interrupted);
-  EXPECT_GT(outcome.json().at("training").at("resumed_from_step"), 0);
+  const Json outcome = result_of(scene_.run({"--budget", "0s"}));
+  EXPECT_EQ(outcome.at("run"), interrupted);
+  EXPECT_GT(outcome.at("training").at("resumed_from_step"), 0);
 }
 
 // Checkpoints are due all the time, so that one is being written whenever the trainer dies.
 TEST_F(RealTrainer, KilledWhileWritingACheckpointBesideTheTrainingEndsAllTheSame) {
-  const auto write_recipe = [&](const std::string& more) {
-    scene_.folder().write("recipe.yaml",
-                          "autotuned: 1\n"
-                          "name: small\n"
-                          "device: cpu\n"
-                          "model: {type: mlp, hidden: 4096, classes: 4}\n"
-                          "input:\n  - scale: {by: 1/255}\n" +
-                              std::string(kSynthetic) +
-                              "optimizer: {type: sgd, lr: 0.1, momentum: 0.9}\n"
-                              "train: {epochs: 6, batch_size: 32}\n"
-                              "tune: {budget: 0s}\n" +
-                              more);
-  };
-  const std::string out = "output: {dir: '" + (scene_.folder() / "out").string() + "'";
-  write_recipe(out + "}\n");
+  const std::string job =
+      "model: {type: mlp, hidden: 4096, classes: 4}\ninput: [scale: {by: 1/255}]\n" +
+      std::string(kSynthetic) +
+      "optimizer: {type: sgd, lr: 0.1, momentum: 0.9}\n"
+      "train: {epochs: 6, batch_size: 32}\ntune: {budget: 0s}\n";
+  scene_.write_job(job);
   ASSERT_EQ(scene_.run().code, 0);
   const std::string whole = scene_.folder().read("out/model.pt");
   ASSERT_FALSE(whole.empty());
   std::filesystem::remove(scene_.folder() / "out/model.pt");
 
-  write_recipe("start: {checkpoint.async: on}\n" + out + ", checkpoint_every: 1ms}\n");
-  Running running = scene_.start_run();
-  ASSERT_TRUE(running.wait_for("\ntraining "));
+  scene_.write_job(job + "start: {checkpoint.async: on}\n", ", checkpoint_every: 1ms");
+  Running running = scene_.start_run_until("\ntraining ");
   ASSERT_TRUE(scene_.kill_trainer());
-  const Outcome outcome = running.finish();
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_GT(outcome.json().at("training").at("resumed_from_step"), 0);
-  EXPECT_EQ(outcome.json().at("training").at("steps"), 6 * 128);
+  const Json outcome = result_of(running.finish());
+  EXPECT_GT(outcome.at("training").at("resumed_from_step"), 0);
+  EXPECT_EQ(outcome.at("training").at("steps"), 6 * 128);
   EXPECT_TRUE(scene_.folder().read("out/model.pt") == whole) << "the same bits";
 }
 
@@ -232,10 +188,8 @@ TEST_F(RealTrainer, TrainsTheSameWithAnotherAllocator) {
 TEST_F(RealTrainer, ProfilesWhatAnalyzeReads) {
   write_recipe(kSynthetic, 1);
   const std::string recipe = scene_.recipe().string();
-  const Outcome outcome = scene_.command({"profile", recipe, "--steps", "4", "--shapes", "--memory",
-                                          "--json", "-s", "loader.workers=1"});
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const Json profile = outcome.json();
+  const Json profile = result_of(scene_.command({"profile", recipe, "--steps", "4", "--shapes",
+                                                 "--memory", "--json", "-s", "loader.workers=1"}));
   EXPECT_EQ(profile.at("steps"), 4);
   EXPECT_THAT(profile.at("damage"), testing::IsEmpty());
   double parts_us = 0;
@@ -257,11 +211,9 @@ TEST_F(RealTrainer, ProfilesWhatAnalyzeReads) {
 
 TEST_F(RealTrainer, ProfilesEachOfSeveralRanks) {
   write_recipe(kSynthetic, 1);
-  const Outcome outcome =
+  const Json profile = result_of(
       scene_.command({"profile", scene_.recipe().string(), "--ranks", "2", "--steps", "4", "--json",
-                      "--output", (scene_.folder() / "mine.pt.trace.json.gz").string()});
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const Json profile = outcome.json();
+                      "--output", (scene_.folder() / "mine.pt.trace.json.gz").string()}));
   ASSERT_EQ(profile.at("ranks").size(), 2U) << profile;
   EXPECT_EQ(profile.at("ranks")[1].at("rank"), 1);
   EXPECT_EQ(profile.at("ranks")[1].at("steps"), 4);
@@ -294,10 +246,8 @@ TEST_F(RealTrainer, ProfileNamesPatchDropoutAsTheCauseOfASlowGather) {
     recipe.replace(place, given.size(), small);
   }
   scene_.folder().write("recipe.yaml", recipe);
-  const Outcome outcome = scene_.command(
-      {"profile", scene_.recipe().string(), "--steps", "3", "--json", "--view", "modules"});
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const Json profile = outcome.json();
+  const Json profile = result_of(scene_.command(
+      {"profile", scene_.recipe().string(), "--steps", "3", "--json", "--view", "modules"}));
   Json finding;
   for (const Json& one : profile.at("findings")) {
     if (one.at("id") == "gather_backward") finding = one;
@@ -315,16 +265,13 @@ TEST_F(RealTrainer, ProfileNamesPatchDropoutAsTheCauseOfASlowGather) {
 TEST_F(RealTrainer, ProfileNamesBadInput) {
   write_recipe(kSynthetic, 1);
   const std::string recipe = scene_.recipe().string();
-  const auto error_of = [&](std::vector<std::string> options) {
-    options.insert(options.begin(), {"profile", recipe});
-    const Outcome outcome = scene_.command(options);
-    EXPECT_EQ(outcome.code, 2);
-    return outcome.err;
-  };
-  EXPECT_THAT(error_of({"-s", "loader.worker=1"}), HasSubstr("loader.workers"));
-  EXPECT_THAT(error_of({"--output", "a.json"}), HasSubstr("gzipped"));
-  EXPECT_THAT(error_of({"--limit", "soon"}), HasSubstr("--limit soon"));
-  EXPECT_THAT(error_of({"--steps", "0"}), HasSubstr("--steps"));
+  Told told(scene_, "real_trainer");
+  for (const std::vector<std::string>& options : {std::vector<std::string>{"-s", "loader.worker=1"},
+                                                  {"--output", "a.json"},
+                                                  {"--limit", "soon"},
+                                                  {"--steps", "0"}}) {
+    told.ends(2, options[0], scene_.command({"profile", recipe, options[0], options[1]}));
+  }
 }
 
 TEST_F(RealTrainer, ProfileShowsWhatACheckpointCosts) {
@@ -333,8 +280,7 @@ TEST_F(RealTrainer, ProfileShowsWhatACheckpointCosts) {
   const auto annotations = [&](std::vector<std::string> options) {
     options.insert(options.begin(), {"profile", scene_.recipe().string(), "--steps", "1", "--json",
                                      "--view", "input", "--output", file.string()});
-    const Outcome outcome = scene_.command(options);
-    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    const Outcome outcome = ended(0, scene_.command(options));
     return outcome.out;
   };
   EXPECT_THAT(annotations({"--checkpoint"}), HasSubstr("checkpoint_write"));
@@ -345,34 +291,21 @@ TEST_F(RealTrainer, ProfileShowsWhatACheckpointCosts) {
 TEST_F(RealTrainer, ProfileIntoAFileOfThatName) {
   write_recipe(kSynthetic, 1);
   const std::string file = (scene_.folder() / "deep/mine.pt.trace.json.gz").string();
-  const Outcome outcome =
-      scene_.command({"profile", scene_.recipe().string(), "--steps", "1", "--output", file});
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr(file));
-  EXPECT_THAT(outcome.out, HasSubstr("DataLoader"));
+  const Outcome outcome = ended(
+      0, scene_.command({"profile", scene_.recipe().string(), "--steps", "1", "--output", file}));
+  for (const std::string& words : {file, std::string("DataLoader")})
+    EXPECT_THAT(outcome.out, HasSubstr(words));
 }
 
-TEST_F(RealTrainer, MissingDataIsNamed) {
+TEST_F(RealTrainer, DataThatCannotBeUsedAreNamed) {
+  Told told(scene_, "real_trainer");
   write_recipe(idx(), 1);
-  const Outcome outcome = scene_.command({"run", scene_.recipe().string()});
-  EXPECT_EQ(outcome.code, 2);
-  EXPECT_THAT(outcome.err, HasSubstr((scene_.folder() / "images").string()));
-}
-
-TEST_F(RealTrainer, TruncatedDataIsNamed) {
+  told.ends(2, "no files", scene_.command({"run", scene_.recipe().string()}));
   write_images(64, 10 * 64 + 5, 1);
-  write_recipe(idx(), 1);
-  const Outcome outcome = scene_.run();
-  EXPECT_EQ(outcome.code, 1);
-  EXPECT_THAT(outcome.err, HasSubstr((scene_.folder() / "images").string()));
-}
-
-TEST_F(RealTrainer, LabelOutOfRangeIsNamed) {
+  told.ends(1, "few bytes", scene_.run(), (scene_.folder() / "images").string());
   write_images(64, 64 * 64, 9);
-  write_recipe(idx(), 1);
-  const Outcome outcome = scene_.run();
-  EXPECT_EQ(outcome.code, 1);
-  EXPECT_THAT(outcome.err, HasSubstr("the data has 10 classes, the model 4"));
+  told.ends(1, "a label out of range", scene_.run(), "the data has ");
+  EXPECT_FALSE(std::filesystem::exists(scene_.folder() / "out/model.pt"));
 }
 
 }  // namespace

@@ -84,23 +84,17 @@ class RestartKnobs : public testing::Test {
   RestartKnobs() {
     scene_.use_real_trainer();
     // Large enough that several threads share an operator, and wait for each other.
-    scene_.folder().write("recipe.yaml",
-                          "autotuned: 1\nname: small\ndevice: cpu\n"
-                          "model: {type: mlp, hidden: 512, classes: 4}\n"
-                          "data: {type: synthetic, samples: 4096, shape: [1, 16, 16], classes: 4}\n"
-                          "input:\n  - scale: {by: 1/255}\n"
-                          "optimizer: {type: sgd, lr: 0.1}\n"
-                          "train: {epochs: 2, batch_size: 128}\n"
-                          "tune: {plugins: [settings], budget: 60s}\noutput: {dir: '" +
-                              (scene_.folder() / "out").string() + "'}\n");
+    scene_.write_job(
+        "model: {type: mlp, hidden: 512, classes: 4}\n"
+        "data: {type: synthetic, samples: 4096, shape: [1, 16, 16], classes: 4}\n"
+        "input: [scale: {by: 1/255}]\noptimizer: {type: sgd, lr: 0.1}\n"
+        "train: {epochs: 2, batch_size: 128}\ntune: {plugins: [settings], budget: 60s}\n");
   }
 
   // A run in which a plugin proposes `change`, alone. Every trial has a ratio, and says so.
   Json tune(const std::string& change) const {
     const std::filesystem::path plugins = scene_.write_plugin("settings", change);
-    const Outcome outcome = scene_.run({"--tune-only", "--plugin-dir", plugins.string()});
-    EXPECT_EQ(outcome.code, 0) << outcome.err;
-    Json run = outcome.json();
+    Json run = result_of(scene_.run({"--tune-only", "--plugin-dir", plugins.string()}));
     EXPECT_FALSE(run.at("trials").empty()) << run;
     for (const Json& trial : run.at("trials")) {
       EXPECT_EQ(trial.at("failure"), Json()) << trial.dump(1);

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "base/file.hpp"
-#include "tests/integration/scene.hpp"
+#include "tests/integration/told.hpp"
 #include "tests/places.hpp"
 
 namespace autotuned {
@@ -22,9 +22,7 @@ std::vector<std::string> kinds_of(const Json& run) {
 
 TEST(Run, TunesTrainsAndReports) {
   const Scene scene;
-  const Outcome outcome = scene.run();
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const Json run = outcome.json();
+  const Json run = result_of(scene.run());
 
   EXPECT_THAT(run.at("run").get<std::string>(), testing::StartsWith("r-"));
   EXPECT_EQ(run.at("recipe"), "small");
@@ -45,6 +43,9 @@ TEST(Run, TunesTrainsAndReports) {
   EXPECT_EQ(run.at("training").at("steps"), 10);
   EXPECT_EQ(run.at("training").at("final_loss"), 0.5);
   EXPECT_EQ(run.at("training").at("test_accuracy"), 0.75);
+  // The check of the trained model passes.
+  EXPECT_EQ(run.at("training").at("check").at("passed"), true) << run.at("training").dump();
+  EXPECT_THAT(scene.folder().read("out/best.yaml"), Not(HasSubstr("Warning")));
 
   ASSERT_THAT(kinds_of(run), ElementsAre("proposal", "proposal", "confirmation"));
   int number = 0;
@@ -64,22 +65,20 @@ TEST(Run, TunesTrainsAndReports) {
 
 TEST(Run, SaysOnStandardErrorWhatHappens) {
   const Scene scene;
-  const Outcome outcome = scene.command({"run", scene.recipe().string()});
-  EXPECT_EQ(outcome.code, 0);
-  EXPECT_THAT(outcome.err, HasSubstr("start      "));
-  EXPECT_THAT(outcome.err, HasSubstr("accepted   set_to_none: optimizer.set_to_none off → on"));
-  EXPECT_THAT(outcome.err, HasSubstr("tuned      1.5"));
+  const Outcome outcome = ended(0, scene.command({"run", scene.recipe().string()}));
+  for (const char* line :
+       {"start      ", "tuned      1.5", "accepted   set_to_none: optimizer.set_to_none off → on"})
+    EXPECT_THAT(outcome.err, HasSubstr(line));
   EXPECT_THAT(outcome.out, HasSubstr("trained  10 steps, loss 0.5000, test accuracy 75.00 %"));
 }
 
 TEST(Run, SecondRunVerifiesWhatIsKnown) {
   const Scene scene;
   ASSERT_EQ(scene.run().code, 0);
-  const Outcome second = scene.run();
-  ASSERT_EQ(second.code, 0) << second.err;
-  EXPECT_THAT(kinds_of(second.json()), ElementsAre("verification"));
-  EXPECT_NEAR(second.json().at("best").at("speedup").get<double>(), 1.56, 0.03);
-  EXPECT_EQ(second.json().at("training").at("steps"), 10);
+  const Json second = result_of(scene.run());
+  EXPECT_THAT(kinds_of(second), ElementsAre("verification"));
+  EXPECT_NEAR(second.at("best").at("speedup").get<double>(), 1.56, 0.03);
+  EXPECT_EQ(second.at("training").at("steps"), 10);
 
   const Outcome searched = scene.run({"--retune"});
   EXPECT_THAT(kinds_of(searched.json()), ElementsAre("proposal", "proposal", "confirmation"));
@@ -92,9 +91,8 @@ TEST(Run, RemembersThatNothingIsFaster) {
   EXPECT_EQ(first.at("best").at("speedup"), 1.0);
   EXPECT_THAT(kinds_of(first), ElementsAre("proposal", "proposal"));
   EXPECT_EQ(trials_with(first, "rejected").size(), 2);
-  const Outcome second = scene.run();
-  EXPECT_EQ(second.code, 0);
-  EXPECT_TRUE(second.json().at("trials").empty());
+  const Json second = result_of(scene.run());
+  EXPECT_TRUE(second.at("trials").empty());
 }
 
 TEST(Run, KnownBestThatNoLongerHoldsIsSearchedAnew) {
@@ -111,9 +109,8 @@ TEST(Run, KnownBestThatNoLongerHoldsIsSearchedAnew) {
 
 TEST(Run, TuneOnlyDoesNotTrain) {
   const Scene scene;
-  const Outcome outcome = scene.run({"--tune-only"});
-  EXPECT_EQ(outcome.code, 0);
-  EXPECT_TRUE(outcome.json().at("training").empty());
+  const Json outcome = result_of(scene.run({"--tune-only"}));
+  EXPECT_TRUE(outcome.at("training").empty());
   EXPECT_TRUE(scene.fake().requests("train").empty());
   EXPECT_TRUE(std::filesystem::exists(scene.folder() / "out/best.yaml"));
   EXPECT_FALSE(std::filesystem::exists(scene.folder() / "out/model.pt"));
@@ -177,8 +174,7 @@ TEST(Run, RecordsStepsThatPluginsAndPeopleReadAbout) {
                        "reason: copies take {copies.pageable_ratio} of the step\n");
   scene.write_recipe("  plugins: [reads_signals]\n");
   const Outcome outcome =
-      scene.run({"--tune-only", "--plugin-dir", (scene.folder() / "plugins").string()});
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
+      ended(0, scene.run({"--tune-only", "--plugin-dir", (scene.folder() / "plugins").string()}));
   const Json run = outcome.json();
   ASSERT_THAT(kinds_of(run), ElementsAre("proposal", "confirmation"));
   EXPECT_THAT(run.at("trials").at(0).at("proposal_reason").get<std::string>(),
@@ -199,7 +195,6 @@ TEST(Run, RecordsStepsThatPluginsAndPeopleReadAbout) {
     EXPECT_THAT(ids(profile.at("findings")), testing::Contains("pageable_copies")) << when;
     EXPECT_GT(profile.at("metrics").at("copies.pageable_ratio"), 0.0) << when;
   }
-  EXPECT_THAT(scene.command({"explain", "last"}).out, HasSubstr("Found: pageable_copies ("));
 
   const auto traces = scene.fake().requests("trace");
   ASSERT_EQ(traces.size(), 2U);
@@ -213,14 +208,11 @@ TEST(Run, RecordsStepsThatPluginsAndPeopleReadAbout) {
 }
 
 TEST(Run, TraceThatFailsIsAWarning) {
-  Json behaviour = Scene::fast_job();
-  behaviour["faults"] = {{{"do", "abort"}, {"request", "trace"}}};
-  const Scene scene{behaviour};
-  const Outcome outcome = scene.run();
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Scene scene{Scene::fast_job({{"do", "abort"}, {"request", "trace"}})};
+  const Outcome outcome = ended(0, scene.run());
   EXPECT_NEAR(outcome.json().at("best").at("speedup").get<double>(), 1.56, 0.03);
   EXPECT_TRUE(outcome.json().at("starting").at("findings").empty());
-  EXPECT_THAT(outcome.err, HasSubstr("warning: no steps could be recorded"));
+  Told(scene, "run").lines("the run", outcome.err, "warning: no steps could be recorded");
 }
 
 TEST(Run, ChangedModelIsRejectedHoweverFast) {
@@ -244,8 +236,7 @@ TEST(Run, RequireGainTellsByExitCode) {
 
 TEST(Run, NoCommandSaysWhatToTypeNext) {
   const Scene scene;
-  const Outcome outcome = scene.command({});
-  EXPECT_EQ(outcome.code, 0);
+  const Outcome outcome = ended(0, scene.command({}));
   EXPECT_THAT(outcome.out, HasSubstr("\nnext     autotuned "));
   EXPECT_EQ(outcome.err, "");
   EXPECT_TRUE(scene.fake().requests().empty());
@@ -257,11 +248,11 @@ TEST(Run, WithoutABudgetItOnlyTrains) {
   ASSERT_EQ(scene.run({"--tune-only"}).code, 0);
   const Json best = scene.command({"best", scene.recipe().string(), "--json"}).json();
   scene.fake().forget_requests();
-  const Outcome outcome = scene.run({"--budget", "0s"});
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_THAT(outcome.err, testing::AllOf(HasSubstr("tuned      nothing: the budget is 0"),
-                                          HasSubstr("found a faster configuration"),
-                                          Not(HasSubstr("too small")), Not(HasSubstr("1.00 x"))));
+  const Outcome outcome = ended(0, scene.run({"--budget", "0s"}));
+  Told told(scene, "run");
+  told.lines("the run", outcome.err, "tuned      ");
+  told.lines("the run", outcome.err, "found a faster configuration");
+  EXPECT_THAT(outcome.err, Not(HasSubstr("1.00 x")));
   const Json run = outcome.json();
   EXPECT_TRUE(run.at("trials").empty());
   EXPECT_EQ(run.at("tuning_seconds"), 0.0);
@@ -276,9 +267,9 @@ TEST(Run, WithoutABudgetItOnlyTrains) {
 TEST(Run, WhatTheBudgetDidNotSufficeForIsToldAfterwards) {
   const Scene scene;
   ASSERT_EQ(scene.run({"--budget", "1ms"}).code, 0);
-  EXPECT_THAT(scene.command({"explain", "last"}).out,
-              HasSubstr("nothing new was tried: --budget 1.0 ms is too small for one trial"));
-  EXPECT_THAT(scene.folder().read("out/best.yaml"), HasSubstr("before the budget ended"));
+  Told told(scene, "run");
+  told.lines("explain", scene.command({"explain", "last"}).out, "nothing new was tried");
+  told.lines("best.yaml", scene.folder().read("out/best.yaml"), "before the budget ended");
   // The option was for that run: the recipe's own budget stays.
   const auto budget_in = [&scene](const std::string& file) {
     const std::string path = scene.folder() / file;
@@ -289,14 +280,13 @@ TEST(Run, WhatTheBudgetDidNotSufficeForIsToldAfterwards) {
 
 TEST(Run, UsageErrorsExitWith2) {
   const Scene scene;
-  EXPECT_EQ(scene.command({"run"}).code, 2);
-  EXPECT_EQ(scene.command({"rnu"}).code, 2);
-  EXPECT_EQ(scene.run({"--budget", "soon"}).code, 2);
-  EXPECT_EQ(scene.run({"--block-limit", "0s"}).code, 2);
-  const Outcome misspelt = scene.run({"-s", "loader.wrokers=2"});
-  EXPECT_EQ(misspelt.code, 2);
-  EXPECT_THAT(misspelt.err, HasSubstr("did you mean 'loader.workers'?"));
-  EXPECT_EQ(scene.run({"-s", "loader.workers=many"}).code, 2);
+  Told told(scene, "run");
+  told.ends(2, "no recipe", scene.command({"run"}));
+  told.ends(2, "no such command", scene.command({"rnu"}));
+  told.ends(2, "a budget of no time", scene.run({"--budget", "soon"}));
+  told.ends(2, "a limit of no time", scene.run({"--block-limit", "0s"}));
+  told.ends(2, "no such knob", scene.run({"-s", "loader.wrokers=2"}));
+  told.ends(2, "no such value", scene.run({"-s", "loader.workers=many"}));
   EXPECT_TRUE(scene.fake().requests().empty());
 }
 
@@ -310,13 +300,8 @@ TEST(Run, EveryMistakeOfARecipeIsReportedAtOnce) {
                        "optimizer: {type: sgd, lr: fast}\n"
                        "train: {epochs: 1, batch_size: 8}\n"
                        "tuen: {}\n");
-  const std::string file = scene.recipe().string();
-  const Outcome outcome = scene.command({"run", file});
-  EXPECT_EQ(outcome.code, 2);
-  EXPECT_THAT(outcome.err, HasSubstr(file + ":3:15: "));
-  EXPECT_THAT(outcome.err, HasSubstr(file + ":4:34: "));
-  EXPECT_THAT(outcome.err, HasSubstr(file + ":5:28: "));
-  EXPECT_THAT(outcome.err, HasSubstr(file + ":7:1: "));
+  const Outcome outcome = scene.command({"run", scene.recipe().string()});
+  Told(scene, "run").ends(2, "the recipe", outcome);
   EXPECT_EQ(outcome.out, "");
   const Json listed = scene.run().json();
   EXPECT_EQ(listed.at("ok"), false);
@@ -327,15 +312,15 @@ TEST(Run, TrainerThatIsMissingIsNamed) {
   Scene scene;
   scene.set("AUTOTUNED_TRAINER=/nowhere/trainer");
   const Outcome outcome = scene.run();
-  EXPECT_EQ(outcome.code, 1);
-  EXPECT_THAT(outcome.err, HasSubstr("/nowhere/trainer"));
-  EXPECT_THAT(outcome.json().at("error").get<std::string>(), HasSubstr("/nowhere/trainer"));
+  Told told(scene, "run");
+  told.ends(1, "the run", outcome);
+  told.add("its JSON", outcome.json().at("error"));
 }
 
 TEST(Run, OutputFolderThatCannotBeMadeIsNamed) {
   const Scene scene;
   scene.folder().write("out", "a file");
-  expect_output_folder_refused(scene);
+  expect_output_folder_refused(scene, "run");
 }
 
 TEST(Run, SecondRunOnTheSameDeviceWaits) {
@@ -343,9 +328,8 @@ TEST(Run, SecondRunOnTheSameDeviceWaits) {
   EXPECT_TRUE(runs.second.fake().requests().empty());
   const Descriptor gate = runs.first.fake().open_gate();
   EXPECT_EQ(runs.holder->finish().code, 0);
-  const Outcome outcome = runs.waiter->finish();
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_NEAR(outcome.json().at("best").at("speedup").get<double>(), 1.56, 0.03);
+  const Json outcome = result_of(runs.waiter->finish());
+  EXPECT_NEAR(outcome.at("best").at("speedup").get<double>(), 1.56, 0.03);
 }
 
 // A part of a GPU, which is in no list of GPUs: the first start tells, and the run goes on with the right lock.
@@ -361,13 +345,12 @@ TEST(Run, LocksTheDeviceOnWhichItsTrainerIs) {
   std::filesystem::permissions(locks, std::filesystem::perms::owner_all);
   auto held = lock_file(locks / name, "somebody else", /*wait=*/false);
   ASSERT_TRUE(held);
-  Running run = scene.start_run();
-  ASSERT_TRUE(run.wait_for("waiting: the device MIG-" + uuid + ", held by somebody else"));
+  Running run =
+      scene.start_run_until("waiting: the device MIG-" + uuid + ", held by somebody else");
   held->reset();
-  const Outcome outcome = run.finish();
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const Json outcome = result_of(run.finish());
   // What set_to_none gives: memory_malloc, which gives 1.2 more, is for jobs on the CPU.
-  EXPECT_NEAR(outcome.json().at("best").at("speedup").get<double>(), 1.3, 0.03);
+  EXPECT_NEAR(outcome.at("best").at("speedup").get<double>(), 1.3, 0.03);
   EXPECT_TRUE(scene.all_ended());
   std::filesystem::remove("/tmp/autotuned-" + name);  // that among users
 }
@@ -378,50 +361,38 @@ TEST(Run, AConfigurationThatFailsTheCheckAfterItsTrainingIsNotOfferedAgain) {
   behaviour["late_not_equal"] = Json::array({"optimizer.set_to_none=on"});
   const Scene scene(behaviour);
   scene.write_recipe("  plugins: [set_to_none]\n");
-  const Outcome first = scene.run();
-  ASSERT_EQ(first.code, 0) << first.err;
+  const Outcome first = ended(0, scene.run());
   const Json check = first.json().at("training").at("check");
   EXPECT_EQ(check.at("passed"), false);
   EXPECT_EQ(check.at("risk"), "exact");
   EXPECT_EQ(check.at("refused"), Json::object({{"optimizer.set_to_none", true}}));
   EXPECT_EQ(first.json().at("state"), "finished");
-  EXPECT_THAT(first.err, HasSubstr("warning: model.pt was trained by a configuration"));
+  Told told(scene, "run");
+  told.lines("the run", first.err, "warning: model.pt was trained");
   EXPECT_EQ(Json::parse(scene.folder().read("out/summary.json")), first.json());
   EXPECT_EQ(scene.folder().read("out/model.pt"), "trained for 10 steps\n");
-  EXPECT_THAT(scene.command({"show", "last"}).out, HasSubstr("\nWARNING  model.pt was trained"));
-  EXPECT_THAT(scene.command({"explain", "last"}).out, HasSubstr("Warning: model.pt was trained"));
+  for (const char* command : {"show", "explain"})
+    told.lines(command, scene.command({command, "last"}).out, "model.pt was trained");
   EXPECT_NE(scene.command({"best", scene.recipe().string()}).code, 0);
 
-  const Outcome second = scene.run();
-  ASSERT_EQ(second.code, 0) << second.err;
+  const Outcome second = ended(0, scene.run());
   EXPECT_TRUE(kinds_of(second.json()).empty());
-  EXPECT_THAT(second.err, HasSubstr("optimizer.set_to_none=on is not tried again"));
+  told.lines("the next run", second.err, "is not tried again");
   EXPECT_EQ(second.json().at("best").at("configuration").at("optimizer.set_to_none"), false);
   EXPECT_FALSE(second.json().at("training").contains("check"));
   // Who wants it all the same searches anew.
   EXPECT_THAT(kinds_of(scene.run({"--retune"}).json()), ElementsAre("proposal", "confirmation"));
 }
 
-TEST(Run, AConfigurationThatPassesTheCheckAfterItsTrainingIsKept) {
-  const Scene scene;
-  const Json run = scene.run().json();
-  EXPECT_EQ(run.at("training").at("check").at("passed"), true) << run.at("training").dump();
-  EXPECT_THAT(scene.folder().read("out/best.yaml"), Not(HasSubstr("Warning")));
-}
-
 // The model is there, whatever becomes of the check. No trial of a knob that is switched live exports anything.
 TEST(Run, AnInterruptedCheckAfterTheTrainingIsOnlyANote) {
-  Json behaviour = Scene::fast_job();
-  behaviour["faults"] = {{{"do", "interrupt"}, {"request", "export"}}};
-  const Scene scene(behaviour);
+  const Scene scene{Scene::fast_job({{"do", "interrupt"}, {"request", "export"}})};
   scene.write_recipe("  plugins: [set_to_none]\n");
-  const Outcome outcome = scene.run();
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  const Json run = outcome.json();
+  const Json run = result_of(scene.run());
   EXPECT_EQ(run.at("state"), "finished");
   EXPECT_TRUE(run.at("training").at("check").at("passed").is_null()) << run.at("training").dump();
   EXPECT_EQ(scene.folder().read("out/model.pt"), "trained for 10 steps\n");
-  EXPECT_THAT(scene.command({"show", "last"}).out, HasSubstr("\nnote     it was not checked"));
+  Told(scene, "run").lines("show", scene.command({"show", "last"}).out, "note     ");
   // It is not held against what was kept.
   EXPECT_EQ(scene.command({"best", scene.recipe().string()}).code, 0);
 }

@@ -3,7 +3,7 @@
 #include "tests/places.hpp"
 
 #include <fcntl.h>
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -117,8 +117,15 @@ void Running::signal(int number) {
   kill(process_->pid(), number);
 }
 
-Json Scene::fast_job() {
-  return {{"factors", {{"optimizer.set_to_none=on", 1.3}, {"memory.malloc=keep", 1.2}}}};
+void Running::end_at_once() {
+  signal(SIGKILL);
+  finish();
+}
+
+Json Scene::fast_job(const Json& faults) {
+  Json job = {{"factors", {{"optimizer.set_to_none=on", 1.3}, {"memory.malloc=keep", 1.2}}}};
+  if (!faults.is_null()) job["faults"] = faults.is_array() ? faults : Json::array({faults});
+  return job;
 }
 
 Scene::Scene(const Json& behaviour) : fake_(behaviour) {
@@ -158,6 +165,12 @@ void Scene::write_recipe(const std::string& tune, const std::string& top) const 
                      "tune:\n" +
                      (tune.empty() ? "  plugins: [set_to_none, memory_malloc]\n" : tune) +
                      "output: {dir: '" + (folder() / "out").string() + "'}\n");
+}
+
+void Scene::write_job(const std::string& lines, const std::string& output) const {
+  folder().write("recipe.yaml", "autotuned: 1\nname: small\ndevice: cpu\n" + lines +
+                                    "output: {dir: '" + (folder() / "out").string() + "'" + output +
+                                    "}\n");
 }
 
 std::string Scene::fixture(const std::string& name) {
@@ -223,6 +236,13 @@ Running Scene::start_run(const std::vector<std::string>& options) const {
   std::vector<std::string> arguments = {"run", recipe().string(), "--json"};
   arguments.insert(arguments.end(), options.begin(), options.end());
   return start(arguments);
+}
+
+Running Scene::start_run_until(const std::string& text,
+                               const std::vector<std::string>& options) const {
+  Running running = start_run(options);
+  EXPECT_TRUE(running.wait_for(text)) << text;
+  return running;
 }
 
 Outcome Scene::run(const std::vector<std::string>& options) const {
@@ -295,17 +315,26 @@ Json Scene::last_run() const {
 }
 
 RunsOnOneDevice::RunsOnOneDevice()
-    : first([] {
-        Json behaviour = Scene::fast_job();
-        behaviour["faults"] = {{{"do", "pause"}, {"request", "train"}}};
-        return behaviour;
-      }()) {
+    : first(Scene::fast_job({{"do", "pause"}, {"request", "train"}})) {
   // The lock is the device's: the same folder of locks, two histories.
   second.set("AUTOTUNED_LOCKS=" + (first.folder() / "run").string());
-  holder = first.start_run();
-  EXPECT_TRUE(holder->wait_for("\ntuned "));
-  waiter = second.start_run();
-  EXPECT_TRUE(waiter->wait_for("waiting: "));
+  holder = first.start_run_until("\ntuned ");
+  waiter = second.start_run_until("waiting: ");
+}
+
+void expect_code(int code, const Outcome& outcome, std::source_location place) {
+  const testing::ScopedTrace asked(place.file_name(), static_cast<int>(place.line()), "");
+  EXPECT_EQ(outcome.code, code) << outcome.err;
+}
+
+Outcome ended(int code, Outcome outcome, std::source_location place) {
+  expect_code(code, outcome, place);
+  return outcome;
+}
+
+Json result_of(const Outcome& outcome, int code, std::source_location place) {
+  expect_code(code, outcome, place);
+  return outcome.json();
 }
 
 std::vector<Json> trials_with(const Json& run, const std::string& verdict) {
@@ -314,19 +343,6 @@ std::vector<Json> trials_with(const Json& run, const std::string& verdict) {
     if (trial.at("verdict") == verdict) found.push_back(trial);
   }
   return found;
-}
-
-void expect_output_folder_refused(const Scene& scene) {
-  const std::string folder = (scene.folder() / "out").string();
-  const Outcome listed = scene.run();
-  EXPECT_EQ(listed.code, 2);
-  ASSERT_EQ(listed.json().at("diagnostics").size(), 1);
-  EXPECT_THAT(listed.json().at("diagnostics").at(0).at("message").get<std::string>(),
-              testing::HasSubstr(folder));
-  const Outcome told = scene.command({"run", scene.recipe().string()});
-  EXPECT_EQ(told.code, 2);
-  EXPECT_THAT(told.err, testing::HasSubstr(folder));
-  EXPECT_TRUE(scene.fake().requests().empty());
 }
 
 }  // namespace autotuned

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <source_location>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,7 @@ class Running {
   void take_output();
   Outcome finish();
   void signal(int number);
+  void end_at_once();  // SIGKILL, and waits for it
   [[nodiscard]] pid_t pid() const { return process_->pid(); }
 
  private:
@@ -50,10 +52,12 @@ class Scene {
   // `tune` and `data` are lines of the recipe; the default lets two plugins propose.
   explicit Scene(const Json& behaviour = fast_job());
 
-  // Releasing gradients gives 30 %, keeping memory (which needs another trainer) 20 %.
-  [[nodiscard]] static Json fast_job();
+  // Releasing gradients gives 30 %, keeping memory (which needs another trainer) 20 %. `faults`: one of the trainers, or a list.
+  [[nodiscard]] static Json fast_job(const Json& faults = nullptr);
 
   void write_recipe(const std::string& tune = "", const std::string& top = "") const;
+  // Another job: model, data, training and what else `lines` say. `output` follows the folder in its map.
+  void write_job(const std::string& lines, const std::string& output = "") const;
   [[nodiscard]] std::filesystem::path recipe() const { return folder() / "recipe.yaml"; }
   [[nodiscard]] std::filesystem::path history() const { return folder() / "state/history.db"; }
   [[nodiscard]] const TemporaryFolder& folder() const { return fake_.folder(); }
@@ -79,6 +83,9 @@ class Scene {
   // run --json of the recipe with these options.
   [[nodiscard]] Outcome run(const std::vector<std::string>& options = {}) const;
   [[nodiscard]] Running start_run(const std::vector<std::string>& options = {}) const;
+  // The same, and waits until standard error has `text`.
+  [[nodiscard]] Running start_run_until(const std::string& text,
+                                        const std::vector<std::string>& options = {}) const;
 
   // Waits until every process of this scene has ended; false when one does not.
   [[nodiscard]] bool all_ended() const;
@@ -114,10 +121,17 @@ struct RunsOnOneDevice {
   std::optional<Running> waiter;
 };
 
+// A command ended with `code`.
+void expect_code(int code, const Outcome& outcome,
+                 std::source_location place = std::source_location::current());
+// The same, and gives it back.
+[[nodiscard]] Outcome ended(int code, Outcome outcome,
+                            std::source_location place = std::source_location::current());
+// The JSON of a command that ended with `code`.
+[[nodiscard]] Json result_of(const Outcome& outcome, int code = 0,
+                             std::source_location place = std::source_location::current());
+
 // The trials of `run --json` or `show --json` that ended so.
 [[nodiscard]] std::vector<Json> trials_with(const Json& run, const std::string& verdict);
-
-// A run ends before anything starts, and names its output folder, with --json and without.
-void expect_output_folder_refused(const Scene& scene);
 
 }  // namespace autotuned

@@ -48,18 +48,15 @@ TEST(ServeKill, RunGoesOnWithTheNextDaemonAndItsClientWithIt) {
   for (Json moment : moments) {
     SCOPED_TRACE(moment.dump());
     moment["do"] = "kill_program";
-    Json behaviour = Scene::fast_job();
-    behaviour["faults"] = Json::array({moment});
-    const Scene scene{behaviour};
+    const Scene scene{Scene::fast_job(moment)};
     Running daemon = start_daemon(scene);
     Running client = scene.start_run();
     ASSERT_EQ(daemon.finish().code, 128 + SIGKILL);
     Running next = start_daemon(scene);
-    const Outcome outcome = client.finish();
-    ASSERT_EQ(outcome.code, 0) << outcome.err;
-    EXPECT_EQ(outcome.json().at("state"), "finished");
-    EXPECT_EQ(outcome.json().at("training").at("steps"), 10);
-    expect_decided_once(outcome.json());
+    const Json outcome = result_of(client.finish());
+    EXPECT_EQ(outcome.at("state"), "finished");
+    EXPECT_EQ(outcome.at("training").at("steps"), 10);
+    expect_decided_once(outcome);
     EXPECT_EQ(scene.runs().size(), 1);
     const Json job = status(scene).at("jobs").at(0);
     EXPECT_EQ(job.at("state"), "finished");
@@ -84,8 +81,7 @@ TEST(ServeKill, QueueKeepsItsOrderAtRandomMoments) {
     Running daemon = start_daemon(scene);
     std::this_thread::sleep_for(
         std::chrono::milliseconds(std::uniform_int_distribution(0, 1500)(random)));
-    daemon.signal(SIGKILL);
-    daemon.finish();
+    daemon.end_at_once();
   }
   Running daemon = start_daemon(scene);
   EXPECT_EQ(scene.command({"attach", std::to_string(kJobs)}).code, 0);
@@ -137,17 +133,15 @@ TEST(ServeKill, RunThatATrainingTookOverIsNotTakenBack) {
     ASSERT_EQ(scene.command({"run", recipe, "--tune-only", "--detach"}).code, 0);
     Running watcher = scene.start({"attach", "1"});
     ASSERT_TRUE(watcher.wait_for("ceiling "));
-    daemon.signal(SIGKILL);
-    daemon.finish();
+    daemon.end_at_once();
     watcher.signal(SIGKILL);
   }
   ASSERT_TRUE(scene.all_ended());
   behaviour["faults"] = {
       {{"do", "interrupt"}, {"request", "train_step"}, {"step", 4}, {"once", true}}};
   scene.fake().behave(behaviour);
-  const Outcome interrupted = scene.run();
-  ASSERT_EQ(interrupted.code, 130) << interrupted.err;
-  const std::string run = interrupted.json().at("run");
+  const Json interrupted = result_of(scene.run(), 130);
+  const std::string run = interrupted.at("run");
   EXPECT_EQ(scene.runs().size(), 1);
   scene.fake().behave(Scene::fast_job());
   {
@@ -157,17 +151,14 @@ TEST(ServeKill, RunThatATrainingTookOverIsNotTakenBack) {
     daemon.finish();
   }
   EXPECT_EQ(scene.command({"show", run, "--json"}).json().at("state"), "cancelled");
-  const Outcome outcome = scene.run();
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_EQ(outcome.json().at("run"), run);
-  EXPECT_GT(outcome.json().at("training").at("resumed_from_step"), 0);
+  const Json outcome = result_of(scene.run());
+  EXPECT_EQ(outcome.at("run"), run);
+  EXPECT_GT(outcome.at("training").at("resumed_from_step"), 0);
 }
 
 // The end of a run was not told before it was on disk, so that a kill takes back nothing that was told.
 TEST(ServeKill, EndThatCouldNotBeWrittenDownIsNotTold) {
-  Json behaviour = Scene::fast_job();
-  behaviour["faults"] = {{{"do", "pause"}, {"request", "train"}, {"once", true}}};
-  const Scene scene{behaviour};
+  const Scene scene{Scene::fast_job({{"do", "pause"}, {"request", "train"}, {"once", true}})};
   const auto file = scene.folder() / "xdg-state/autotuned/daemon/00000001.job.json";
   const auto aside = scene.folder() / "aside";
   std::optional<Running> watcher;
@@ -186,31 +177,23 @@ TEST(ServeKill, EndThatCouldNotBeWrittenDownIsNotTold) {
     const Json now = status(scene);
     EXPECT_EQ(now.at("jobs").at(0).at("saved"), false);
     EXPECT_EQ(now.at("counters").at("not_saved"), 1);
-    daemon.signal(SIGKILL);
-    daemon.finish();
+    daemon.end_at_once();
   }
   std::filesystem::remove_all(file);
   std::filesystem::rename(aside, file);
   Running next = start_daemon(scene);
-  const Outcome outcome = watcher->finish();
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const Outcome outcome = ended(0, watcher->finish());
   EXPECT_THAT(outcome.err, HasSubstr("the next one goes on with it"));
   EXPECT_EQ(scene.runs().size(), 1);
   EXPECT_EQ(status(scene).at("jobs").at(0).at("saved"), true);
 }
 
 TEST(ServeKill, AcknowledgedCancelHolds) {
-  Json behaviour = Scene::fast_job();
-  behaviour["faults"] = {{{"do", "pause"}, {"request", "train"}}};
-  const Scene scene{behaviour};
+  const Scene scene{Scene::fast_job({{"do", "pause"}, {"request", "train"}})};
   {
-    Running daemon = start_daemon(scene);
-    (void)detach(scene);
-    Running watcher = scene.start({"attach", "1"});
-    ASSERT_TRUE(watcher.wait_for("\ntuned "));
+    auto [daemon, watcher, session] = start_one_run(scene);
     EXPECT_EQ(scene.command({"cancel", "1"}).code, 0);
-    daemon.signal(SIGKILL);
-    daemon.finish();
+    daemon.end_at_once();
     watcher.signal(SIGKILL);
   }
   Running daemon = start_daemon(scene);
@@ -238,12 +221,9 @@ TEST(ServeKill, AcknowledgedCancelOfAWaitingRunHolds) {
 }
 
 TEST(ServeKill, SessionThatIsKilledIsStartedAgain) {
-  Json behaviour = Scene::fast_job();
-  behaviour["faults"] = {{{"do", "kill_session"}, {"at", 40}}};
-  const Scene scene{behaviour};
+  const Scene scene{Scene::fast_job({{"do", "kill_session"}, {"at", 40}})};
   Running daemon = start_daemon(scene);
-  const Outcome outcome = scene.run();
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const Outcome outcome = ended(0, scene.run());
   EXPECT_THAT(outcome.err, HasSubstr("it is started again"));
   const Json now = status(scene);
   EXPECT_EQ(now.at("jobs").at(0).at("restarts"), 1);
@@ -252,21 +232,15 @@ TEST(ServeKill, SessionThatIsKilledIsStartedAgain) {
 
 // What PR_SET_PDEATHSIG does not reach: a process that outlived its daemon.
 TEST(ServeKill, OrphansAreEndedBeforeTheDeviceIsUsedAgain) {
-  Json behaviour = Scene::fast_job();
-  behaviour["faults"] = {{{"do", "pause"}, {"request", "train"}}};
-  const Scene scene{behaviour};
+  const Scene scene{Scene::fast_job({{"do", "pause"}, {"request", "train"}})};
   std::optional<Running> orphan;
   {
-    Running daemon = start_daemon(scene);
-    (void)detach(scene);
-    Running watcher = scene.start({"attach", "1"});
-    ASSERT_TRUE(watcher.wait_for("\ntuned "));
+    auto [daemon, watcher, session] = start_one_run(scene);
     const Json job =
         Json::parse(scene.folder().read("xdg-state/autotuned/daemon/00000001.job.json"));
     orphan.emplace(std::vector<std::string>{"/bin/sleep", "1000"},
                    std::vector<std::string>{"AUTOTUNED_JOB=" + job.at("token").get<std::string>()});
-    daemon.signal(SIGKILL);
-    daemon.finish();
+    daemon.end_at_once();
     watcher.signal(SIGKILL);
   }
   const Descriptor gate = scene.fake().open_gate();
@@ -278,24 +252,19 @@ TEST(ServeKill, OrphansAreEndedBeforeTheDeviceIsUsedAgain) {
 
 // Until the next daemon has ended it: it has left the group, and has the locks that its trainer inherited.
 TEST(ServeKill, DeviceStaysLockedByWhatAKilledDaemonLeftBehind) {
-  Json behaviour = Scene::fast_job();
-  behaviour["faults"] = {{{"do", "leave_orphan"}, {"request", "profile"}, {"once", true}},
-                         {{"do", "pause"}, {"request", "train"}}};
-  const Scene scene{behaviour};
+  const Scene scene{
+      Scene::fast_job({{{"do", "leave_orphan"}, {"request", "profile"}, {"once", true}},
+                       {{"do", "pause"}, {"request", "train"}}})};
   const auto lock = scene.folder() / "run/device-cpu.lock";
   {
-    Running daemon = start_daemon(scene);
-    (void)detach(scene);
-    Running watcher = scene.start({"attach", "1"});
-    ASSERT_TRUE(watcher.wait_for("\ntuned "));
+    auto [daemon, watcher, session] = start_one_run(scene);
     std::set<pid_t> known = {scene.session_of(daemon.pid())};
     for (const Json& request : scene.fake().requests())
       known.insert(request.at("trainer").get<pid_t>());
     std::vector<Descriptor> ended;
     for (const pid_t process : known)
       ended.emplace_back(static_cast<int>(syscall(SYS_pidfd_open, process, 0)));
-    daemon.signal(SIGKILL);
-    daemon.finish();
+    daemon.end_at_once();
     watcher.signal(SIGKILL);
     for (const Descriptor& process : ended) {
       if (process.is_open()) {

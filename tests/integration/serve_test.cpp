@@ -11,15 +11,13 @@
 #include <csignal>
 #include <iterator>
 
-#include "tests/integration/scene.hpp"
 #include "tests/integration/serving.hpp"
+#include "tests/integration/told.hpp"
 
 namespace autotuned {
 namespace {
 
-using testing::AllOf;
 using testing::HasSubstr;
-using testing::Not;
 using testing::StartsWith;
 
 constexpr int kUnusable = 4;
@@ -52,13 +50,12 @@ TEST(Serve, RunLooksAsIfThereWereNoDaemon) {
   const Outcome embedded = alone.run();
   const Scene scene;
   Running daemon = start_daemon(scene);
-  const Outcome outcome = scene.run();
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Outcome outcome = ended(0, scene.run());
   EXPECT_EQ(own_training(outcome), own_training(embedded));
   EXPECT_NEAR(outcome.json().at("best").at("speedup").get<double>(), 1.56, 0.03);
   for (const char* line : {"\nstart ", "\naccepted ", "\ntuned ", "\ntraining "}) {
-    EXPECT_THAT(embedded.err, HasSubstr(line));
-    EXPECT_THAT(outcome.err, HasSubstr(line));
+    for (const std::string& text : {embedded.err, outcome.err})
+      EXPECT_THAT(text, HasSubstr(line));
   }
   EXPECT_THAT(outcome.err,
               StartsWith("loading    small\nrun " + outcome.json().at("run").get<std::string>()));
@@ -74,9 +71,8 @@ TEST(Serve, RunLooksAsIfThereWereNoDaemon) {
   EXPECT_THAT(people.out, HasSubstr("\ntrained "));
   EXPECT_EQ(scene.command({"run", (scene.folder() / "none.yaml").string()}).code, 2);
 
-  const Outcome ended = stop(scene, daemon);
-  EXPECT_EQ(ended.code, 0);
-  EXPECT_THAT(ended.err,
+  const Outcome stopped = ended(0, stop(scene, daemon));
+  EXPECT_THAT(stopped.err,
               HasSubstr("job_ended job=1 run=" + outcome.json().at("run").get<std::string>()));
   EXPECT_TRUE(scene.all_ended());
 }
@@ -87,8 +83,7 @@ TEST(Serve, RunsTakeTurnsInTheirOrder) {
   EXPECT_EQ(detach(scene), "1");
   EXPECT_EQ(detach(scene), "2");
   EXPECT_EQ(detach(scene), "3");
-  Running first = scene.start({"attach", "1"});
-  ASSERT_TRUE(first.wait_for("\ntuned "));
+  Running first = attach(scene, "1");
   const Json now = status(scene);
   EXPECT_EQ(state_of(now, 1), "running");
   EXPECT_EQ(state_of(now, 2), "queued");
@@ -101,8 +96,7 @@ TEST(Serve, RunsTakeTurnsInTheirOrder) {
   ASSERT_TRUE(last.wait_for("waiting: run 1 of the queue has the device cpu"));
   const Descriptor gate = scene.fake().open_gate();
   EXPECT_EQ(first.finish().code, 0);
-  const Outcome third = last.finish();
-  EXPECT_EQ(third.code, 0) << third.err;
+  expect_code(0, last.finish());
   const Json jobs = status(scene).at("jobs");
   for (std::size_t i = 0; i < 3; ++i)
     EXPECT_EQ(jobs[i].at("state"), "finished");
@@ -115,16 +109,11 @@ TEST(Serve, WatchersSeeARunFromItsBeginning) {
   const Scene scene{paused_job()};
   Running daemon = start_daemon(scene);
   detach(scene);
-  Running early = scene.start({"attach", "1"});
-  ASSERT_TRUE(early.wait_for("\ntuned "));
-  Running late = scene.start({"attach", "1"});
-  ASSERT_TRUE(late.wait_for("\ntuned "));
-  Running leaving = scene.start({"attach", "1"});
-  ASSERT_TRUE(leaving.wait_for("\ntuned "));
+  Running early = attach(scene, "1");
+  Running late = attach(scene, "1");
+  Running leaving = attach(scene, "1");
   leaving.signal(SIGINT);
-  const Outcome left = leaving.finish();
-  EXPECT_EQ(left.code, 0);
-  EXPECT_THAT(left.err, HasSubstr("the run goes on"));
+  Told(scene, "serve").ends(0, "a watcher that leaves", leaving.finish(), "the run goes on");
   const Descriptor gate = scene.fake().open_gate();
   const Outcome first = early.finish();
   const Outcome second = late.finish();
@@ -133,8 +122,7 @@ TEST(Serve, WatchersSeeARunFromItsBeginning) {
   EXPECT_EQ(first.err, second.err);
   // By the run's own name too, after it has ended, as objects.
   const std::string run = scene.last_run().at("run");
-  const Outcome again = scene.command({"attach", run, "--json"});
-  EXPECT_EQ(again.code, 0);
+  const Outcome again = ended(0, scene.command({"attach", run, "--json"}));
   EXPECT_THAT(again.out, StartsWith("{"));
   EXPECT_EQ(again.json().at("event"), "result");
   EXPECT_EQ(scene.command({"attach", "9"}).code, 2);
@@ -146,12 +134,10 @@ TEST(Serve, QueuedRunIsCancelled) {
   detach(scene);
   detach(scene);
   EXPECT_EQ(scene.command({"cancel", "2"}).code, 0);
-  const Outcome waited = scene.command({"attach", "2"});
-  EXPECT_EQ(waited.code, 130);
-  EXPECT_THAT(waited.err, HasSubstr("cancelled before it began"));
-  const Outcome again = scene.command({"cancel", "2"});
-  EXPECT_EQ(again.code, 2);
-  EXPECT_THAT(again.err, HasSubstr("the run has ended: cancelled"));
+  const Outcome waited = ended(130, scene.command({"attach", "2"}));
+  Told told(scene, "serve");
+  told.lines("a watcher", waited.err, "cancelled");
+  told.ends(2, "once more", scene.command({"cancel", "2"}));
   const Descriptor gate = scene.fake().open_gate();
   EXPECT_EQ(scene.command({"attach", "1"}).code, 0);
   EXPECT_EQ(scene.runs().size(), 1);
@@ -159,18 +145,14 @@ TEST(Serve, QueuedRunIsCancelled) {
 
 TEST(Serve, RunningRunIsCancelledCleanly) {
   const Scene scene{paused_job()};
-  Running daemon = start_daemon(scene);
-  detach(scene);
-  Running watcher = scene.start({"attach", "1"});
-  ASSERT_TRUE(watcher.wait_for("\ntuned "));
+  auto [daemon, watcher, session] = start_one_run(scene);
   EXPECT_EQ(scene.command({"cancel", "1"}).code, 0);
   const Descriptor gate = scene.fake().open_gate();
   EXPECT_EQ(watcher.finish().code, 130);
   EXPECT_EQ(scene.last_run().at("state"), "cancelled");
   EXPECT_EQ(state_of(status(scene), 1), "cancelled");
-  const Outcome last = scene.command({"attach", "last"});
-  EXPECT_EQ(last.code, 130);
-  EXPECT_THAT(last.err, HasSubstr("cancelled; the same `autotuned run` command continues it"));
+  const Outcome last = ended(130, scene.command({"attach", "last"}));
+  Told(scene, "serve").lines("a watcher", last.err, "cancelled;");
   // The same command continues it.
   EXPECT_EQ(scene.run().code, 0);
   EXPECT_EQ(scene.runs().size(), 1);
@@ -179,8 +161,7 @@ TEST(Serve, RunningRunIsCancelledCleanly) {
 TEST(Serve, CtrlCOfRunCancelsAndTheSecondEndsAtOnce) {
   const Scene scene{paused_job()};
   Running daemon = start_daemon(scene);
-  Running run = scene.start_run();
-  ASSERT_TRUE(run.wait_for("\ntuned "));
+  Running run = scene.start_run_until("\ntuned ");
   run.signal(SIGINT);
   ASSERT_TRUE(run.wait_for("stopping; once more to end at once"));
   run.signal(SIGINT);
@@ -192,8 +173,7 @@ TEST(Serve, CtrlCOfRunCancelsAndTheSecondEndsAtOnce) {
 TEST(Serve, ClientThatDiesLeavesItsRun) {
   const Scene scene{paused_job()};
   Running daemon = start_daemon(scene);
-  Running run = scene.start_run();
-  ASSERT_TRUE(run.wait_for("\ntuned "));
+  Running run = scene.start_run_until("\ntuned ");
   run.signal(SIGKILL);
   EXPECT_EQ(run.finish().code, 128 + SIGKILL);
   const Descriptor gate = scene.fake().open_gate();
@@ -206,8 +186,7 @@ TEST(Serve, StopsOnSigtermAndTheNextOneGoesOn) {
     Running daemon = start_daemon(scene);
     detach(scene);
     detach(scene);
-    Running watcher = scene.start({"attach", "1"});
-    ASSERT_TRUE(watcher.wait_for("\ntuned "));
+    Running watcher = attach(scene, "1");
     daemon.signal(signal);
     EXPECT_EQ(daemon.finish().code, 0);
     EXPECT_FALSE(std::filesystem::exists(scene.folder() / "run/autotuned/daemon.sock"));
@@ -215,8 +194,7 @@ TEST(Serve, StopsOnSigtermAndTheNextOneGoesOn) {
     Running next = start_daemon(scene);
     const Descriptor gate = scene.fake().open_gate();
     // It waited for the next daemon and missed nothing.
-    const Outcome watched = watcher.finish();
-    EXPECT_EQ(watched.code, 0) << watched.err;
+    const Outcome watched = ended(0, watcher.finish());
     EXPECT_THAT(watched.err, HasSubstr("the next one goes on with this run"));
     EXPECT_EQ(scene.command({"attach", "2"}).code, 0);
     EXPECT_EQ(scene.runs().size(), 2);
@@ -226,29 +204,13 @@ TEST(Serve, StopsOnSigtermAndTheNextOneGoesOn) {
   }
 }
 
-// A daemon, who watches its only run, and that run's session.
-struct OneRun {
-  Running daemon;
-  Running watcher;
-  pid_t session;
-};
-OneRun start_one_run(const Scene& scene) {
-  Running daemon = start_daemon(scene);
-  detach(scene);
-  Running watcher = scene.start({"attach", "1"});
-  EXPECT_TRUE(watcher.wait_for("\ntuned "));
-  const pid_t session = scene.session_of(daemon.pid());
-  return {std::move(daemon), std::move(watcher), session};
-}
-
 TEST(Serve, StopsAlthoughASessionIsDeaf) {
   const Scene scene{paused_job()};
   auto [daemon, watcher, session] = start_one_run(scene);
   ASSERT_GT(session, 0);
   kill(session, SIGSTOP);
   daemon.signal(SIGTERM);
-  const Outcome ended = daemon.finish();
-  EXPECT_EQ(ended.code, 0) << ended.err;
+  expect_code(0, daemon.finish());
 
   Running next = start_daemon(scene);
   const Descriptor gate = scene.fake().open_gate();
@@ -268,9 +230,8 @@ TEST(Serve, StopsAlthoughASessionCannotBeEnded) {
   }
   daemon.signal(SIGTERM);
   daemon.signal(SIGTERM);  // at once
-  const Outcome ended = daemon.finish();
-  EXPECT_EQ(ended.code, 0) << ended.err;
-  EXPECT_THAT(ended.err, HasSubstr("session_left job=1"));
+  const Outcome stopped = ended(0, daemon.finish());
+  EXPECT_THAT(stopped.err, HasSubstr("session_left job=1"));
   // Only one that has stopped can be let go; then it is nobody for us to wait for any more.
   int status = 0;
   while (waitpid(session, &status, __WALL) == session && WIFSTOPPED(status))
@@ -307,23 +268,18 @@ TEST(Serve, TellsTheServiceManager) {
 TEST(Serve, StopSaysWhereRunsAreKept) {
   const Scene scene{paused_job()};
   Running daemon = start_daemon(scene);
-  Running run = scene.start_run();
-  ASSERT_TRUE(run.wait_for("\ntuned "));
+  Running run = scene.start_run_until("\ntuned ");
   EXPECT_EQ(stop(scene, daemon).code, 0);
-  const Outcome outcome = run.finish();
-  EXPECT_EQ(outcome.code, 1);
-  EXPECT_THAT(outcome.err, HasSubstr("'autotuned attach 1' follows it again"));
+  Told(scene, "serve").ends(1, "the client", run.finish(), "follows it again");
   EXPECT_TRUE(scene.all_ended());
 }
 
 TEST(Serve, SecondDaemonIsRefused) {
   const Scene scene;
   Running daemon = start_daemon(scene);
-  const Outcome second = scene.command({"serve"});
-  EXPECT_EQ(second.code, kUnusable);
-  EXPECT_THAT(second.err, AllOf(HasSubstr("a daemon serves this user already"),
-                                HasSubstr("process " + std::to_string(daemon.pid())),
-                                HasSubstr("autotuned stop")));
+  const Outcome second = ended(kUnusable, scene.command({"serve"}));
+  EXPECT_THAT(second.err, HasSubstr("process " + std::to_string(daemon.pid())));
+  Told(scene, "serve").measured_lines("the second", second.err, "already");
   EXPECT_EQ(scene.command({"status"}).code, 0);
 }
 
@@ -333,41 +289,34 @@ TEST(Serve, DiskErrorAtItsStartIsNoRefusal) {
   const auto queue = scene.folder() / "xdg-state/autotuned/daemon";
   std::filesystem::create_directories(queue);
   std::filesystem::create_symlink("/proc/self/mem", queue / "00000001.job.json");  // EIO
-  const Outcome outcome = scene.command({"serve"});
-  EXPECT_EQ(outcome.code, 1);
-  EXPECT_THAT(outcome.err, HasSubstr("00000001.job.json"));
+  const Outcome outcome = ended(1, scene.command({"serve"}));
+  Told(scene, "serve").measured_lines("a job that cannot be read", outcome.err, "job.json");
 }
 
 TEST(Serve, DetachedRunSaysHowToFollowIt) {
   const Scene scene;
   Running daemon = start_daemon(scene);
-  const Outcome outcome = scene.command({"run", scene.recipe().string(), "--detach"});
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr("run 1 of the queue: small\n"));
-  EXPECT_THAT(outcome.out, HasSubstr("`autotuned attach 1` follows it"));
+  Told(scene, "serve")
+      .prints(0, "the run", scene.command({"run", scene.recipe().string(), "--detach"}));
   EXPECT_EQ(scene.command({"attach", "1"}).code, 0);
 }
 
 TEST(Serve, WithoutADaemonRunDoesItItself) {
   const Scene scene;
   EXPECT_EQ(scene.run().code, 0);
-  for (const char* command : {"status", "stop"}) {
-    const Outcome outcome = scene.command({command});
-    EXPECT_EQ(outcome.code, kUnusable) << command;
-    EXPECT_THAT(outcome.err,
-                HasSubstr("no daemon of this user is running; start one with 'autotuned serve'"));
-  }
-  EXPECT_EQ(scene.command({"attach", "1"}).code, kUnusable);
-  const Outcome detached = scene.command({"run", scene.recipe().string(), "--detach"});
-  EXPECT_EQ(detached.code, kUnusable);
+  Told told(scene, "serve");
+  for (const std::vector<std::string>& command : {std::vector<std::string>{"status"},
+                                                  {"stop"},
+                                                  {"attach", "1"},
+                                                  {"run", scene.recipe().string(), "--detach"}})
+    told.ends(kUnusable, command.front(), scene.command(command));
   EXPECT_EQ(scene.runs().size(), 1);
 }
 
 TEST(Serve, SocketOfAKilledDaemonStandsInNobodysWay) {
   const Scene scene;
   Running daemon = start_daemon(scene);
-  daemon.signal(SIGKILL);
-  daemon.finish();
+  daemon.end_at_once();
   ASSERT_TRUE(std::filesystem::exists(scene.folder() / "run/autotuned/daemon.sock"));
   EXPECT_EQ(scene.command({"status"}).code, kUnusable);
   EXPECT_EQ(scene.run().code, 0);
@@ -377,12 +326,8 @@ TEST(Serve, SocketOfAKilledDaemonStandsInNobodysWay) {
 
 TEST(Serve, RunHereIsPossibleBesideADaemonAndTakesTurnsWithIt) {
   const Scene scene{paused_job()};
-  Running daemon = start_daemon(scene);
-  detach(scene);
-  Running watcher = scene.start({"attach", "1"});
-  ASSERT_TRUE(watcher.wait_for("\ntuned "));
-  Running here = scene.start_run({"--no-daemon"});
-  ASSERT_TRUE(here.wait_for("waiting: "));
+  auto [daemon, watcher, session] = start_one_run(scene);
+  Running here = scene.start_run_until("waiting: ", {"--no-daemon"});
   const Descriptor gate = scene.fake().open_gate();
   EXPECT_EQ(watcher.finish().code, 0);
   EXPECT_EQ(here.finish().code, 0);
@@ -393,9 +338,7 @@ TEST(Serve, FailedRunSaysWhy) {
   const Scene scene{
       {{"faults", {{{"do", "error"}, {"kind", "out_of_memory"}, {"request", "run"}}}}}};
   Running daemon = start_daemon(scene);
-  const Outcome outcome = scene.run();
-  EXPECT_EQ(outcome.code, 1);
-  EXPECT_THAT(outcome.err, HasSubstr("the fake says out_of_memory"));
+  expect_code(1, scene.run());
   const Json now = status(scene);
   EXPECT_EQ(state_of(now, 1), "failed");
   EXPECT_THAT(now.at("jobs").at(0).at("error").get<std::string>(), HasSubstr("out_of_memory"));
@@ -407,8 +350,7 @@ TEST(Serve, SubmittersShellDecides) {
   Running daemon = start_daemon(scene);
   // The daemon does not know this trainer.
   scene.set("AUTOTUNED_TRAINER=/bin/true");
-  const Outcome outcome = scene.run();
-  EXPECT_EQ(outcome.code, 1);
+  const Outcome outcome = ended(1, scene.run());
   EXPECT_THAT(outcome.err, HasSubstr("before it said hello"));
 }
 

@@ -5,13 +5,12 @@
 #include <csignal>
 #include <filesystem>
 
-#include "tests/integration/scene.hpp"
+#include "tests/integration/told.hpp"
 #include "tests/places.hpp"
 
 namespace autotuned {
 namespace {
 
-using testing::AllOf;
 using testing::HasSubstr;
 using testing::SizeIs;
 
@@ -22,16 +21,11 @@ class TrainerPlugins : public testing::Test {
   TrainerPlugins() : folder_(scene_.use_trainer_plugins({"tiny", "tricks", "usual_loss"})) {}
 
   void write_recipe(const std::string& model, const std::string& tune) const {
-    scene_.folder().write("recipe.yaml",
-                          "autotuned: 1\nname: small\ndevice: cpu\nmodel: " + model +
-                              "\ndata: {plugin: tiny, samples: 2048}\n"
-                              "input:\n  - scale: {by: 1/255}\n"
-                              "optimizer: {type: sgd, lr: 0.1}\n"
-                              "train: {epochs: 2, batch_size: 32}\n"
-                              "evaluate: {data: {plugin: tiny, samples: 256}, every: end}\n"
-                              "tune: {" +
-                              tune + "}\noutput: {dir: '" + (scene_.folder() / "out").string() +
-                              "'}\n");
+    scene_.write_job("model: " + model +
+                     "\ndata: {plugin: tiny, samples: 2048}\ninput: [scale: {by: 1/255}]\n"
+                     "optimizer: {type: sgd, lr: 0.1}\ntrain: {epochs: 2, batch_size: 32}\n"
+                     "evaluate: {data: {plugin: tiny, samples: 256}, every: end}\ntune: {" +
+                     tune + "}\n");
   }
   // A plugin that proposes one trick of the extension.
   void propose(const std::string& trick) const {
@@ -49,83 +43,69 @@ class TrainerPlugins : public testing::Test {
     return scene_.run(all);
   }
 
+  Outcome command(std::vector<std::string> words) const {
+    words.insert(words.end(), {"--plugin-dir", folder_.string()});
+    return scene_.command(words);
+  }
+
   Scene scene_;
   std::filesystem::path folder_;
+  Told told_{scene_, "trainer_plugins"};
 };
 
 TEST_F(TrainerPlugins, AWorkloadIsTunedTrainedAndEvaluated) {
   write_recipe("{plugin: tiny, hidden: 12}", "plugins: [set_to_none], budget: 8s");
-  const Outcome outcome = run();
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const Json result = outcome.json();
+  const Json result = result_of(run());
   EXPECT_EQ(result.at("training").at("steps"), 128);
   EXPECT_GT(result.at("training").at("test_accuracy"), 0.9);
   EXPECT_TRUE(std::filesystem::exists(scene_.folder() / "out/model.pt"));
-  const Outcome listed =
-      scene_.command({"plugins", "--plugin-dir", folder_.string(), "--require", "tiny"});
-  EXPECT_THAT(listed.out, HasSubstr("used in 1 run "));
+  EXPECT_THAT(command({"plugins", "--require", "tiny"}).out, HasSubstr("used in 1 run "));
   // What it wrote is a recipe of the same job.
-  const Outcome checked = scene_.command(
-      {"check", (scene_.folder() / "out/best.yaml").string(), "--plugin-dir", folder_.string()});
-  EXPECT_EQ(checked.code, 0) << checked.err;
+  expect_code(0, command({"check", (scene_.folder() / "out/best.yaml").string()}));
 }
 
 TEST_F(TrainerPlugins, ALossGoesWithABuiltInModel) {
   write_recipe("{type: mlp, hidden: 12, classes: 4}\nloss: {plugin: usual_loss}", "budget: 0s");
-  const Outcome outcome = run();
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_EQ(outcome.json().at("training").at("steps"), 128);
-  EXPECT_GT(outcome.json().at("training").at("test_accuracy"), 0.5);
-  EXPECT_THAT(scene_.folder().read("out/best.yaml"), HasSubstr("loss: {plugin: usual_loss}"));
+  const Json outcome = result_of(run());
+  EXPECT_EQ(outcome.at("training").at("steps"), 128);
+  EXPECT_GT(outcome.at("training").at("test_accuracy"), 0.5);
+  told_.lines("best.yaml", scene_.folder().read("out/best.yaml"), "loss: {");
   write_recipe("{type: mlp, hidden: 12, classes: 4}\nloss: {plugin: usual_los}", "budget: 0s");
-  const Outcome wrong =
-      scene_.command({"check", scene_.recipe().string(), "--plugin-dir", folder_.string()});
-  EXPECT_EQ(wrong.code, 2);
-  EXPECT_THAT(wrong.err, AllOf(HasSubstr("recipe.yaml:5:"),
-                               HasSubstr("loss: there is no workload plugin 'usual_los'"),
-                               HasSubstr("did you mean \"usual_loss\"")));
+  told_.ends(2, "an unknown loss", command({"check", scene_.recipe().string()}));
 }
 
-TEST_F(TrainerPlugins, AWorkloadThatIsNotThereIsNamedWithItsLine) {
+TEST_F(TrainerPlugins, AMistakeIsNamedWithItsLine) {
   write_recipe("{plugin: tinny}", "budget: 0s");
-  const Outcome outcome = run();
-  EXPECT_EQ(outcome.code, 2);
-  EXPECT_THAT(outcome.out + outcome.err,
-              AllOf(HasSubstr("recipe.yaml"), HasSubstr("there is no workload plugin 'tinny'"),
-                    HasSubstr("did you mean")));
-}
-
-TEST_F(TrainerPlugins, AnUnknownParameterIsNamedWithItsLine) {
+  const Outcome unknown = command({"run", scene_.recipe().string()});
+  told_.ends(2, "an unknown workload", unknown);
+  EXPECT_EQ(unknown.out, "");
   write_recipe("{plugin: tiny, hiden: 12}", "budget: 0s");
-  const Outcome outcome = run();
-  EXPECT_EQ(outcome.code, 1);
-  EXPECT_THAT(outcome.err, AllOf(HasSubstr("recipe.yaml:4, plugin tiny"),
-                                 HasSubstr("there is no parameter 'hiden'")));
+  const Outcome outcome = ended(1, run());
+  EXPECT_THAT(outcome.err,
+              testing::ContainsRegex("recipe.yaml:4, plugin tiny: .*no parameter 'hiden'"));
 }
 
 TEST_F(TrainerPlugins, AnExtensionThatFreezesALayerIsRejected) {
   // It is four times as fast, so it is the check that must find it.
   write_recipe("{plugin: tiny, wait_ms: 4}", kTuned);
   propose("freezes");
-  const Outcome outcome = run({"--tune-only"});
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const Json trials = outcome.json().at("trials");
+  const Json outcome = result_of(run({"--tune-only"}));
+  const Json trials = outcome.at("trials");
   ASSERT_THAT(trials, SizeIs(testing::Ge(1)));
   EXPECT_EQ(trials.at(0).at("plugin"), "tricks");
   EXPECT_EQ(trials.at(0).at("verdict"), "rejected") << trials.dump(1);
   EXPECT_THAT(trials.at(0).dump(), HasSubstr("hidden.weight"));
-  EXPECT_EQ(outcome.json().at("best").at("configuration").at("tricks.trick"), "none");
+  EXPECT_EQ(outcome.at("best").at("configuration").at("tricks.trick"), "none");
 }
 
 TEST_F(TrainerPlugins, AnExtensionThatIsFasterAndTrainsTheSameWins) {
   write_recipe("{plugin: tiny, wait_ms: 4}", kTuned);
   propose("hurries");
-  const Outcome outcome = run({"--tune-only"});
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const Json trials = outcome.json().at("trials");
+  const Json outcome = result_of(run({"--tune-only"}));
+  const Json trials = outcome.at("trials");
   ASSERT_THAT(trials, SizeIs(testing::Ge(1)));
   EXPECT_EQ(trials.at(0).at("verdict"), "accepted") << trials.dump(1);
-  EXPECT_EQ(outcome.json().at("best").at("configuration").at("tricks.trick"), "hurries");
+  EXPECT_EQ(outcome.at("best").at("configuration").at("tricks.trick"), "hurries");
 }
 
 // A recipe that starts from a knob of an extension is known only where its folder is named.
@@ -135,15 +115,10 @@ TEST_F(TrainerPlugins, TheBestOfARecipeThatStartsFromAnExtensionIsShownAndForgot
                "start: {tricks.trick: counts");
   ASSERT_EQ(run({"--tune-only"}).code, 0);
   const std::string recipe = scene_.recipe().string();
-  const Outcome without = scene_.command({"best", recipe});
-  EXPECT_EQ(without.code, 2);
-  EXPECT_THAT(without.err, HasSubstr("tricks.trick"));
-  const Outcome best = scene_.command({"best", recipe, "--plugin-dir", folder_.string()});
-  EXPECT_EQ(best.code, 0) << best.err;
+  told_.ends(2, "no folder", scene_.command({"best", recipe}));
+  const Outcome best = ended(0, command({"best", recipe}));
   EXPECT_THAT(best.out, HasSubstr("tricks.trick: counts"));
-  const Outcome forgotten =
-      scene_.command({"forget", recipe, "--plugin-dir", folder_.string(), "--json"});
-  EXPECT_EQ(forgotten.code, 0) << forgotten.err;
+  const Outcome forgotten = ended(0, command({"forget", recipe, "--json"}));
   EXPECT_EQ(forgotten.json().at("forgotten"), true);
 }
 
@@ -166,37 +141,30 @@ TEST_F(TrainerPlugins, AnExtensionThatFailsCostsOneTrialOfTheRun) {
     EXPECT_THAT(outcome.err, HasSubstr("the extension tricks is left out since trial 1 failed"))
         << trick;
   }
-  const Outcome listed = scene_.command({"plugins", "--plugin-dir", folder_.string()});
-  EXPECT_THAT(listed.out, AllOf(HasSubstr("5 trials failed"),
-                                HasSubstr("tricks failed last: trial"), HasSubstr("signal 6")));
+  const Outcome listed = command({"plugins"});
+  for (const char* words : {"5 trials failed", "tricks failed last: trial", "signal 6"})
+    EXPECT_THAT(listed.out, HasSubstr(words));
 }
 
 TEST_F(TrainerPlugins, AKnobOfAnExtensionIsSetByHandAndShown) {
   write_recipe("{plugin: tiny}", "plugins: [tricks], budget: 0s, allow: [tricks.trick]");
-  const Outcome trained = run({"--set", "tricks.trick=counts"});
-  EXPECT_EQ(trained.code, 0) << trained.err;
-  const Outcome wrong = run({"--set", "tricks.trick=juggles"});
-  EXPECT_EQ(wrong.code, 2);
-  EXPECT_THAT(wrong.err, HasSubstr("expected one of none, counts"));
-  const Outcome knobs = scene_.command({"knobs", "--plugin-dir", folder_.string()});
-  EXPECT_THAT(knobs.out, AllOf(HasSubstr("tricks.trick"), HasSubstr("numerics")));
-  const Outcome without = run({"--without", "tricks"});
-  EXPECT_EQ(without.code, 2);
-  EXPECT_THAT(without.out + without.err, HasSubstr("unknown name"));
+  expect_code(0, run({"--set", "tricks.trick=counts"}));
+  told_.ends(2, "another value", run({"--set", "tricks.trick=juggles"}));
+  EXPECT_THAT(command({"knobs"}).out, testing::ContainsRegex("tricks\\.trick.*numerics"));
+  told_.ends(2, "without it", command({"run", scene_.recipe().string(), "--without", "tricks"}));
 }
 
 // The policy goes, and with it the library and the knob that the run has kept by then.
 TEST_F(TrainerPlugins, AnExtensionWhosePolicyCrashesLeavesTheRunItsOtherTrials) {
   write_recipe("{plugin: tiny, wait_ms: 4}", kTuned);
   add_crashing_policy();
-  const Outcome outcome = run();
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Outcome outcome = ended(0, run());
   const Json result = outcome.json();
   ASSERT_GE(result.at("trials").size(), 1) << outcome.err;
   EXPECT_EQ(result.at("trials").at(0).at("plugin"), "tricks");
   EXPECT_EQ(result.at("trials").at(0).at("verdict"), "accepted");
   EXPECT_THAT(outcome.err, HasSubstr("the run goes on without it"));
-  EXPECT_THAT(outcome.err, HasSubstr("trial 1, tricks.trick none → hurries, no longer counts"));
+  told_.lines("what it had kept", outcome.err, "no longer counts");
   EXPECT_FALSE(result.at("starting").at("configuration").contains("tricks.trick"));
   EXPECT_FALSE(result.at("best").at("configuration").contains("tricks.trick"));
   EXPECT_EQ(result.at("training").at("steps"), 128);
@@ -205,10 +173,8 @@ TEST_F(TrainerPlugins, AnExtensionWhosePolicyCrashesLeavesTheRunItsOtherTrials) 
 TEST_F(TrainerPlugins, AStartThatGoesWithItsExtensionIsTold) {
   write_recipe("{plugin: tiny, wait_ms: 4}", kTuned);
   add_crashing_policy();
-  const Outcome outcome = run({"--set", "tricks.trick=counts"});
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_THAT(outcome.err, HasSubstr("the recipe starts from tricks.trick=counts, whose knob has "
-                                     "gone with its plugin: the run goes on without it"));
+  const Outcome outcome = ended(0, run({"--set", "tricks.trick=counts"}));
+  told_.lines("the start", outcome.err, "whose knob has gone with its plugin");
   EXPECT_EQ(outcome.json().at("training").at("steps"), 128);
   EXPECT_EQ(scene_.runs().size(), 1);
 }
@@ -216,23 +182,19 @@ TEST_F(TrainerPlugins, AStartThatGoesWithItsExtensionIsTold) {
 TEST_F(TrainerPlugins, ARunIsContinuedWithoutTheExtensionThatItKept) {
   write_recipe("{plugin: tiny, wait_ms: 4}", kTuned);
   propose("hurries");
-  Running first = scene_.start_run({"--plugin-dir", folder_.string()});
-  ASSERT_TRUE(first.wait_for("accepted   tricks"));
-  first.signal(SIGKILL);
-  first.finish();
-  const Outcome outcome = run({"--without", "tricks"});
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  Running first = scene_.start_run_until("accepted   tricks", {"--plugin-dir", folder_.string()});
+  first.end_at_once();
+  const Json outcome = result_of(run({"--without", "tricks"}));
   EXPECT_EQ(scene_.runs().size(), 1) << "it is continued";
-  EXPECT_FALSE(outcome.json().at("best").at("configuration").contains("tricks.trick"));
-  EXPECT_EQ(outcome.json().at("training").at("steps"), 128);
+  EXPECT_FALSE(outcome.at("best").at("configuration").contains("tricks.trick"));
+  EXPECT_EQ(outcome.at("training").at("steps"), 128);
 }
 
 TEST_F(TrainerPlugins, AreListedByWhatTheirFilesSay) {
   propose("counts");
-  const Outcome outcome = scene_.command({"plugins", "--json", "--plugin-dir", folder_.string()});
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const Json outcome = result_of(command({"plugins", "--json"}));
   std::vector<std::string> kinds;
-  for (const Json& plugin : outcome.json()) {
+  for (const Json& plugin : outcome) {
     if (plugin.at("name") == "tiny" || plugin.at("name") == "tricks") {
       EXPECT_EQ(plugin.at("state"), "ready") << plugin;
       kinds.push_back(plugin.at("kind"));

@@ -1,90 +1,74 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "tests/plugins/loader_scene.hpp"
+#include "tests/plugins/answers.hpp"
 
 namespace autotuned::plugins {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-
 constexpr const char* kAutocast = "precision.autocast";
+const Json kBf16 = {{kAutocast, "bf16"}};
+const Json kFp16 = {{kAutocast, "fp16"}};
 
 TEST(Amp, ProposesBf16WhereTheCpuHasIt) {
-  Json json = situation("fashion_cnn_cpu");
-  const Json answer = ask("amp", json);
+  Answers answers("amp");
+  const Json json = situation("fashion_cnn_cpu");
+  const Json answer = answers.proposes("AVX512-BF16", json, kBf16);
   EXPECT_EQ(answer.at("candidates").size(), 1U) << "fp16 has no units on this CPU";
-  EXPECT_EQ(first_change(answer), Json({{kAutocast, "bf16"}}));
-  EXPECT_THAT(first_reason(answer), AllOf(HasSubstr("62 %"), HasSubstr("AVX512-BF16")));
   EXPECT_NEAR(first_gain(answer), 1 / (1 - 0.62 * (1 - 1 / 2.2)), 1e-6);
-  json["environment"]["cpu_features"] = {"amx_bf16"};
-  EXPECT_THAT(first_reason(ask("amp", json)), HasSubstr("AMX-BF16"));
-}
-
-TEST(Amp, NamesTheMissingFeatures) {
-  Json json = situation("fashion_cnn_cpu");
-  json["environment"]["cpu_features"] = {"avx2", "avx512f"};
-  EXPECT_THAT(none_because(ask("amp", json)),
-              AllOf(HasSubstr("AVX512-BF16"), HasSubstr("AMX-BF16"), HasSubstr("emulated")));
+  answers.proposes("AMX-BF16", json, kBf16, {{"environment", {{"cpu_features", {"amx_bf16"}}}}});
+  answers.declines("neither", json, {{"environment", {{"cpu_features", {"avx2", "avx512f"}}}}});
 }
 
 TEST(Amp, LooksAtTheGpuThatTheJobRunsOn) {
+  Answers answers("amp");
   Json json = situation("resnet18_gpu");
-  Json answer = ask("amp", json);
-  ASSERT_EQ(answer.at("candidates").size(), 2U);
-  EXPECT_EQ(first_change(answer), Json({{kAutocast, "bf16"}}));
-  EXPECT_EQ(answer.at("candidates")[1].at("change"), Json({{kAutocast, "fp16"}}));
-  EXPECT_THAT(first_reason(answer), HasSubstr("NVIDIA H100"));
-
+  const Json both = answers.proposes("an H100", json, kBf16);
+  ASSERT_EQ(both.at("candidates").size(), 2U);
+  EXPECT_EQ(both.at("candidates")[1].at("change"), kFp16);
   json["job"]["device"] = "cuda:0";  // a V100 has fp16 only
-  answer = ask("amp", json);
-  ASSERT_EQ(answer.at("candidates").size(), 1U);
-  EXPECT_EQ(first_change(answer), Json({{kAutocast, "fp16"}}));
-
+  EXPECT_EQ(answers.proposes("a V100", json, kFp16).at("candidates").size(), 1U);
   json["environment"]["gpus"][0]["compute_capability"] = "6.1";
-  EXPECT_THAT(none_because(ask("amp", json)), HasSubstr("no tensor cores"));
+  answers.declines("no tensor cores", json);
 }
 
 // What the host takes to start products is no measure of them.
 TEST(Amp, CountsTheKernelsOfAGpu) {
+  Answers answers("amp");
   Json json = situation("resnet18_gpu");
   json["metrics"]["operators.gemm_conv_ratio"] = 0.01;
-  EXPECT_THAT(first_reason(ask("amp", json)), testing::StartsWith("the machine has tensor cores"));
+  answers.proposes("no trace", json, kBf16);
   json["metrics"]["operators.gemm_conv_share_ratio"] = 0.9;
   json["metrics"]["parts.kernel_ratio"] = 0.5;
-  EXPECT_THAT(first_reason(ask("amp", json)),
-              HasSubstr("take 45 % of the step, and the machine has"));
-  EXPECT_NEAR(first_gain(ask("amp", json)), 1 / (1 - 0.45 * 0.6), 1e-9);
+  const Json answer = answers.proposes("a trace", json, kBf16);
+  EXPECT_NEAR(first_gain(answer), 1 / (1 - 0.45 * 0.6), 1e-9);
   json["metrics"]["kernels.without_tensor_cores_share_ratio"] = 0.9;
-  EXPECT_THAT(first_reason(ask("amp", json)),
-              HasSubstr("45 % of the step without tensor cores, and the machine has"));
-  json["metrics"]["parts.kernel_ratio"] = 0.02;
-  EXPECT_THAT(none_because(ask("amp", json)), HasSubstr("only 1.8 % of the step"));
+  answers.proposes("kernels without tensor cores", json, kBf16);
+  answers.declines("few kernels", json, {{"metrics", {{"parts.kernel_ratio", 0.02}}}});
 }
 
 TEST(Amp, TriesFp16AfterBf16Lost) {
+  Answers answers("amp");
   Json json = situation("resnet18_gpu");
-  tell(json, {{kAutocast, "bf16"}}, "rejected", 0.9);
-  EXPECT_EQ(first_change(ask("amp", json)), Json({{kAutocast, "fp16"}}));
-  tell(json, {{kAutocast, "fp16"}}, "failed", 0.0);
-  EXPECT_THAT(none_because(ask("amp", json)), HasSubstr("was tried"));
+  tell(json, kBf16, "rejected", 0.9);
+  answers.proposes("bf16 lost", json, kFp16);
+  tell(json, kFp16, "failed", 0.0);
+  answers.declines("both lost", json);
 }
 
 TEST(Amp, LeavesAloneWhatCannotGain) {
+  Answers answers("amp");
   Json json = situation("fashion_cnn_cpu");
-  json["metrics"]["operators.gemm_conv_ratio"] = 0.03;
-  EXPECT_THAT(none_because(ask("amp", json)), HasSubstr("only 3.0 %"));
+  answers.declines("3 % in products", json, {{"metrics", {{"operators.gemm_conv_ratio", 0.03}}}});
   json["metrics"].erase("operators.gemm_conv_ratio");
-  EXPECT_EQ(first_change(ask("amp", json)), Json({{kAutocast, "bf16"}}));
-  json["incumbent"][kAutocast] = "bf16";
-  EXPECT_THAT(none_because(ask("amp", json)), HasSubstr("already"));
+  answers.proposes("no measurement", json, kBf16);
+  answers.declines("it is set", json, {{"incumbent", kBf16}});
   json["permissions"] = Json::object();
-  EXPECT_THAT(none_because(ask("amp", json)), HasSubstr("tune.allow: numerics"));
+  answers.declines("no consent", json);
 }
 
 // What the program tells of a trial whose check failed.
@@ -112,48 +96,41 @@ Json cpu_with_keeping() {
 }
 
 TEST(Amp, KeepsTheModulesThatFailedTheCheck) {
+  Answers answers("amp");
   Json json = cpu_with_keeping();
-  tell_failed_check(json, {{kAutocast, "bf16"}}, {"conv1.weight", "conv1.bias"}, 12);
-  Json answer = ask("amp", json);
+  tell_failed_check(json, kBf16, {"conv1.weight", "conv1.bias"}, 12);
   const Json first = {{kAutocast, "bf16"}, {kKept, "conv1"}};
-  EXPECT_EQ(first_change(answer), first);
-  EXPECT_EQ(first_reason(answer),
-            "bf16 failed its check in 2 of 12 parameters, so conv1 would stay in 32 bits");
-  EXPECT_NEAR(first_gain(answer), 1.8, 1e-9);
+  EXPECT_NEAR(first_gain(answers.proposes("conv1 failed", json, first)), 1.8, 1e-9);
   // Another one now: both are kept. Then nothing more may fail.
   tell_failed_check(json, first, {"linear.bias"}, 12, 1.5);
-  answer = ask("amp", json);
   const Json second = {{kAutocast, "bf16"}, {kKept, "conv1,linear"}};
-  EXPECT_EQ(first_change(answer), second);
-  EXPECT_THAT(first_reason(answer), HasSubstr("3 of 12 parameters"));
+  answers.proposes("linear failed, too", json, second);
   tell_failed_check(json, second, {"conv2.weight"}, 12);
-  EXPECT_EQ(none_because(ask("amp", json)),
-            "16-bit arithmetic was tried and was not better; too many parameters fail the check to "
-            "keep single modules in 32 bits");
+  answers.declines("conv2 failed, too", json);
 }
 
 TEST(Amp, KeepsNothingWhereThatIsNoAnswer) {
-  const auto after = [](const Json& start, std::vector<std::string> parameters, int compared) {
-    Json json = start;
-    tell_failed_check(json, {{kAutocast, "bf16"}}, std::move(parameters), compared);
-    return none_because(ask("amp", json));
+  Answers answers("amp");
+  const auto after = [&answers](const std::string& given, Json json,
+                                std::vector<std::string> parameters, int compared) {
+    tell_failed_check(json, kBf16, std::move(parameters), compared);
+    answers.declines(given, json);
   };
   const Json start = cpu_with_keeping();
-  EXPECT_THAT(after(start, {"a.weight", "b.weight"}, 4), HasSubstr("too many parameters"));
-  EXPECT_THAT(after(start, {"cls_token"}, 100), HasSubstr("cls_token fails"));
-  EXPECT_EQ(after(start, {}, 100), "16-bit arithmetic was tried and was not better");  // not finite
+  after("half of the parameters", start, {"a.weight", "b.weight"}, 4);
+  after("a parameter of no module", start, {"cls_token"}, 100);
+  after("a loss that is not finite", start, {}, 100);
   Json opaque = start;
   opaque["job"]["keep_float32_obstacle"] = "TorchScript's interpreter calls the modules";
-  EXPECT_THAT(after(opaque, {"a.weight"}, 100), HasSubstr("; TorchScript's interpreter"));
+  after("modules out of reach", opaque, {"a.weight"}, 100);
   Json other = start;
   other["permissions"] = {{"knobs", {kAutocast}}};
-  EXPECT_THAT(after(other, {"a.weight"}, 100),
-              HasSubstr("changes of precision.keep_float32 are not permitted"));
+  after("no consent to keeping", other, {"a.weight"}, 100);
   // Slower with them kept: that was the last word.
   Json slower = start;
-  tell_failed_check(slower, {{kAutocast, "bf16"}}, {"a.weight"}, 100);
+  tell_failed_check(slower, kBf16, {"a.weight"}, 100);
   tell(slower, {{kAutocast, "bf16"}, {kKept, "a"}}, "rejected", 0.9);
-  EXPECT_EQ(none_because(ask("amp", slower)), "16-bit arithmetic was tried and was not better");
+  answers.declines("slower with the module kept", slower);
 }
 
 }  // namespace

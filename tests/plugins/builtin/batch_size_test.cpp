@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
-#include "tests/plugins/loader_scene.hpp"
+#include "tests/plugins/answers.hpp"
 
 namespace autotuned::plugins {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::Le;
 
 constexpr const char* kBatchSize = "batch_size";
 
@@ -39,38 +40,34 @@ std::vector<int> search(Json& json, const Measure& measure) {
   return tried;
 }
 
-using ::testing::Each;
-using ::testing::ElementsAre;
-using ::testing::Le;
-
 TEST(BatchSize, StartsWithALargeJump) {
-  const Json answer = ask("batch_size", situation("fashion_cnn_cpu"));
-  EXPECT_EQ(first_change(answer), change(128));
-  EXPECT_THAT(first_reason(answer),
-              AllOf(HasSubstr("each step launches 160 operators for 32 samples"),
-                    HasSubstr("128 samples would spread that further"), HasSubstr("GiB")));
+  Answers answers("batch_size");
+  const Json answer = answers.proposes("32 samples", situation("fashion_cnn_cpu"), change(128));
   EXPECT_GT(first_gain(answer), 1.02);
   EXPECT_LT(first_gain(answer), 2.0);
 }
 
 TEST(BatchSize, GrowsAsLongAsTheTimePerSampleFalls) {
+  Answers answers("batch_size");
   Json json = situation("fashion_cnn_cpu");
   EXPECT_THAT(search(json, [](int size) { return rate(size, 200); }), ElementsAre(128, 512, 1024));
   EXPECT_EQ(json["incumbent"][kBatchSize], 1024);
-  EXPECT_THAT(none_because(ask("batch_size", json)), HasSubstr("tune.batch_size.max"));
+  answers.declines("the largest size", json);
 }
 
 TEST(BatchSize, StopsWhereNothingIsLeftToWin) {
+  Answers answers("batch_size");
   Json json = situation("fashion_cnn_cpu");
   // Fixed costs of 8 samples: 20 % at 32, 6 % at 128, and then too little to look for.
   EXPECT_THAT(search(json, [](int size) { return rate(size, 8); }), ElementsAre(128, 512));
-  EXPECT_THAT(none_because(ask("batch_size", json)), HasSubstr("hardly falls"));
+  answers.declines("two sizes were tried", json);
 }
 
 TEST(BatchSize, GivesUpAfterOneTrialWhereSizeDoesNotMatter) {
+  Answers answers("batch_size");
   Json json = situation("fashion_cnn_cpu");
   EXPECT_THAT(search(json, [](int) { return 1.0; }), ElementsAre(128));
-  EXPECT_THAT(none_because(ask("batch_size", json)), HasSubstr("128 were not faster than 32"));
+  answers.declines("one size was tried", json);
 }
 
 TEST(BatchSize, StepsBackWhereItWentTooFar) {
@@ -91,17 +88,19 @@ TEST(BatchSize, LooksBelowAJumpThatWasFollowedBySlowerOnes) {
 }
 
 TEST(BatchSize, GoesSmallerAfterRunningOutOfMemory) {
+  Answers answers("batch_size");
   Json json = situation("fashion_cnn_cpu");
   json["metrics"].erase("memory.peak_host_bytes");
   const auto measure = [](int size) { return size > 200 ? 0.0 : rate(size, 200); };
   // As long as the time per sample still falls by 2 % or more.
   EXPECT_THAT(search(json, measure), ElementsAre(128, 512, 256, 192, 224, 208, 200));
   EXPECT_EQ(json["incumbent"][kBatchSize], 200);
-  EXPECT_THAT(none_because(ask("batch_size", json)), HasSubstr("out_of_memory"));
+  answers.declines("the largest size that fits", json);
 }
 
 // Memory is 300 MiB and 4 MiB per sample; the limit is 2 GiB, so 437 samples would just fit.
 TEST(BatchSize, StaysBelowTheMemoryLimit) {
+  Answers answers("batch_size");
   Json json = situation("fashion_cnn_cpu");
   const auto memory = [](int size) { return (300LL << 20) + size * (4LL << 20); };
   json["metrics"]["memory.peak_host_bytes"] = memory(32);
@@ -119,14 +118,13 @@ TEST(BatchSize, StaysBelowTheMemoryLimit) {
   }
   ASSERT_FALSE(tried.empty());
   EXPECT_GT(tried.back(), 330) << "the model should come close to the limit";
-  EXPECT_THAT(none_because(ask("batch_size", json)), HasSubstr("memory limit of 2.0 GiB"));
+  answers.declines("the largest size that fits", json);
 }
 
 TEST(BatchSize, NeedsNoTrialToKnowThatNothingFits) {
   Json json = situation("fashion_cnn_cpu");
   json["permissions"]["memory_limit_bytes"] = json["metrics"]["memory.peak_host_bytes"];
-  EXPECT_THAT(none_because(ask("batch_size", json)),
-              AllOf(HasSubstr("as large as"), HasSubstr("memory limit")));
+  Answers("batch_size").declines("a limit that is reached", json);
 }
 
 TEST(BatchSize, LooksAtTheMemoryOfTheGpuThere) {
@@ -142,29 +140,27 @@ TEST(BatchSize, BelievesATraceOfTheGpu) {
   Json json = situation("resnet18_gpu");
   json["metrics"]["device.launch_wait_ratio"] = 0.3;
   json["metrics"]["device.unfilled_ratio"] = 0.2;
-  const Json answer = ask("batch_size", json);
-  EXPECT_THAT(first_reason(answer), AllOf(HasSubstr("waits for launches for 30 % of the time, and "
-                                                    "kernels fill only a part of it for 20 %"),
-                                          HasSubstr("128 samples give the GPU more work")));
+  Answers answers("batch_size");
+  const Json answer = answers.proposes("a GPU that waits", json, change(128));
   EXPECT_NEAR(first_gain(answer), 1 / (1 - 0.5 * 0.75), 1e-9);
-  json["job"]["device"] = "cpu";
-  EXPECT_THAT(first_reason(ask("batch_size", json)), HasSubstr("each step launches"));
+  answers.proposes("a CPU", json, change(128), {{"job", {{"device", "cpu"}}}});
 }
 
 TEST(BatchSize, NeverExceedsTheDataSetOrTheRecipe) {
+  Answers answers("batch_size");
   Json json = situation("fashion_cnn_cpu");
   json["job"]["train_samples"] = 100;
   EXPECT_EQ(first_change(ask("batch_size", json)), change(96));
   json["permissions"]["batch_size_max"] = 48;
   EXPECT_THAT(search(json, [](int size) { return rate(size, 200); }), Each(Le(48)));
   json["incumbent"][kBatchSize] = 48;
-  EXPECT_THAT(none_because(ask("batch_size", json)), HasSubstr("tune.batch_size.max"));
+  answers.declines("the largest size", json);
 }
 
 TEST(BatchSize, AsksForPermission) {
   Json json = situation("fashion_cnn_cpu");
   json["permissions"]["knobs"] = Json::array();
-  EXPECT_THAT(none_because(ask("batch_size", json)), HasSubstr("not permitted"));
+  Answers("batch_size").declines("no consent", json);
 }
 
 TEST(BatchSize, StartsAnewAgainstAnotherIncumbent) {
@@ -184,7 +180,7 @@ TEST(BatchSize, SurvivesOddNumbers) {
   json["metrics"] = Json::object();
   EXPECT_EQ(first_change(ask("batch_size", json)), change(128));
   json["incumbent"][kBatchSize] = 0;
-  EXPECT_THAT(none_because(ask("batch_size", json)), HasSubstr("no batch size"));
+  Answers("batch_size").declines("no size", json);
 }
 
 }  // namespace

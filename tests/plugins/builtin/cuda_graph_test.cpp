@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
-#include "tests/plugins/share.hpp"
+#include "tests/plugins/answers.hpp"
 
 namespace autotuned::plugins {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
 
 // Many small operators in a short step.
 Json launch_bound() {
@@ -22,56 +19,44 @@ Json launch_bound() {
 }
 
 TEST(CudaGraph, FollowsWhatStartingOperatorsTakes) {
+  Answers answers("cuda_graph");
   Json json = launch_bound();
-  const Json answer = ask("cuda_graph", json);
-  EXPECT_EQ(first_change(answer), Json({{"cuda.graph", true}}));
-  EXPECT_THAT(first_reason(answer),
-              AllOf(HasSubstr("10.0 ms has 1200 operators of 7.0 us"), HasSubstr("84 % of it")));
+  const Json change = {{"cuda.graph", true}};
+  const Json answer = answers.proposes("1200 operators of 7 us", json, change);
   EXPECT_NEAR(first_share(answer), 0.84, 1e-9);
   EXPECT_NEAR(first_gain(answer), 1 / (1 - 0.42), 1e-9);
-  tell(json, {{"cuda.graph", true}}, "rejected", 0.98);
-  EXPECT_THAT(none_because(ask("cuda_graph", json)), HasSubstr("was tried"));
+  tell(json, change, "rejected", 0.98);
+  answers.declines("it was tried", json);
 }
 
 // What a trace saw counts more than what the operators might cost.
 TEST(CudaGraph, FollowsTheWaitingOfTheGpuWhereThereIsATrace) {
+  Answers answers("cuda_graph");
   Json json = launch_bound();
+  const Json change = {{"cuda.graph", true}};
   json["metrics"]["device.launch_wait_ratio"] = 0.1;
-  EXPECT_THAT(none_because(ask("cuda_graph", json)), HasSubstr("waits only 10 % of the time"));
+  answers.declines("10 % of waiting", json);
   json["metrics"]["device.launch_wait_ratio"] = 0.6;
   json["metrics"]["operators.mean_ns"] = 1;
-  const Json answer = ask("cuda_graph", json);
-  EXPECT_EQ(first_change(answer), Json({{"cuda.graph", true}}));
-  EXPECT_THAT(first_reason(answer), HasSubstr("for 60 % of the time the GPU waits"));
+  const Json answer = answers.proposes("60 % of waiting", json, change);
   EXPECT_NEAR(first_share(answer), 0.6, 1e-9);
   EXPECT_NEAR(first_gain(answer), 1 / (1 - 0.3), 1e-9);
-  tell(json, {{"cuda.graph", true}}, "rejected", 0.98);
-  EXPECT_THAT(none_because(ask("cuda_graph", json)), HasSubstr("was tried"));
-}
-
-TEST(CudaGraph, AnOperatorThatTakesLongIsNoLaunch) {
-  Json json = launch_bound();
-  json["metrics"]["step.duration_ns"] = 200e6;
-  json["metrics"]["operators.mean_ns"] = 160'000;
-  EXPECT_THAT(none_because(ask("cuda_graph", json)), HasSubstr("only 6.0 % of a step"));
+  tell(json, change, "rejected", 0.98);
+  answers.declines("it was tried", json);
 }
 
 TEST(CudaGraph, SaysWhyNot) {
-  Json json = launch_bound();
-  json["recipe"]["model"] = "paced";
-  EXPECT_THAT(none_because(ask("cuda_graph", json)), HasSubstr("paced waits on the host"));
-  json = launch_bound();
-  json["incumbent"]["train.loss_reading"] = "every_step";
-  EXPECT_THAT(none_because(ask("cuda_graph", json)), HasSubstr("train.loss_reading: deferred"));
-  json = launch_bound();
-  json["incumbent"]["cuda.graph"] = true;
-  EXPECT_THAT(none_because(ask("cuda_graph", json)), HasSubstr("already"));
-  json = launch_bound();
-  json["metrics"].erase("operators.mean_ns");
-  EXPECT_THAT(none_because(ask("cuda_graph", json)), HasSubstr("does not say"));
-  json["knobs"].erase("cuda.graph");
-  EXPECT_THAT(none_because(ask("cuda_graph", json)), HasSubstr("no knob cuda.graph"));
-  EXPECT_THAT(none_because(ask("cuda_graph", situation("fashion_cnn_cpu"))), HasSubstr("CPU"));
+  Answers answers("cuda_graph");
+  const Json json = launch_bound();
+  answers.declines("operators that take long are no launches", json,
+                   {{"metrics", {{"step.duration_ns", 200e6}, {"operators.mean_ns", 160'000}}}});
+  answers.declines("a paced model", json, {{"recipe", {{"model", "paced"}}}});
+  answers.declines("the loss is read at every step", json,
+                   {{"incumbent", {{"train.loss_reading", "every_step"}}}});
+  answers.declines("it is set", json, {{"incumbent", {{"cuda.graph", true}}}});
+  answers.declines("no measurement", json, {{"metrics", {{"operators.mean_ns", nullptr}}}});
+  answers.declines("no knob", json, {{"knobs", {{"cuda.graph", nullptr}}}});
+  answers.declines("a CPU", situation("fashion_cnn_cpu"));
 }
 
 }  // namespace

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
-#include "tests/plugins/loader_scene.hpp"
+#include "tests/plugins/answers.hpp"
 
 namespace autotuned::plugins {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::Not;
-
-constexpr const char* kPlugin = "gather_to_indexing";
+const Json kChange = {{"rewrite.gather", "indexing"}};
 
 Json gathering(double share) {
   Json json = situation("fashion_cnn_cpu");
@@ -18,47 +15,39 @@ Json gathering(double share) {
 }
 
 TEST(GatherToIndexing, ProposesItByTheShareOfGather) {
-  const Json answer = ask(kPlugin, gathering(0.4));
-  EXPECT_EQ(first_change(answer), Json({{"rewrite.gather", "indexing"}}));
-  EXPECT_THAT(first_reason(answer), HasSubstr("40 % of the step"));
-  EXPECT_NEAR(first_gain(answer), 1 / (1 - 0.24), 1e-9);
-}
-
-TEST(GatherToIndexing, ShowsTheModuleWhoseBackwardBecomesFaster) {
+  Answers answers("gather_to_indexing");
   Json json = gathering(0.4);
-  EXPECT_THAT(first_reason(ask(kPlugin, json)), Not(HasSubstr("of it in")));
+  EXPECT_NEAR(first_gain(answers.proposes("40 % in gather", json, kChange)), 1 / (1 - 0.24), 1e-9);
   json["places"]["operators.gather_share_ratio"] = {{"module", "model.patch_drop"},
                                                     {"share_ratio", 0.98}};
-  EXPECT_THAT(first_reason(ask(kPlugin, json)),
-              HasSubstr("40 % of the step, 98 % of it in model.patch_drop; if"));
+  answers.proposes("a module that it is in", json, kChange);
 }
 
 TEST(GatherToIndexing, CountsTheKernelsOfAGpu) {
+  Answers answers("gather_to_indexing");
   Json json = gathering(0.4);
   json["metrics"]["operators.gather_share_ratio"] = 0.5;
   json["metrics"]["parts.kernel_ratio"] = 0.5;
-  EXPECT_THAT(first_reason(ask(kPlugin, json)), HasSubstr("40 % of the step"));
+  answers.proposes("a CPU", json, kChange);
   json["job"]["device"] = "cuda:0";
   // bin/gather --device cuda, on an H100: the kernel of gather takes a third of the time.
-  EXPECT_THAT(none_because(ask(kPlugin, json)), HasSubstr("unless all algorithms"));
+  answers.declines("a GPU", json);
   json["recipe"]["deterministic"] = true;
-  EXPECT_THAT(first_reason(ask(kPlugin, json)), HasSubstr("25 % of the step"));
+  answers.proposes("deterministic algorithms", json, kChange);
   json["metrics"].erase("parts.kernel_ratio");
-  EXPECT_THAT(first_reason(ask(kPlugin, json)), HasSubstr("40 % of the step"));
+  answers.proposes("no trace", json, kChange);
 }
 
 TEST(GatherToIndexing, SaysWhyNot) {
+  Answers answers("gather_to_indexing");
   Json json = gathering(0.4);
-  tell(json, {{"rewrite.gather", "indexing"}}, "rejected", 1.001);
-  EXPECT_THAT(none_because(ask(kPlugin, json)), HasSubstr("was tried"));
-  EXPECT_THAT(none_because(ask(kPlugin, gathering(0.002))), HasSubstr("only 0.2 %"));
-  EXPECT_THAT(none_because(ask(kPlugin, gathering(0.0))), HasSubstr("does not use gather"));
-  json["metrics"].erase("operators.gather_ratio");
-  EXPECT_THAT(none_because(ask(kPlugin, json)), HasSubstr("does not say"));
-  json["incumbent"]["rewrite.gather"] = "indexing";
-  EXPECT_THAT(none_because(ask(kPlugin, json)), HasSubstr("already"));
-  json["knobs"].erase("rewrite.gather");
-  EXPECT_THAT(none_because(ask(kPlugin, json)), HasSubstr("no knob rewrite.gather"));
+  tell(json, kChange, "rejected", 1.001);
+  answers.declines("it was tried", json);
+  answers.declines("0.2 % in gather", gathering(0.002));
+  answers.declines("no gather", gathering(0.0));
+  answers.declines("no measurement", json, {{"metrics", {{"operators.gather_ratio", nullptr}}}});
+  answers.declines("it is set", json, {{"incumbent", kChange}});
+  answers.declines("no knob", json, {{"knobs", {{"rewrite.gather", nullptr}}}});
 }
 
 }  // namespace

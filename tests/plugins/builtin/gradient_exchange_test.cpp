@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // gradient_buckets and gradient_compression: what they propose for ranks that wait for gradients.
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
-#include "tests/plugins/share.hpp"
+#include "tests/plugins/answers.hpp"
 
 namespace autotuned::plugins {
 namespace {
-
-using ::testing::HasSubstr;
 
 constexpr const char* kCap = "ddp.bucket_cap_mb";
 constexpr const char* kView = "ddp.gradient_as_bucket_view";
@@ -45,60 +43,52 @@ Json changes_of(const Json& answer) {
 
 TEST(GradientBuckets, SplitWhatIsOneBucket) {
   Json json = waiting_ranks();
-  const Json answer = ask("gradient_buckets", json);
+  Answers answers("gradient_buckets");
+  const Json answer = answers.proposes("one bucket", json, {{kCap, 20}});
   EXPECT_EQ(changes_of(answer), Json({{{kCap, 20}}, {{kCap, 40}}, {{kView, true}}}));
-  EXPECT_THAT(first_reason(answer), HasSubstr("waits 20 % of the step"));
-  EXPECT_THAT(first_reason(answer), HasSubstr("one bucket"));
   EXPECT_NEAR(first_gain(answer), 1 / (1 - 0.2 * 0.75), 1e-9);
   EXPECT_NEAR(first_share(answer), 0.2, 1e-9);
   tell(json, {{kCap, 20}}, "rejected", 0.9);
-  EXPECT_EQ(first_change(ask("gradient_buckets", json)), Json({{kCap, 40}}));
+  answers.proposes("20 MiB were tried", json, {{kCap, 40}});
 }
 
 TEST(GradientBuckets, JoinManySmallOnes) {
   Json json = waiting_ranks();
   json["incumbent"][kCap] = 1;
-  const Json answer = ask("gradient_buckets", json);
+  const Json answer = Answers("gradient_buckets").proposes("80 buckets", json, {{kCap, 80}});
   EXPECT_EQ(changes_of(answer), Json({{{kCap, 80}}, {{kView, true}}}));
-  EXPECT_THAT(first_reason(answer), HasSubstr("about 80 buckets"));
   EXPECT_NEAR(first_gain(answer), 1 / (1 - 0.2 * 0.25), 1e-9);
 }
 
 TEST(GradientBuckets, SayWhyNot) {
-  Json json = waiting_ranks();
-  json["metrics"]["ranks.exposed_ratio"] = 0.01;
-  EXPECT_THAT(none_because(ask("gradient_buckets", json)), HasSubstr("waits 1.0 %"));
-  json["metrics"].erase("ranks.exposed_ratio");
-  EXPECT_THAT(none_because(ask("gradient_buckets", json)), HasSubstr("does not say"));
-  json["knobs"][kCap]["unavailable"] = "needs several ranks (train.ranks)";
-  EXPECT_THAT(none_because(ask("gradient_buckets", json)), HasSubstr("needs several ranks"));
+  Answers answers("gradient_buckets");
+  const Json json = waiting_ranks();
+  answers.declines("1 % of waiting", json, {{"metrics", {{"ranks.exposed_ratio", 0.01}}}});
+  answers.declines("no measurement", json, {{"metrics", {{"ranks.exposed_ratio", nullptr}}}});
+  answers.declines("no knob", json,
+                   {{"knobs", {{kCap, {{"unavailable", "needs several ranks (train.ranks)"}}}}}});
 }
 
 TEST(GradientBuckets, SmallGradientsHaveNoSizeToTry) {
+  Answers answers("gradient_buckets");
   Json json = waiting_ranks();
   json["metrics"]["parameters.bytes"] = 200'000;
-  EXPECT_EQ(changes_of(ask("gradient_buckets", json)), Json::array({{{kView, true}}}));
-  json["incumbent"][kView] = true;
-  EXPECT_THAT(none_because(ask("gradient_buckets", json)), HasSubstr("no other size"));
+  const Json answer = answers.proposes("200 kB", json, {{kView, true}});
+  EXPECT_EQ(changes_of(answer), Json::array({{{kView, true}}}));
+  answers.declines("200 kB, and the view is set", json, {{"incumbent", {{kView, true}}}});
 }
 
 TEST(GradientCompression, HalvesWhatIsWaitedFor) {
+  Answers answers("gradient_compression");
   Json json = waiting_ranks();
-  const Json answer = ask("gradient_compression", json);
+  const Json answer = answers.proposes("20 % of waiting", json, {{kHook, "bf16"}});
   EXPECT_EQ(changes_of(answer), Json({{{kHook, "bf16"}}, {{kHook, "fp16"}}}));
   EXPECT_NEAR(first_gain(answer), 1 / (1 - 0.4 * 0.2), 1e-9);
-  tell(json, {{kHook, "bf16"}}, "accepted", 1.1);
-  EXPECT_THAT(none_because(ask("gradient_compression", json)), HasSubstr("already"));
-}
-
-TEST(GradientCompression, SaysWhyNot) {
-  Json json = waiting_ranks();
-  json["metrics"]["ranks.exposed_ratio"] = 0.04;
-  EXPECT_THAT(none_because(ask("gradient_compression", json)), HasSubstr("waits 4.0 %"));
-  json["metrics"]["ranks.exposed_ratio"] = 0.2;
+  answers.declines("4 % of waiting", json, {{"metrics", {{"ranks.exposed_ratio", 0.04}}}});
+  answers.declines("it is set", json, {{"incumbent", {{kHook, "bf16"}}}});
   tell(json, {{kHook, "bf16"}}, "rejected", 0.9);
   tell(json, {{kHook, "fp16"}}, "failed", 0.0);
-  EXPECT_THAT(none_because(ask("gradient_compression", json)), HasSubstr("were tried"));
+  answers.declines("both were tried", json);
 }
 
 }  // namespace

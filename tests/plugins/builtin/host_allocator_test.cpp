@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
 
-#include "tests/plugins/share.hpp"
+#include "tests/plugins/answers.hpp"
 
 namespace autotuned::plugins {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
+const Json kHugePages = {{"env.GLIBC_TUNABLES", "glibc.malloc.hugetlb=1"}};
+const Json kJemalloc = {{"memory.allocator", "jemalloc"}};
+const Json kTcmalloc = {{"memory.allocator", "tcmalloc"}};
 
 // The situation of a job on a machine with such files.
 class HostAllocator : public ::testing::Test {
@@ -33,78 +34,66 @@ class HostAllocator : public ::testing::Test {
   }
 
   PluginFolder root_;
+  Answers answers_{"host_allocator"};
 };
 
 TEST_F(HostAllocator, AsksForHugePages) {
   set_huge_pages("always [madvise] never");
   Json json = situation_here();
-  const Json answer = ask("host_allocator", json);
+  const Json answer = answers_.proposes("12 % in the kernel", json, kHugePages);
   ASSERT_EQ(answer.at("candidates").size(), 2U);
-  EXPECT_EQ(first_change(answer), Json({{"env.GLIBC_TUNABLES", "glibc.malloc.hugetlb=1"}}));
-  EXPECT_THAT(first_reason(answer), AllOf(HasSubstr("12 %"), HasSubstr("900 page faults")));
   EXPECT_NEAR(first_gain(answer), 1 / (1 - 0.06), 1e-9);
   EXPECT_NEAR(first_share(answer), 0.12, 1e-9);
   forbid_allocators(json);
-  tell(json, {{"env.GLIBC_TUNABLES", "glibc.malloc.hugetlb=1"}}, "rejected", 1.0);
-  EXPECT_THAT(none_because(ask("host_allocator", json)), HasSubstr("were tried"));
-  tell(json, {{"env.GLIBC_TUNABLES", "glibc.malloc.hugetlb=1"}}, "accepted", 1.05);
-  EXPECT_THAT(none_because(ask("host_allocator", json)), HasSubstr("already set"));
+  tell(json, kHugePages, "rejected", 1.0);
+  answers_.declines("they were tried", json);
+  tell(json, kHugePages, "accepted", 1.05);
+  answers_.declines("they are set", json);
 }
 
 TEST_F(HostAllocator, TriesTheAllocatorsThatThereAre) {
   Json json = situation_here();
-  Json answer = ask("host_allocator", json);
+  const Json answer = answers_.proposes("jemalloc is there", json, kJemalloc);
   ASSERT_EQ(answer.at("candidates").size(), 1U);
-  EXPECT_EQ(first_change(answer), Json({{"memory.allocator", "jemalloc"}}));
-  EXPECT_THAT(first_reason(answer), AllOf(HasSubstr("12 %"), HasSubstr("keeps freed memory")));
   EXPECT_NEAR(first_share(answer), 0.12, 1e-9);
   // The setting of glibc's goes with it.
-  json["incumbent"]["memory.malloc"] = "keep";
-  EXPECT_EQ(first_change(ask("host_allocator", json)),
-            Json({{"memory.allocator", "jemalloc"}, {"memory.malloc", "default"}}));
-  json["incumbent"]["memory.malloc"] = "default";
-  tell(json, {{"memory.allocator", "jemalloc"}}, "rejected", 0.99);
-  EXPECT_THAT(none_because(ask("host_allocator", json)),
-              AllOf(HasSubstr("no huge pages"), HasSubstr("jemalloc was tried"),
-                    HasSubstr("of the package libtcmalloc-minimal4")));
+  answers_.proposes("glibc with a setting", json,
+                    {{"memory.allocator", "jemalloc"}, {"memory.malloc", "default"}},
+                    {{"incumbent", {{"memory.malloc", "keep"}}}});
+  tell(json, kJemalloc, "rejected", 0.99);
+  answers_.declines("jemalloc was tried", json);
   json["knobs"]["memory.allocator"].erase("unavailable_choices");
-  EXPECT_EQ(first_change(ask("host_allocator", json)), Json({{"memory.allocator", "tcmalloc"}}));
-  tell(json, {{"memory.allocator", "tcmalloc"}}, "accepted", 1.1);
+  answers_.proposes("tcmalloc is there, too", json, kTcmalloc);
+  tell(json, kTcmalloc, "accepted", 1.1);
   // Against the new incumbent the question is open again, but glibc's settings mean nothing to it.
   set_huge_pages("always [madvise] never");
-  answer = ask("host_allocator", json);
-  ASSERT_EQ(answer.at("candidates").size(), 1U);
-  EXPECT_EQ(first_change(answer), Json({{"memory.allocator", "jemalloc"}}));
+  const Json again = answers_.proposes("tcmalloc is kept", json, kJemalloc);
+  EXPECT_EQ(again.at("candidates").size(), 1U);
 }
 
 TEST_F(HostAllocator, SaysOnceWhatHoldsForAllItsChanges) {
   set_huge_pages("always [madvise] never");
   Json json = situation_here();
   json["knobs"] = Json::object();
-  json["permissions"]["option"] = "--allow";  // a script's job
-  EXPECT_EQ(none_because(ask("host_allocator", json)),
-            "what it changes can only be changed in a recipe");
+  json["permissions"]["option"] = "--allow";
+  answers_.declines("a script", json);
 }
 
 TEST_F(HostAllocator, AsksOnlyWhereAskingHelps) {
-  set_huge_pages("[always] madvise never");
   Json json = situation_here();
   forbid_allocators(json);
-  EXPECT_THAT(none_because(ask("host_allocator", json)), HasSubstr("already gives huge pages"));
-  for (const char* mode : {"always madvise [never]", "", "]["}) {
+  for (const char* mode : {"[always] madvise never", "always madvise [never]", "", "]["}) {
     set_huge_pages(mode);
-    EXPECT_THAT(none_because(ask("host_allocator", json)), HasSubstr("no huge pages")) << mode;
+    answers_.declines("huge pages '" + std::string(mode) + "'", json);
   }
 }
 
 TEST_F(HostAllocator, SaysWhyNot) {
   set_huge_pages("always [madvise] never");
-  Json json = situation_here();
-  json["metrics"]["cpu.kernel_ratio"] = 0.001;
-  EXPECT_THAT(none_because(ask("host_allocator", json)), HasSubstr("only 0.1 %"));
-  json["metrics"].erase("cpu.kernel_ratio");
-  EXPECT_THAT(none_because(ask("host_allocator", json)), HasSubstr("does not say"));
-  EXPECT_THAT(none_because(ask("host_allocator", situation("resnet18_gpu"))), HasSubstr("GPU"));
+  const Json json = situation_here();
+  answers_.declines("0.1 % in the kernel", json, {{"metrics", {{"cpu.kernel_ratio", 0.001}}}});
+  answers_.declines("no measurement", json, {{"metrics", {{"cpu.kernel_ratio", nullptr}}}});
+  answers_.declines("a GPU", situation("resnet18_gpu"));
 }
 
 }  // namespace

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
-#include "tests/plugins/share.hpp"
+#include "tests/plugins/answers.hpp"
 
 namespace autotuned::plugins {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
 
 constexpr const char* kIndex = "input.jpeg_index";
 
@@ -26,43 +23,29 @@ Json many_photos() {
 }
 
 TEST(JpegIndex, IsForCropsThatComeAgainAndDoNotFitDecoded) {
+  Answers answers("jpeg_index");
   Json json = many_photos();
-  const Json answer = ask("jpeg_index", json);
-  EXPECT_EQ(first_change(answer), Json({{kIndex, true}}));
-  EXPECT_THAT(first_reason(answer), AllOf(HasSubstr("takes 75 %"), HasSubstr("2.0 GiB")));
+  const Json answer = answers.proposes("a million photos", json, {{kIndex, true}});
   EXPECT_NEAR(first_share(answer), 0.6, 1e-9);
   EXPECT_NEAR(first_gain(answer), 1 / (1 - 0.3), 1e-9);
   tell(json, {{kIndex, true}}, "rejected", 0.9);
-  EXPECT_THAT(none_because(ask("jpeg_index", json)), HasSubstr("was tried"));
+  answers.declines("it was tried", json);
 }
 
 TEST(JpegIndex, SaysWhyNot) {
-  const auto because = [](auto&& change) {
-    Json json = many_photos();
-    change(json);
-    return none_because(ask("jpeg_index", json));
-  };
-  EXPECT_THAT(because([](Json& json) { json["incumbent"][kIndex] = true; }), HasSubstr("already"));
-  EXPECT_THAT(because([](Json& json) { json["job"]["jpeg_index_bytes"] = 0; }),
-              HasSubstr("no transform crops JPEG files"));
-  EXPECT_THAT(because([](Json& json) { json["incumbent"]["input.decode"] = "full"; }),
-              HasSubstr("decoded as a whole"));
-  EXPECT_THAT(because([](Json& json) { json["incumbent"]["input.decode_scale"] = "half"; }),
-              HasSubstr("input.decode_scale"));
-  EXPECT_THAT(because([](Json& json) { json["incumbent"]["input.cache"] = "decoded"; }),
-              HasSubstr("are kept decoded (input.cache: decoded)"));
-  EXPECT_THAT(because([](Json& json) { json["job"]["cache_decoded_bytes"] = 8LL << 30; }),
-              HasSubstr("the decoded pictures fit into memory (8.0 GiB of 16.0 GiB)"));
-  EXPECT_THAT(because([](Json& json) { json["job"]["jpeg_index_bytes"] = 9LL << 30; }),
-              HasSubstr("an index of all files would need 9.0 GiB"));
-  EXPECT_THAT(because([](Json& json) { json["recipe"]["train_samples_total"] = 1'900'000; }),
-              HasSubstr("less than twice"));
-  EXPECT_THAT(because([](Json& json) { json["metrics"]["loader.cost_ratio"] = 0.01; }),
-              HasSubstr("costs the step only 1.0 %"));
-  EXPECT_THAT(because([](Json& json) { json["metrics"]["input.decode_ratio"] = 0.05; }),
-              HasSubstr("decoding takes only 5.0 %"));
-  EXPECT_THAT(because([](Json& json) { json["metrics"].erase("input.decode_ratio"); }),
-              HasSubstr("does not say"));
+  Answers answers("jpeg_index");
+  const Json json = many_photos();
+  answers.declines("it is set", json, {{"incumbent", {{kIndex, true}}}});
+  answers.declines("no crops", json, {{"job", {{"jpeg_index_bytes", 0}}}});
+  answers.declines("whole pictures", json, {{"incumbent", {{"input.decode", "full"}}}});
+  answers.declines("smaller pictures", json, {{"incumbent", {{"input.decode_scale", "half"}}}});
+  answers.declines("kept pictures", json, {{"incumbent", {{"input.cache", "decoded"}}}});
+  answers.declines("few pictures", json, {{"job", {{"cache_decoded_bytes", 8LL << 30}}}});
+  answers.declines("a large index", json, {{"job", {{"jpeg_index_bytes", 9LL << 30}}}});
+  answers.declines("not twice", json, {{"recipe", {{"train_samples_total", 1'900'000}}}});
+  answers.declines("1 % in loading", json, {{"metrics", {{"loader.cost_ratio", 0.01}}}});
+  answers.declines("5 % in decoding", json, {{"metrics", {{"input.decode_ratio", 0.05}}}});
+  answers.declines("no measurement", json, {{"metrics", {{"input.decode_ratio", nullptr}}}});
 }
 
 }  // namespace

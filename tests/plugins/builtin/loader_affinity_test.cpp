@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
-#include "tests/plugins/share.hpp"
+#include "tests/plugins/answers.hpp"
 
 namespace autotuned::plugins {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
 
 // Steps on a GPU that are 10 % faster where nothing is loaded, of which they wait 2 %.
 Json held_up() {
@@ -21,40 +18,26 @@ Json held_up() {
 }
 
 TEST(LoaderAffinity, LeavesTheLaunchingThreadItsCpu) {
+  Answers answers("loader_affinity");
   Json json = held_up();
-  const Json answer = ask("loader_affinity", json);
-  EXPECT_EQ(first_change(answer), Json({{"loader.affinity", "apart"}}));
-  EXPECT_NEAR(first_share(answer), 0.08, 1e-9);
-  EXPECT_THAT(first_reason(answer),
-              AllOf(HasSubstr("8.0 %"), HasSubstr("4 workers"), HasSubstr("8 CPUs")));
-  tell(json, {{"loader.affinity", "apart"}}, "rejected", 1.0);
-  EXPECT_THAT(none_because(ask("loader_affinity", json)), HasSubstr("were tried"));
-  json["incumbent"]["loader.affinity"] = "apart";
-  EXPECT_THAT(none_because(ask("loader_affinity", json)), HasSubstr("already"));
+  const Json change = {{"loader.affinity", "apart"}};
+  EXPECT_NEAR(first_share(answers.proposes("4 workers on 8 CPUs", json, change)), 0.08, 1e-9);
+  tell(json, change, "rejected", 1.0);
+  answers.declines("it was tried", json);
+  answers.declines("it is set", json, {{"incumbent", change}});
 }
 
-TEST(LoaderAffinity, NeedsAMeasuredCeiling) {
-  Json json = held_up();
-  json["metrics"].erase("ceiling.device_batch_ratio");
-  EXPECT_THAT(none_because(ask("loader_affinity", json)), HasSubstr("was not measured"));
-}
-
-TEST(LoaderAffinity, SaysWhereItCanOnlyCost) {
-  Json json = held_up();
-  json["environment"]["cpus_allowed"] = 2;
-  EXPECT_THAT(none_because(ask("loader_affinity", json)),
-              AllOf(HasSubstr("with 2 CPUs all workers"), HasSubstr("can only be slower")));
-  json = held_up();
-  json["job"]["device"] = "cpu";
-  EXPECT_THAT(none_because(ask("loader_affinity", json)), HasSubstr("itself computes on all CPUs"));
-  json = held_up();
-  json["incumbent"]["loader.workers"] = 8;
-  EXPECT_THAT(none_because(ask("loader_affinity", json)), HasSubstr("8 workers on 8 CPUs"));
-  json["incumbent"]["loader.workers"] = 0;
-  EXPECT_THAT(none_because(ask("loader_affinity", json)), HasSubstr("without loader workers"));
-  json = held_up();
-  json["metrics"]["loader.cost_ratio"] = 0.025;
-  EXPECT_THAT(none_because(ask("loader_affinity", json)), HasSubstr("only 0.5 %"));
+TEST(LoaderAffinity, SaysWhyNot) {
+  Answers answers("loader_affinity");
+  const Json json = held_up();
+  answers.declines("no measured ceiling", json,
+                   {{"metrics", {{"ceiling.device_batch_ratio", nullptr}}}});
+  answers.declines("2 CPUs", json, {{"environment", {{"cpus_allowed", 2}}}});
+  answers.declines("a CPU", json, {{"job", {{"device", "cpu"}}}});
+  answers.declines("8 workers on 8 CPUs", json, {{"incumbent", {{"loader.workers", 8}}}});
+  answers.declines("no workers", json, {{"incumbent", {{"loader.workers", 0}}}});
+  answers.declines("loading that hardly costs", json,
+                   {{"metrics", {{"loader.cost_ratio", 0.025}}}});
 }
 
 }  // namespace

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
-#include "tests/plugins/loader_scene.hpp"
+#include "tests/plugins/answers.hpp"
 
 namespace autotuned::plugins {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
+using ::testing::ElementsAre;
 
 constexpr const char* kWorkers = "loader.workers";
 
@@ -25,6 +24,10 @@ Json starving(double step_ms, double wait, double batch_ms, int workers, double 
   return json;
 }
 
+Json workers(int count) {
+  return {{kWorkers, count}};
+}
+
 std::vector<int> counts(const Json& answer) {
   std::vector<int> all;
   for (const Json& candidate : answer.at("candidates")) {
@@ -33,16 +36,11 @@ std::vector<int> counts(const Json& answer) {
   return all;
 }
 
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
-
 TEST(NumWorkers, OneIsEnoughWhereLoadingIsQuick) {
   // W6: 6 % of a step in the training thread.
-  const Json answer = ask("num_workers", situation("fashion_cnn_cpu"));
+  Answers answers("num_workers");
+  const Json answer = answers.proposes("6 % of the step", situation("fashion_cnn_cpu"), workers(1));
   EXPECT_THAT(counts(answer), ElementsAre(1, 2));
-  EXPECT_THAT(first_reason(answer),
-              AllOf(HasSubstr("6.0 % of the step in the training thread"),
-                    HasSubstr("30 % of the CPU time is unused"), HasSubstr("1 worker would")));
   EXPECT_NEAR(first_gain(answer), 1.064, 0.001);
 }
 
@@ -86,16 +84,12 @@ TEST(NumWorkers, LeavesABusyLaunchingThreadItsCpu) {
 TEST(NumWorkers, AlwaysLeavesTheThreadThatLaunchesForAGpuItsCpu) {
   Json json = starving(515, 495.0 / 515, 495, 0, 0.07);
   json["job"]["device"] = "cuda:0";
-  const Json answer = ask("num_workers", json);
-  EXPECT_THAT(counts(answer), ElementsAre(15, 14));
-  EXPECT_THAT(first_reason(answer),
-              HasSubstr("loading fast enough for this device needs about 26 CPUs"));
+  Answers answers("num_workers");
+  EXPECT_THAT(counts(answers.proposes("a GPU", json, workers(15))), ElementsAre(15, 14));
   json["incumbent"][kWorkers] = 15;
   json["metrics"]["step.data_wait_ratio"] = 0.4;
   json["metrics"]["step.duration_ns"] = 33.3e6;
-  EXPECT_THAT(none_because(ask("num_workers", json)),
-              AllOf(HasSubstr("each CPU except that of the launching thread"),
-                    HasSubstr("loading fast enough for this device needs about 26 CPUs")));
+  answers.declines("15 workers", json);
   json["environment"]["cpus_allowed"] = 1;
   json["incumbent"][kWorkers] = 0;
   EXPECT_THAT(counts(ask("num_workers", json)), ElementsAre(1));
@@ -105,29 +99,30 @@ TEST(NumWorkers, LeavesAloneWaitsThatKernelsHide) {
   Json json = starving(515, 495.0 / 515, 495, 0, 0.07);
   json["job"]["device"] = "cuda:0";
   json["metrics"]["parts.data_loading_ratio"] = 0.01;
-  EXPECT_THAT(none_because(ask("num_workers", json)), HasSubstr("waits only 1.0 %"));
+  Answers("num_workers").declines("1 % in loading", json);
 }
 
 TEST(NumWorkers, AddsNoneWhereTheCpusAreBusyAndTheCountShouldDo) {
-  EXPECT_THAT(counts(ask("num_workers", starving(21, 0.05, 110, 6, 0.5))), ElementsAre(7));
-  EXPECT_THAT(none_because(ask("num_workers", starving(21, 0.05, 110, 6, 0.95))),
-              AllOf(HasSubstr("waits 5.0 %"), HasSubstr("the CPUs are busy")));
+  Answers answers("num_workers");
+  answers.proposes("idle CPUs", starving(21, 0.05, 110, 6, 0.5), workers(7));
+  answers.declines("busy CPUs", starving(21, 0.05, 110, 6, 0.95));
 }
 
 TEST(NumWorkers, GoesUphillAfterAnAcceptance) {
   Json json = starving(130, 110.0 / 130, 110, 0, 0.1);
-  tell(json, {{kWorkers, 6}}, "accepted", 5.5);
+  tell(json, workers(6), "accepted", 5.5);
   // Now it still waits a little, though six should do.
   json["metrics"]["step.duration_ns"] = 21e6;
   json["metrics"]["step.data_wait_ratio"] = 0.05;
-  EXPECT_THAT(counts(ask("num_workers", json)), ElementsAre(7));
-  tell(json, {{kWorkers, 7}}, "rejected", 1.0);
-  EXPECT_THAT(none_because(ask("num_workers", json)), HasSubstr("not faster than 6"));
+  Answers answers("num_workers");
+  answers.proposes("6 were faster", json, workers(7));
+  tell(json, workers(7), "rejected", 1.0);
+  answers.declines("7 were not", json);
 }
 
 TEST(NumWorkers, TriesTheNeighboursAfterALoss) {
   Json json = starving(130, 110.0 / 130, 110, 0, 0.1);
-  tell(json, {{kWorkers, 6}}, "rejected", 0.9);
+  tell(json, workers(6), "rejected", 0.9);
   EXPECT_THAT(counts(ask("num_workers", json)), ElementsAre(5, 7));
   // Against another incumbent everything is open again.
   json["incumbent"]["batch_size"] = 64;
@@ -135,27 +130,22 @@ TEST(NumWorkers, TriesTheNeighboursAfterALoss) {
 }
 
 TEST(NumWorkers, TakesThemAwayWhereTheyCompeteForTheCpus) {
-  const Json answer = ask("num_workers", starving(100, 0.001, 60, 8, 0.99));
-  EXPECT_THAT(counts(answer), ElementsAre(1));
-  EXPECT_THAT(first_reason(answer), AllOf(HasSubstr("8 workers compete"), HasSubstr("1 worker")));
-  Json json = starving(100, 0.001, 60, 8, 0.5);
-  EXPECT_THAT(counts(ask("num_workers", json)), IsEmpty());
+  Answers answers("num_workers");
+  answers.proposes("busy CPUs", starving(100, 0.001, 60, 8, 0.99), workers(1));
+  const Json json = starving(100, 0.001, 60, 8, 0.5);
+  answers.declines("idle CPUs", json);
   // Nobody waits, and yet steps with ready batches are shorter.
-  json["metrics"]["loader.cost_ratio"] = 0.05;
-  EXPECT_THAT(counts(ask("num_workers", json)), ElementsAre(1));
+  answers.proposes("loading that costs", json, workers(1),
+                   {{"metrics", {{"loader.cost_ratio", 0.05}}}});
 }
 
 TEST(NumWorkers, SaysWhyThereIsNothingToDo) {
-  EXPECT_THAT(none_because(ask("num_workers", starving(100, 0.004, 60, 1, 0.5))),
-              HasSubstr("waits only 0.4 % of its time for data"));
-  Json json = starving(100, 0.5, 5000, 16, 0.5);
-  EXPECT_THAT(none_because(ask("num_workers", json)),
-              AllOf(HasSubstr("each of the 16 CPUs"),
-                    HasSubstr("loading fast enough for this device needs about 101 CPUs")));
-  json["metrics"].erase("step.data_wait_ratio");
-  EXPECT_THAT(none_because(ask("num_workers", json)), HasSubstr("does not say"));
-  json["knobs"].erase(kWorkers);
-  EXPECT_THAT(none_because(ask("num_workers", json)), HasSubstr("no knob"));
+  Answers answers("num_workers");
+  answers.declines("0.4 % of waiting", starving(100, 0.004, 60, 1, 0.5));
+  const Json json = starving(100, 0.5, 5000, 16, 0.5);
+  answers.declines("a worker on each CPU", json);
+  answers.declines("no measurement", json, {{"metrics", {{"step.data_wait_ratio", nullptr}}}});
+  answers.declines("no knob", json, {{"knobs", {{kWorkers, nullptr}}}});
 }
 
 TEST(NumWorkers, ManagesWithoutTheTimeOfASample) {

@@ -1,37 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
-#include "tests/plugins/share.hpp"
+#include "tests/plugins/answers.hpp"
 
 namespace autotuned::plugins {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-
 TEST(OmpWaitPolicy, FollowsTheNumberOfOperators) {
+  Answers answers("omp_wait_policy");
   Json json = situation("fashion_cnn_cpu");
-  const Json answer = ask("omp_wait_policy", json);
-  EXPECT_EQ(first_change(answer), Json({{"env.GOMP_SPINCOUNT", "300000"}}));
-  EXPECT_THAT(first_reason(answer),
-              AllOf(HasSubstr("12.0 ms has 160 operators"), HasSubstr("20 % of the step")));
+  const Json change = {{"env.GOMP_SPINCOUNT", "300000"}};
+  const Json answer = answers.proposes("160 operators in 12 ms", json, change);
   EXPECT_NEAR(first_gain(answer), 1 / (1 - 160 * 7.5e3 / 12e6), 1e-9);
   EXPECT_NEAR(first_share(answer), 160 * 50e3 / 12e6, 1e-9);
-  tell(json, {{"env.GOMP_SPINCOUNT", "300000"}}, "rejected", 0.98);
-  EXPECT_THAT(none_because(ask("omp_wait_policy", json)), HasSubstr("were tried"));
+  tell(json, change, "rejected", 0.98);
+  answers.declines("it was tried", json);
 }
 
 TEST(OmpWaitPolicy, SaysWhyNot) {
-  Json json = situation("fashion_cnn_cpu");
-  json["metrics"]["step.duration_ns"] = 12e9;
-  EXPECT_THAT(none_because(ask("omp_wait_policy", json)), HasSubstr("at most 0.1 %"));
-  json["incumbent"]["threads.intra_op"] = 1;
-  EXPECT_THAT(none_because(ask("omp_wait_policy", json)), HasSubstr("one thread"));
-  json["incumbent"]["env.GOMP_SPINCOUNT"] = "300000";
-  EXPECT_THAT(none_because(ask("omp_wait_policy", json)), HasSubstr("already sets"));
-  EXPECT_THAT(none_because(ask("omp_wait_policy", situation("resnet18_gpu"))), HasSubstr("GPU"));
-  json["knobs"].erase("env.*");
-  EXPECT_THAT(none_because(ask("omp_wait_policy", json)), HasSubstr("no knob env.GOMP_SPINCOUNT"));
+  Answers answers("omp_wait_policy");
+  const Json json = situation("fashion_cnn_cpu");
+  answers.declines("long steps", json, {{"metrics", {{"step.duration_ns", 12e9}}}});
+  answers.declines("one thread", json, {{"incumbent", {{"threads.intra_op", 1}}}});
+  answers.declines("it is set", json, {{"incumbent", {{"env.GOMP_SPINCOUNT", "300000"}}}});
+  answers.declines("a GPU", situation("resnet18_gpu"));
+  answers.declines("no knob", json, {{"knobs", {{"env.*", nullptr}}}});
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "tests/plugins/share.hpp"
+#include "tests/plugins/answers.hpp"
 
 namespace autotuned::plugins {
 namespace {

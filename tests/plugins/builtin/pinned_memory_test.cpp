@@ -1,97 +1,74 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
-#include "tests/plugins/loader_scene.hpp"
+#include "tests/plugins/answers.hpp"
 
 namespace autotuned::plugins {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-
-TEST(PinnedMemory, SaysThatThereIsNoGpu) {
-  EXPECT_EQ(none_because(ask("pinned_memory", situation("fashion_cnn_cpu"))),
-            "the job runs on the CPU, where nothing is copied to a GPU (no NVIDIA driver "
-            "(libnvidia-ml.so.1 is missing))");
-}
+const Json kPinned = {{"loader.pin_memory", true}};
+const Json kBeside = {{"transfer.non_blocking", true}};
+const Json kBoth = {{"loader.pin_memory", true}, {"transfer.non_blocking", true}};
 
 TEST(PinnedMemory, PinsAndCopiesBesideTheStep) {
+  Answers answers("pinned_memory");
   Json json = situation("resnet18_gpu");
-  const Json answer = ask("pinned_memory", json);
-  EXPECT_EQ(first_change(answer),
-            Json({{"loader.pin_memory", true}, {"transfer.non_blocking", true}}));
-  EXPECT_THAT(first_reason(answer), AllOf(HasSubstr("25 % of the step"), HasSubstr("18.4 MiB"),
-                                          HasSubstr("100 % of the bytes from pageable memory"),
-                                          HasSubstr("run during the step"),
-                                          // 8 workers, 2 batches each, and two
-                                          HasSubstr("330.8 MiB or more would be page-locked")));
+  const Json answer = answers.proposes("8 workers with 2 batches each", json, kBoth);
   EXPECT_NEAR(first_gain(answer), 1 / 0.75, 1e-9);
-  json["incumbent"]["loader.pin_memory"] = true;
-  EXPECT_EQ(first_change(ask("pinned_memory", json)), Json({{"transfer.non_blocking", true}}));
-  tell(json, {{"transfer.non_blocking", true}}, "rejected", 1.0);
-  EXPECT_THAT(none_because(ask("pinned_memory", json)), HasSubstr("was tried"));
-  json["incumbent"]["transfer.non_blocking"] = true;
-  EXPECT_THAT(none_because(ask("pinned_memory", json)), HasSubstr("already"));
+  json["incumbent"].update(kPinned);
+  answers.proposes("pinned memory", json, kBeside);
+  tell(json, kBeside, "rejected", 1.0);
+  answers.declines("pinned memory, and the rest was tried", json);
+  answers.declines("both are set", json, {{"incumbent", kBeside}});
 }
 
 TEST(PinnedMemory, BelievesATraceOfTheCopies) {
+  Answers answers("pinned_memory");
   Json json = situation("resnet18_gpu");
   json["metrics"]["copies.pageable_ratio"] = 0.12;
   json["metrics"]["parts.copy_ratio"] = 0.03;
   json["metrics"]["waiting.synchronous_copy_ratio"] = 0.0;
-  Json answer = ask("pinned_memory", json);
-  EXPECT_THAT(first_reason(answer), HasSubstr("from pageable memory to the GPU take 12 % of the "
-                                              "step, 3.0 % without other work at the same time"));
-  EXPECT_NEAR(first_gain(answer), 1 / 0.88, 1e-9);
+  EXPECT_NEAR(first_gain(answers.proposes("a trace", json, kBoth)), 1 / 0.88, 1e-9);
   // Page-locked already: what kernels hide is not to be had.
-  json["incumbent"]["loader.pin_memory"] = true;
-  answer = ask("pinned_memory", json);
-  EXPECT_THAT(first_reason(answer), HasSubstr("waits for copies for 3.0 % of its time"));
-  EXPECT_NEAR(first_gain(answer), 1 / 0.97, 1e-9);
+  json["incumbent"].update(kPinned);
+  EXPECT_NEAR(first_gain(answers.proposes("pinned memory", json, kBeside)), 1 / 0.97, 1e-9);
   json["metrics"]["waiting.synchronous_copy_ratio"] = 0.05;
-  EXPECT_NEAR(first_gain(ask("pinned_memory", json)), 1 / 0.95, 1e-9);
+  EXPECT_NEAR(first_gain(answers.proposes("waits for copies", json, kBeside)), 1 / 0.95, 1e-9);
   // The host's own time in handing batches over says no more then.
   json["metrics"]["waiting.synchronous_copy_ratio"] = 0.0;
   json["metrics"]["parts.copy_ratio"] = 0.001;
-  EXPECT_THAT(none_because(ask("pinned_memory", json)), HasSubstr("only 0.1 % of the step"));
+  answers.declines("short copies", json);
 }
 
 TEST(PinnedMemory, PinsAloneWhereBothTogetherLost) {
-  const Json both = {{"loader.pin_memory", true}, {"transfer.non_blocking", true}};
+  Answers answers("pinned_memory");
   Json json = situation("resnet18_gpu");
-  tell(json, both, "rejected", 0.99);
-  const Json answer = ask("pinned_memory", json);
-  EXPECT_EQ(first_change(answer), Json({{"loader.pin_memory", true}}));
-  EXPECT_THAT(first_reason(answer), HasSubstr("copies from page-locked memory are faster"));
-  EXPECT_NEAR(first_gain(answer), 1 / 0.9, 1e-9);
-  tell(json, {{"loader.pin_memory", true}}, "rejected", 0.98);
-  EXPECT_EQ(none_because(ask("pinned_memory", json)),
-            "page-locked memory was tried and was not faster");
-
+  tell(json, kBoth, "rejected", 0.99);
+  EXPECT_NEAR(first_gain(answers.proposes("both lost", json, kPinned)), 1 / 0.9, 1e-9);
+  tell(json, kPinned, "rejected", 0.98);
+  answers.declines("pinned memory lost, too", json);
   Json full = situation("resnet18_gpu");
-  tell(full, both, "failed", 0.0);
+  tell(full, kBoth, "failed", 0.0);
   full["trials"].back()["failure"] = "out_of_memory";
-  EXPECT_THAT(none_because(ask("pinned_memory", full)),
-              HasSubstr("more memory than the trainer has"));
+  answers.declines("no memory for it", full);
 }
 
 TEST(PinnedMemory, OfAScriptOnlyTheMemoryIsChanged) {
+  Answers answers("pinned_memory");
   Json json = situation("resnet18_gpu");
   json["knobs"].erase("transfer.non_blocking");
   json["incumbent"].erase("transfer.non_blocking");
-  const Json answer = ask("pinned_memory", json);
-  EXPECT_EQ(first_change(answer), Json({{"loader.pin_memory", true}}));
-  EXPECT_NEAR(first_gain(answer), 1 / 0.9, 1e-9);
-  tell(json, {{"loader.pin_memory", true}}, "rejected", 0.98);
-  EXPECT_THAT(none_because(ask("pinned_memory", json)), HasSubstr("was tried"));
+  EXPECT_NEAR(first_gain(answers.proposes("a script", json, kPinned)), 1 / 0.9, 1e-9);
+  tell(json, kPinned, "rejected", 0.98);
+  answers.declines("it was tried", json);
 }
 
-TEST(PinnedMemory, NeedsSomethingToGain) {
-  Json json = situation("resnet18_gpu");
-  json["metrics"]["step.transfer_ratio"] = 0.001;
-  EXPECT_THAT(none_because(ask("pinned_memory", json)), HasSubstr("only 0.1 %"));
-  json["metrics"].erase("step.transfer_ratio");
-  EXPECT_THAT(none_because(ask("pinned_memory", json)), HasSubstr("does not say"));
+TEST(PinnedMemory, SaysWhyNot) {
+  Answers answers("pinned_memory");
+  answers.declines("a CPU", situation("fashion_cnn_cpu"));
+  const Json json = situation("resnet18_gpu");
+  answers.declines("0.1 % in copies", json, {{"metrics", {{"step.transfer_ratio", 0.001}}}});
+  answers.declines("no measurement", json, {{"metrics", {{"step.transfer_ratio", nullptr}}}});
 }
 
 }  // namespace

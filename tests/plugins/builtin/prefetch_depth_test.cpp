@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
-#include "tests/plugins/share.hpp"
+#include "tests/plugins/answers.hpp"
 
 namespace autotuned::plugins {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
+constexpr const char* kDepth = "loader.prefetch_batches";
 
 // Two workers that keep up on average with steps of 10 ms, and steps that wait all the same.
 Json unequal_batches() {
@@ -21,30 +20,22 @@ Json unequal_batches() {
 }
 
 TEST(PrefetchDepth, DoublesTheQueueWhereWorkersKeepUp) {
+  Answers answers("prefetch_depth");
   Json json = unequal_batches();
-  const Json answer = ask("prefetch_depth", json);
-  EXPECT_EQ(first_change(answer), Json({{"loader.prefetch_batches", 4}}));
-  EXPECT_THAT(first_reason(answer),
-              AllOf(HasSubstr("waits 20 %"), HasSubstr("2 workers need only 80 %")));
-  EXPECT_NEAR(first_share(answer), 0.2, 1e-9);
-  tell(json, {{"loader.prefetch_batches", 4}}, "accepted", 1.1);
-  EXPECT_EQ(first_change(ask("prefetch_depth", json)), Json({{"loader.prefetch_batches", 8}}));
-  tell(json, {{"loader.prefetch_batches", 8}}, "rejected", 1.0);
-  EXPECT_THAT(none_because(ask("prefetch_depth", json)), HasSubstr("was tried"));
-  json["incumbent"]["loader.prefetch_batches"] = 16;
-  EXPECT_THAT(none_because(ask("prefetch_depth", json)),
-              HasSubstr("already has its largest length"));
+  EXPECT_NEAR(first_share(answers.proposes("20 % of waiting", json, {{kDepth, 4}})), 0.2, 1e-9);
+  tell(json, {{kDepth, 4}}, "accepted", 1.1);
+  answers.proposes("4 were faster", json, {{kDepth, 8}});
+  tell(json, {{kDepth, 8}}, "rejected", 1.0);
+  answers.declines("8 were not", json);
+  answers.declines("the largest value", json, {{"incumbent", {{kDepth, 16}}}});
 }
 
 TEST(PrefetchDepth, SaysWhyNot) {
-  Json json = unequal_batches();
-  json["metrics"]["loader.sample_ns"] = 900'000.0;
-  EXPECT_THAT(none_because(ask("prefetch_depth", json)),
-              AllOf(HasSubstr("144 %"), HasSubstr("cannot fill")));
-  json["metrics"]["step.data_wait_ratio"] = 0.01;
-  EXPECT_THAT(none_because(ask("prefetch_depth", json)), HasSubstr("only 1.0 %"));
-  json["incumbent"]["loader.workers"] = 0;
-  EXPECT_THAT(none_because(ask("prefetch_depth", json)), HasSubstr("without loader workers"));
+  Answers answers("prefetch_depth");
+  const Json json = unequal_batches();
+  answers.declines("slow workers", json, {{"metrics", {{"loader.sample_ns", 900'000.0}}}});
+  answers.declines("1 % of waiting", json, {{"metrics", {{"step.data_wait_ratio", 0.01}}}});
+  answers.declines("no workers", json, {{"incumbent", {{"loader.workers", 0}}}});
 }
 
 }  // namespace

@@ -1,47 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
-#include "tests/plugins/share.hpp"
+#include "tests/plugins/answers.hpp"
 
 namespace autotuned::plugins {
 namespace {
 
-using ::testing::HasSubstr;
-
 TEST(SetToNone, ProposesItByTheShareOfFilling) {
-  const Json answer = ask("set_to_none", situation("fashion_cnn_cpu"));
-  EXPECT_EQ(first_change(answer), Json({{"optimizer.set_to_none", true}}));
-  EXPECT_THAT(first_reason(answer), HasSubstr("1.2 % of the step"));
+  Answers answers("set_to_none");
+  const Json answer = answers.proposes("1.2 % in filling", situation("fashion_cnn_cpu"),
+                                       {{"optimizer.set_to_none", true}});
   EXPECT_NEAR(first_gain(answer), 1 / (1 - 0.024), 1e-9);
   EXPECT_NEAR(first_share(answer), 0.024, 1e-9);
 }
 
 TEST(SetToNone, ReleasesWhatTheOptimizerMissesThenOnlyAsNumerics) {
+  Answers answers("set_to_none");
   Json json = situation("fashion_cnn_cpu");
+  const Json change = {{"optimizer.set_to_none", true}};
   json["metrics"]["gradients.complete"] = 0;
   json["permissions"]["numerics"] = true;
-  EXPECT_THAT(first_reason(ask("set_to_none", json)), HasSubstr("is checked as numerics"));
+  answers.proposes("consent", json, change);
   json["permissions"]["numerics"] = false;
-  EXPECT_THAT(none_because(ask("set_to_none", json)),
-              HasSubstr("and the recipe does not allow numerics"));
+  answers.declines("no consent", json);
   json["permissions"]["option"] = "--allow";
-  EXPECT_THAT(none_because(ask("set_to_none", json)),
-              HasSubstr("and --allow does not allow numerics"));
+  answers.declines("no consent to a script", json);
   json["metrics"].erase("gradients.complete");
-  EXPECT_FALSE(first_change(ask("set_to_none", json)).is_null()) << "the check decides then";
+  answers.proposes("not known: the check decides then", json, change);
 }
 
 TEST(SetToNone, SaysWhyNot) {
+  Answers answers("set_to_none");
   Json json = situation("fashion_cnn_cpu");
   tell(json, {{"optimizer.set_to_none", true}}, "rejected", 1.001);
-  EXPECT_THAT(none_because(ask("set_to_none", json)), HasSubstr("was tried"));
+  answers.declines("it was tried", json);
   json["metrics"]["step.zero_grad_ratio"] = 0.0002;
   json["metrics"].erase("operators.fill_ratio");
-  EXPECT_THAT(none_because(ask("set_to_none", json)), HasSubstr("only 0.0 %"));
+  answers.declines("no time in it", json);
   json["metrics"].erase("step.zero_grad_ratio");
-  EXPECT_THAT(none_because(ask("set_to_none", json)), HasSubstr("does not say"));
-  json["incumbent"]["optimizer.set_to_none"] = true;
-  EXPECT_THAT(none_because(ask("set_to_none", json)), HasSubstr("already"));
+  answers.declines("no measurement", json);
+  answers.declines("it is set", json, {{"incumbent", {{"optimizer.set_to_none", true}}}});
 }
 
 }  // namespace

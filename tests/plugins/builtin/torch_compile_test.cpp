@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
-#include "tests/plugins/share.hpp"
+#include "tests/plugins/answers.hpp"
 
 namespace autotuned::plugins {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
+const Json kDefault = {{"model.compile", "default"}};
 
 // A script whose step takes 50 ms, 90 % of it in forward and backward pass.
 Json script(const std::string& data = "fashion_cnn_cpu") {
@@ -30,38 +29,35 @@ Json script(const std::string& data = "fashion_cnn_cpu") {
 }
 
 TEST(TorchCompile, IsProposedToAScriptThatTrainsForLong) {
+  Answers answers("torch_compile");
   Json json = script();
-  const Json answer = ask("torch_compile", json);
+  const Json answer = answers.proposes("100,000 steps left", json, kDefault);
   ASSERT_EQ(answer.at("candidates").size(), 1);
-  EXPECT_EQ(first_change(answer), Json({{"model.compile", "default"}}));
-  EXPECT_THAT(first_reason(answer), HasSubstr("90 % of the step"));
   EXPECT_NEAR(first_share(answer), 0.9, 1e-9);
   EXPECT_NEAR(first_gain(answer), 1 / (1 - 0.18), 1e-9);
-  tell(json, {{"model.compile", "default"}}, "rejected", 0.98);
-  EXPECT_THAT(none_because(ask("torch_compile", json)), HasSubstr("was tried"));
+  tell(json, kDefault, "rejected", 0.98);
+  answers.declines("it was tried", json);
 }
 
 TEST(TorchCompile, IsNotProposedWhereWhatIsLeftCannotRepayIt) {
+  Answers answers("torch_compile");
   Json json = script();
   json["job"]["steps_left"] = 6000;
-  EXPECT_THAT(none_because(ask("torch_compile", json)),
-              AllOf(HasSubstr("takes about 60 s"),
-                    HasSubstr("about 54 s of the 300 s that the script still trains")));
+  answers.declines("6,000 steps left", json);
   json["job"]["steps_left"] = 6700;
-  EXPECT_EQ(first_change(ask("torch_compile", json)), Json({{"model.compile", "default"}}));
+  answers.proposes("6,700 steps left", json, kDefault);
   json["job"]["steps_left"] = 0;
-  EXPECT_THAT(none_because(ask("torch_compile", json)), HasSubstr("is not known"));
-  json["permissions"]["knobs"] = Json::array({"model.compile"});
-  EXPECT_EQ(first_change(ask("torch_compile", json)), Json({{"model.compile", "default"}}));
+  answers.declines("not known", json);
+  answers.proposes("consent", json, kDefault, {{"permissions", {{"knobs", {"model.compile"}}}}});
 }
 
 TEST(TorchCompile, SearchesForKernelsWhereThatIsRepaid) {
+  Answers answers("torch_compile");
   Json json = script();
-  tell(json, {{"model.compile", "default"}}, "accepted", 1.2);
-  EXPECT_THAT(none_because(ask("torch_compile", json)), HasSubstr("takes about 300 s"));
-  json["job"]["steps_left"] = 1'000'000;
-  EXPECT_EQ(first_change(ask("torch_compile", json)),
-            Json({{"model.compile", "max-autotune-no-cudagraphs"}}));
+  tell(json, kDefault, "accepted", 1.2);
+  answers.declines("100,000 steps left", json);
+  answers.proposes("1,000,000 steps left", json, {{"model.compile", "max-autotune-no-cudagraphs"}},
+                   {{"job", {{"steps_left", 1'000'000}}}});
 }
 
 TEST(TorchCompile, ProposesGraphsOnAGpuOnly) {
@@ -76,15 +72,14 @@ TEST(TorchCompile, ProposesGraphsOnAGpuOnly) {
 }
 
 TEST(TorchCompile, SaysWhyNot) {
-  Json json = script();
-  json["metrics"]["step.forward_ratio"] = 0.01;
-  json["metrics"]["step.backward_ratio"] = 0.02;
-  EXPECT_THAT(none_because(ask("torch_compile", json)), HasSubstr("take only 3.0 % of the step"));
-  json = script();
-  json["knobs"]["model.compile"]["unavailable"] = "needs a C++ compiler: there is no g++";
-  EXPECT_THAT(none_because(ask("torch_compile", json)), HasSubstr("there is no g++"));
-  EXPECT_THAT(none_because(ask("torch_compile", situation("fashion_cnn_cpu"))),
-              HasSubstr("only modules of scripts"));
+  Answers answers("torch_compile");
+  const Json json = script();
+  answers.declines("3 % in passes", json,
+                   {{"metrics", {{"step.forward_ratio", 0.01}, {"step.backward_ratio", 0.02}}}});
+  answers.declines(
+      "no compiler", json,
+      {{"knobs", {{"model.compile", {{"unavailable", "needs a C++ compiler: there is no g++"}}}}}});
+  answers.declines("a recipe", situation("fashion_cnn_cpu"));
 }
 
 }  // namespace

@@ -1,25 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
-#include "tests/plugins/share.hpp"
+#include "tests/plugins/answers.hpp"
 
 namespace autotuned::plugins {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
+constexpr const char* kCpu = "fashion_cnn_cpu";
 
 TEST(Uint8Transfer, ProposesItForEightBitData) {
-  const Json answer = ask("uint8_transfer", situation("fashion_cnn_cpu"));
-  EXPECT_EQ(first_change(answer), Json({{"transfer.dtype", "uint8"}}));
-  EXPECT_THAT(first_reason(answer), AllOf(HasSubstr("98.0 KiB of floats"), HasSubstr("0.4 %")));
-  EXPECT_LT(first_gain(answer), 1.05);
-  EXPECT_GT(first_gain(ask("uint8_transfer", situation("resnet18_gpu"))), 1.2);
+  Answers answers("uint8_transfer");
+  const Json change = {{"transfer.dtype", "uint8"}};
+  EXPECT_LT(first_gain(answers.proposes("a CPU", situation(kCpu), change)), 1.05);
+  EXPECT_GT(first_gain(answers.proposes("a GPU", situation("resnet18_gpu"), change)), 1.2);
 }
 
 // So that the tuner spends no trial where even all of it would be too little.
 TEST(Uint8Transfer, SaysOnACpuHowMuchConvertingLateCouldSave) {
-  Json json = situation("fashion_cnn_cpu");
+  Json json = situation(kCpu);
   json["metrics"]["step.data_wait_ratio"] = 0.01;
   EXPECT_NEAR(first_share(ask("uint8_transfer", json)), 0.004 * 0.75 + 0.01 * 0.3, 1e-9);
   // Where loading and training share busy CPUs, what is not converted there is time for training:
@@ -36,15 +34,14 @@ TEST(Uint8Transfer, BelievesATraceOfTheCopies) {
 }
 
 TEST(Uint8Transfer, SaysWhyNot) {
-  Json json = situation("fashion_cnn_cpu");
+  Answers answers("uint8_transfer");
+  Json json = situation(kCpu);
   tell(json, {{"transfer.dtype", "uint8"}}, "rejected", 1.0);
-  EXPECT_THAT(none_because(ask("uint8_transfer", json)), HasSubstr("was tried"));
-  json["metrics"]["loader.float_from_uint8_ratio"] = 0.0;
-  EXPECT_THAT(none_because(ask("uint8_transfer", json)), HasSubstr("not 8-bit"));
-  json["metrics"].erase("loader.float_from_uint8_ratio");
-  EXPECT_THAT(none_because(ask("uint8_transfer", json)), HasSubstr("does not say"));
-  json["incumbent"]["transfer.dtype"] = "uint8";
-  EXPECT_THAT(none_because(ask("uint8_transfer", json)), HasSubstr("already"));
+  answers.declines("it was tried", json);
+  answers.declines("floats", json, {{"metrics", {{"loader.float_from_uint8_ratio", 0.0}}}});
+  answers.declines("no measurement", json,
+                   {{"metrics", {{"loader.float_from_uint8_ratio", nullptr}}}});
+  answers.declines("it is set", json, {{"incumbent", {{"transfer.dtype", "uint8"}}}});
 }
 
 }  // namespace

@@ -11,7 +11,6 @@ namespace autotuned::plugins {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 sdk::Situation fashion_situation() {
@@ -74,9 +73,9 @@ TEST(Condition, RefusesWhatIsNone) {
   for (const char* text :
        {"", "cpu.utilization_ratio", "cpu.utilization_ratio <", "< 3", "a = 3", "a === 3", "a ~ 3",
         "Big < 3", "a. < 3", "a < b c", "a < nan", "a < 1e999", "hasty", "a < 3 and b < 4"}) {
-    EXPECT_THAT(failure(text), HasSubstr("no condition: ")) << text;
+    EXPECT_FALSE(Condition::parse(text)) << text;
   }
-  EXPECT_THAT(failure("a < " + std::string(1000, '1')), HasSubstr("too long"));
+  EXPECT_FALSE(Condition::parse("a < " + std::string(1000, '1'))) << "it is too long";
 }
 
 sdk::Knob knob(const std::string& name) {
@@ -107,7 +106,8 @@ TEST(Values, TakeTheTypeOfTheKnob) {
   EXPECT_THAT(values({"off", "bf16"}, "precision.autocast"), ElementsAre("\"off\"", "\"bf16\""));
   EXPECT_THAT(values({"many"}, "threads.intra_op"),
               ElementsAre("error: 'many' is no value of the integer knob threads.intra_op"));
-  EXPECT_THAT(values({"maybe"}, "optimizer.set_to_none"), ElementsAre(HasSubstr("boolean knob")));
+  EXPECT_THAT(values({"maybe"}, "optimizer.set_to_none"),
+              ElementsAre("error: 'maybe' is no value of the boolean knob optimizer.set_to_none"));
 }
 
 TEST(Values, OutsideTheDomainAreLeftOut) {
@@ -133,7 +133,7 @@ TEST(Values, OfARangeAreTheNeighboursOfTheIncumbent) {
 
 TEST(Values, RefuseBrokenRanges) {
   for (const char* text : {"..", "1..", "..4", "1..many", "1...4", "a..b", "1.5..2"}) {
-    EXPECT_THAT(values({text}, "threads.intra_op"), ElementsAre(HasSubstr("unparsed: "))) << text;
+    EXPECT_FALSE(Values::parse_scalar(text, false)) << text;
   }
   // Quoted text is text.
   EXPECT_FALSE(Values::parse_scalar("1..", true)->may_be_several());
@@ -216,7 +216,7 @@ TEST(Saving, RefusesWhatIsNone) {
     told += std::string(text) + "\n  " + why + "\n";
   }
   tests::expect_golden("plugins/host/golden/savings.txt", told);
-  EXPECT_THAT(why_no_saving("5% of " + std::string(600, 'a')), HasSubstr("too long"));
+  EXPECT_FALSE(Saving::parse("5% of " + std::string(600, 'a'))) << "it is too long";
 }
 
 TEST(Sentence, FillsInTheFirstThatIsKnown) {
@@ -233,7 +233,7 @@ TEST(Sentence, FillsInFiguresInTheirUnits) {
 
 TEST(Sentence, RefusesBrokenBraces) {
   for (const char* text : {"", "   ", "{", "}", "{step.samples", "a } b", "{}", "{a b}", "{{a}}"}) {
-    EXPECT_THAT(filled(text), HasSubstr("unparsed: ")) << text;
+    EXPECT_FALSE(Sentence::parse(text)) << text;
   }
 }
 
