@@ -14,7 +14,7 @@
 
 #include "base/statistics.hpp"
 #include "bench/recipe_job.hpp"
-#include "daemon/common/places.hpp"
+#include "daemon/common/installation_paths.hpp"
 #include "daemon/trainers/trainer_environment.hpp"
 #include "recipes/knobs.hpp"
 
@@ -69,7 +69,7 @@ int main(int argc, char** argv) {
   bench::RecipeJob job(recipe_file, settings, {}, ranks);
 
   daemon::TrainerSpec spec;
-  spec.program = daemon::find_places().trainer;
+  spec.program = daemon::find_installation_paths().trainer;
   spec.environment = daemon::trainer_environment();
   spec.log = job.folder() / "trainer.log";
   auto client = bench::value_of(daemon::TrainerClient::start(spec, job.cancel()));

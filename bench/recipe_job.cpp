@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "daemon/common/places.hpp"
+#include "daemon/common/installation_paths.hpp"
 #include "daemon/common/settings.hpp"
 #include "daemon/common/trainer_plugins.hpp"
 
@@ -37,16 +37,16 @@ RecipeJob::RecipeJob(const std::filesystem::path& recipe_file,
   knobs_ = recipes::with_ranks(std::move(knobs_), recipe->train.ranks);
   start_ = recipe->starting_configuration(knobs_);
   std::filesystem::create_directories(folder_);
-  daemon::TrainerJobSpec spec;
+  daemon::TrainerBackendSpec spec;
   recipe_ = std::move(*recipe);
   spec.recipe = recipe_;
   spec.knobs = knobs_;
   spec.extension_knobs = daemon::extension_knobs(extensions);
   spec.plugins = value_of(daemon::libraries_for(recipe_, extensions));
-  spec.trainer = daemon::find_places().trainer;
+  spec.trainer = daemon::find_installation_paths().trainer;
   spec.folder = folder_;
   spec.measurement_lock = folder_ / "measurement.lock";
-  job_ = std::make_unique<daemon::TrainerJob>(std::move(spec), cancel_);
+  job_ = std::make_unique<daemon::TrainerBackend>(std::move(spec), cancel_);
 }
 
 RecipeJob::~RecipeJob() {

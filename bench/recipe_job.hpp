@@ -14,8 +14,8 @@
 
 #include "base/machine/machine.hpp"
 #include "base/result.hpp"
+#include "daemon/trainers/trainer_backend.hpp"
 #include "daemon/trainers/trainer_client.hpp"
-#include "daemon/trainers/trainer_job.hpp"
 #include "recipes/knobs.hpp"
 #include "recipes/recipe.hpp"
 
@@ -65,7 +65,7 @@ class RecipeJob {
   Configuration start_;
   std::filesystem::path folder_;  // temporary
   daemon::NeverCancelled cancel_;
-  std::unique_ptr<daemon::TrainerJob> job_;
+  std::unique_ptr<daemon::TrainerBackend> job_;
 };
 
 }  // namespace autotuned::bench

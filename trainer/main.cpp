@@ -17,7 +17,7 @@
 #include "base/machine/machine.hpp"
 #include "base/process/process.hpp"
 #include "trainer/common/device.hpp"
-#include "trainer/ranks/rank_place.hpp"
+#include "trainer/ranks/own_rank.hpp"
 #include "trainer/ranks/stopped_watch.hpp"
 #include "trainer/server.hpp"
 
@@ -44,7 +44,7 @@ int main() {
         stderr);
     return 2;
   }
-  const auto place = autotuned::trainer::rank_place_from(
+  const auto place = autotuned::trainer::own_rank_from(
       [](const char* name) -> const char* { return std::getenv(name); });
   if (!place) {
     std::fputs(("autotuned-trainer: " + place.error().message() + "\n").c_str(), stderr);

@@ -85,8 +85,7 @@ Result<std::optional<ExtendRequest>> extend_from(const Json& request) {
 
 }  // namespace
 
-Server::Server(FrameChannel channel, Machine machine, Devices devices,
-               std::optional<RankPlace> place)
+Server::Server(FrameChannel channel, Machine machine, Devices devices, std::optional<OwnRank> place)
     : channel_(std::move(channel)),
       machine_(std::move(machine)),
       devices_(std::move(devices)),
@@ -175,7 +174,7 @@ Result<Json> Server::handle_here(const std::string& name, const Json& request) {
   if (name == "run" || name == "steps") return run(request);
   if (name == "check_steps") return check_steps(request);
   if (name == "place") {
-    const TrainingPlace place = job_->place();
+    const TrainingPosition place = job_->place();
     return Json{{"epoch", place.epoch}, {"sample", place.sample}, {"steps", place.steps}};
   }
   if (name == "release") return job_->release_memory().map([] { return Json::object(); });
@@ -390,7 +389,7 @@ Result<Json> Server::restore(const std::string& name, const Json& request) {
   const auto empty_json = [] { return Json::object(); };
   const Json& place = member(request, "place");
   if (place.is_null()) return job_->restore(name).map(empty_json);
-  TrainingPlace at;
+  TrainingPosition at;
   for (const auto& [field, value] : {std::pair{"epoch", &at.epoch}, std::pair{"sample", &at.sample},
                                      std::pair{"steps", &at.steps}}) {
     const auto read = count_of(place, field);

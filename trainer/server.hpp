@@ -14,8 +14,8 @@
 #include "trainer/common/device.hpp"
 #include "trainer/job/job.hpp"
 #include "trainer/ranks/followers.hpp"
+#include "trainer/ranks/own_rank.hpp"
 #include "trainer/ranks/rank_group.hpp"
-#include "trainer/ranks/rank_place.hpp"
 
 namespace autotuned::trainer {
 
@@ -30,7 +30,7 @@ class Server {
  public:
   // `place`: set if this process is another rank than the first; the channel then leads to the first.
   Server(FrameChannel channel, Machine machine, Devices devices,
-         std::optional<RankPlace> place = std::nullopt);
+         std::optional<OwnRank> place = std::nullopt);
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
@@ -77,7 +77,7 @@ class Server {
   FrameChannel channel_;
   Machine machine_;
   Devices devices_;
-  std::optional<RankPlace> place_;        // nothing: the session's own trainer
+  std::optional<OwnRank> place_;          // nothing: the session's own trainer
   std::unique_ptr<Followers> followers_;  // null: no other rank
   std::unique_ptr<RankGroup> group_;      // outlives the job
   std::unique_ptr<Job> job_;

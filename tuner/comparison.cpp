@@ -26,8 +26,8 @@ constexpr double kSpreadPerMeanDeviation = 1.2533;
 // More than the minimum of 5, because a few unlucky signs at the start must not reject a gain. Two more pairs are cheap.
 constexpr int kFewestPairsToReject = 7;
 
-SignTest patient_test(double error_ratio) {
-  SignTest test = fastest_test(error_ratio);
+SignTest patient_test(double error_probability) {
+  SignTest test = fastest_test(error_probability);
   test.fewest_pairs = std::max(test.fewest_pairs, kFewestPairsToReject);
   return test;
 }
@@ -61,9 +61,10 @@ void Comparison::add(double log_ratio, double log_level) {
   log_levels_.push_back(log_level);
 
   const double low =
-      confidence_bound(pairs_, Side::above, fastest_test(rules_.accept_error_ratio), 0.0);
-  const double high = confidence_bound(pairs_, Side::below, patient_test(rules_.reject_error_ratio),
-                                       std::log1p(rules_.min_gain_ratio));
+      confidence_bound(pairs_, Side::above, fastest_test(rules_.accept_error_probability), 0.0);
+  const double high =
+      confidence_bound(pairs_, Side::below, patient_test(rules_.reject_error_probability),
+                       std::log1p(rules_.min_gain_ratio));
   // A refuted ratio stays refuted, because a confidence sequence holds at all looks together.
   low_ = std::max(low_, std::exp(low));
   high_ = std::min(high_, std::exp(high));

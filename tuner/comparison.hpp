@@ -18,9 +18,11 @@ namespace autotuned::tuner {
 
 // The error probabilities of a comparison, and the gain that it looks for.
 struct ComparisonRules {
-  double accept_error_ratio = 0.01;  // largest probability of accepting a change without effect
-  double reject_error_ratio = 0.05;  // largest probability of rejecting a gain of min_gain_ratio
-  double min_gain_ratio = 0.02;      // the least gain worth keeping, as a ratio less 1
+  double accept_error_probability =
+      0.01;  // largest probability of accepting a change without effect
+  double reject_error_probability =
+      0.05;                      // largest probability of rejecting a gain of min_gain_ratio
+  double min_gain_ratio = 0.02;  // the least gain worth keeping, as a ratio less 1
 };
 
 enum class Decision { undecided, accept, reject };
@@ -45,7 +47,7 @@ class Comparison {
   [[nodiscard]] Decision decision() const;
 
   // The median ratio with its confidence sequence. `low` exceeds the true ratio with probability at most
-  // accept_error_ratio, and `high` is below it with probability at most reject_error_ratio, over all looks
+  // accept_error_probability, and `high` is below it with probability at most reject_error_probability, over all looks
   // together; so the interval never widens. With too few pairs the ends are 0 and kNoUpperEnd. If the ratio
   // drifts during the measurement, the ends of all looks can cross; then they are those of the last look
   // alone.

@@ -40,13 +40,13 @@ double stake_ratio(double distance, double gain, double noise) {
 
 }  // namespace
 
-SignTest fastest_test(double error_ratio) {
-  assert(error_ratio > 0.0 && error_ratio < 1.0);
-  return {error_ratio, static_cast<int>(std::ceil(-std::log2(error_ratio)))};
+SignTest fastest_test(double error_probability) {
+  assert(error_probability > 0.0 && error_probability < 1.0);
+  return {error_probability, static_cast<int>(std::ceil(-std::log2(error_probability)))};
 }
 
 double SignTest::all_in_weight() const {
-  const double weight = std::ldexp(1.0 / error_ratio, -fewest_pairs);
+  const double weight = std::ldexp(1.0 / error_probability, -fewest_pairs);
   assert(weight > 0.0 && weight <= 1.0);
   return weight;
 }
@@ -85,7 +85,7 @@ double confidence_bound(std::span<const ObservedPair> pairs, Side side, const Si
   const double start = (side == Side::above ? *least : *most).log_ratio - direction * kResolution;
   const double end = (side == Side::above ? *most : *least).log_ratio + direction * kResolution;
   const auto is_refuted = [&](double shift) {
-    return e_value(pairs, shift, side, test) >= 1.0 / test.error_ratio;
+    return e_value(pairs, shift, side, test) >= 1.0 / test.error_probability;
   };
 
   std::array<double, kScanSteps + 1> looks;

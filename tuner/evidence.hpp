@@ -17,11 +17,11 @@ struct ObservedPair {
 // The side of `shift` on which the alternative hypothesis lies.
 enum class Side { above, below };
 
-// A test of level `error_ratio` that can stop after `fewest_pairs` equal signs in a row. To stop earlier, a larger part of the initial
+// A test of level `error_probability` that can stop after `fewest_pairs` equal signs in a row. To stop earlier, a larger part of the initial
 // wealth is staked whole on every pair. This part is lost with the first opposite sign.
-// REQUIRES: 2^-fewest_pairs <= error_ratio.
+// REQUIRES: 2^-fewest_pairs <= error_probability.
 struct SignTest {
-  double error_ratio = 0.01;
+  double error_probability = 0.01;
   int fewest_pairs = 7;
 
   // The part of the initial wealth that is staked whole on every pair.
@@ -29,10 +29,10 @@ struct SignTest {
 };
 
 // The test with the fewest pairs that the error allows: 7 at 1 %, 5 at 5 %.
-[[nodiscard]] SignTest fastest_test(double error_ratio);
+[[nodiscard]] SignTest fastest_test(double error_probability);
 
 // Returns the value of the e-process after these pairs; it starts at 1. If the true log-ratio is `shift`, the probability that the
-// value ever reaches 1 / error_ratio is at most error_ratio.
+// value ever reaches 1 / error_probability is at most error_probability.
 [[nodiscard]] double e_value(std::span<const ObservedPair> pairs, double shift, Side side,
                              const SignTest& test);
 

@@ -82,7 +82,7 @@ class Search {
   [[nodiscard]] std::optional<TrialPlan> plan_trial(const Configuration& change,
                                                     bool is_second_look) const;
   // The error that the next trial may accept with.
-  [[nodiscard]] double accept_error_ratio(bool is_live) const;
+  [[nodiscard]] double accept_error_probability(bool is_live) const;
   Result<void> run_trial(const Next& next);
   void tell_progress(bool is_second_look);
 
@@ -191,9 +191,9 @@ bool Search::is_tried_live(const Candidate& candidate) const {
 
 nanoseconds Search::least_trial_time(const Candidate& candidate) const {
   const bool is_live = is_tried_live(candidate);
-  const TrialPlan plan =
-      series_->new_plan(accept_error_ratio(is_live), ComparisonRules{}.reject_error_ratio);
-  const int fewest = fastest_test(plan.rules.accept_error_ratio).fewest_pairs;
+  const TrialPlan plan = series_->new_plan(accept_error_probability(is_live),
+                                           ComparisonRules{}.reject_error_probability);
+  const int fewest = fastest_test(plan.rules.accept_error_probability).fewest_pairs;
   const Configuration& incumbent = incumbent_->configuration();
   if (!is_live) {
     return series_->first_look_time() +
@@ -292,13 +292,13 @@ std::optional<Candidate> Search::second_look() const {
   return first_admitted(joint_changes(incumbent, trials));
 }
 
-double Search::accept_error_ratio(bool is_live) const {
+double Search::accept_error_probability(bool is_live) const {
   const auto tried = std::ranges::count_if(series_->records(), [&](const TrialRecord& trial) {
     if (trial.kind != TrialKind::proposal || trial.estimate.pairs == 0) return false;
     // One that ended with its first look at a pair of processes could not have been accepted.
     return is_live ? trial.process_pairs == 0 : trial.process_pairs > 1;
   });
-  return accept_error_ratio_after(static_cast<int>(tried));
+  return accept_error_probability_after(static_cast<int>(tried));
 }
 
 std::optional<TrialPlan> Search::plan_trial(const Configuration& change,
@@ -306,14 +306,14 @@ std::optional<TrialPlan> Search::plan_trial(const Configuration& change,
   const Configuration& incumbent = incumbent_->configuration();
   const Configuration candidate = incumbent.with(change);
   const bool is_live = series_->is_live(incumbent, candidate);
-  TrialPlan plan =
-      series_->new_plan(accept_error_ratio(is_live), ComparisonRules{}.reject_error_ratio);
+  TrialPlan plan = series_->new_plan(accept_error_probability(is_live),
+                                     ComparisonRules{}.reject_error_probability);
   plan.known_one_time_ns = known_one_time_ns(series_->records(), incumbent.change_to(candidate));
   // The confirmation needs processes of its own where this change or one before does.
   const nanoseconds reserve = reserve_for(candidate);
   const nanoseconds remaining = budget_->remaining();
   const nanoseconds usable = remaining - reserve;
-  const int fewest = fastest_test(plan.rules.accept_error_ratio).fewest_pairs;
+  const int fewest = fastest_test(plan.rules.accept_error_probability).fewest_pairs;
   const nanoseconds needed = series_->least_time(fewest + 1, incumbent, candidate);
   // Most changes that need processes end with the first look at them, which takes little.
   const bool may_end_soon = !is_live && !is_second_look;

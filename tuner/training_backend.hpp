@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the training job for the tuner. The session process implements it over trainers (daemon/trainers/trainer_job.hpp) and over a
-// script of the user (daemon/scripts/script_job.hpp); tests and benchmarks implement it as a simulation.
+// Runs the training job for the tuner. The session process implements it over trainers (daemon/trainers/trainer_backend.hpp) and over a
+// script of the user (daemon/scripts/script_backend.hpp); tests and benchmarks implement it as a simulation.
 #pragma once
 
 #include <chrono>

@@ -82,7 +82,7 @@ double half_width_ratio(const Estimate& estimate) {
 
 }  // namespace
 
-double accept_error_ratio_after(int tried) {
+double accept_error_probability_after(int tried) {
   const double k = tried + 1.0;
   return kRunError / (k * (k + 1.0));
 }
@@ -191,7 +191,7 @@ Result<void> TrialRunner::measure_in_one_process(Course& course) {
   if (!ready || course.is_over()) return ready;
 
   const Comparison& comparison = course.measurement.comparison();
-  const int fewest = fastest_test(plan.rules.accept_error_ratio).fewest_pairs;
+  const int fewest = fastest_test(plan.rules.accept_error_probability).fewest_pairs;
   nanoseconds started{0};
   nanoseconds share = plan.time_share;
   std::optional<nanoseconds> accepted_at;
@@ -264,7 +264,7 @@ Result<void> TrialRunner::measure_processes(Course& course) {
     if (!done || course.is_over()) return done;
   }
   const nanoseconds looked = clock_->now() - begun;
-  const int fewest = fastest_test(plan.rules.accept_error_ratio).fewest_pairs;
+  const int fewest = fastest_test(plan.rules.accept_error_probability).fewest_pairs;
   nanoseconds most_time =
       most_time_of_processes(plan, looked, least_process_pair_time(course.starting, pair_time_));
   if (plan.has_first_look) {

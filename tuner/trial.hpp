@@ -29,7 +29,7 @@ inline constexpr int kFirstLookPairs = 10;
 // The acceptance error of the next trial of a run, after `tried` others of the same kind (knobs that are
 // switched live, or knobs that need a process): 0.02 / (k (k + 1)) for the k-th. The sum over a run stays
 // below 2 % for each kind.
-[[nodiscard]] double accept_error_ratio_after(int tried);
+[[nodiscard]] double accept_error_probability_after(int tried);
 
 // Returns the least time of a pair of fresh processes that is evidence: the two take `starting` to start, and a pair of their blocks
 // takes `pair_time`.

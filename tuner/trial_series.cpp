@@ -37,10 +37,11 @@ TrialRecord TrialSeries::new_trial(TrialKind kind, const Configuration& referenc
   return trial;
 }
 
-TrialPlan TrialSeries::new_plan(double accept_error_ratio, double reject_error_ratio) const {
+TrialPlan TrialSeries::new_plan(double accept_error_probability,
+                                double reject_error_probability) const {
   TrialPlan plan;
-  plan.rules = {.accept_error_ratio = accept_error_ratio,
-                .reject_error_ratio = reject_error_ratio,
+  plan.rules = {.accept_error_probability = accept_error_probability,
+                .reject_error_probability = reject_error_probability,
                 .min_gain_ratio = input_->recipe.tune.min_gain_ratio};
   plan.is_watched_for_stalls = !baseline_->has_slow_blocks;
   return plan;

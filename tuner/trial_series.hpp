@@ -39,7 +39,8 @@ class TrialSeries {
                                       const Configuration& candidate) const;
   // A plan with these errors and the minimum gain of the recipe. It watches for rare stalls unless blocks are
   // slow. The other fields keep their defaults.
-  [[nodiscard]] TrialPlan new_plan(double accept_error_ratio, double reject_error_ratio) const;
+  [[nodiscard]] TrialPlan new_plan(double accept_error_probability,
+                                   double reject_error_probability) const;
   // Gives the trial the next number and runs it. Its record is then the last of records(). Errors: those of
   // TrialRunner::run().
   [[nodiscard]] Result<void> run(TrialRecord trial, const TrialPlan& plan);

@@ -131,7 +131,7 @@ PlaceboTrial measure(const Options& options, tuner::TrialRunner& runner, const C
   plan.time_share = nanoseconds(static_cast<std::int64_t>(options.seconds * 1e9));
   plan.most_time = plan.time_share;
   plan.is_checked = false;
-  plan.rules.accept_error_ratio = tuner::accept_error_ratio_after(tried);
+  plan.rules.accept_error_probability = tuner::accept_error_probability_after(tried);
   TrialRecord trial;
   trial.number = number;
   trial.plugin = "placebos";

@@ -14,7 +14,7 @@
 
 #include "bench/recipe_job.hpp"
 #include "bench/search/grid_search.hpp"
-#include "daemon/common/places.hpp"
+#include "daemon/common/installation_paths.hpp"
 
 namespace autotuned::bench {
 namespace {
@@ -55,9 +55,9 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
 
   // Those that change the trainer's environment, which no grid varies, are left out.
-  const auto found =
-      plugins::find_plugins(plugins::plugin_folders({}, daemon::find_places().built_in_plugins),
-                            {"host_allocator", "omp_wait_policy"});
+  const auto found = plugins::find_plugins(
+      plugins::plugin_folders({}, daemon::find_installation_paths().built_in_plugins),
+      {"host_allocator", "omp_wait_policy"});
   for (const auto& file : files) {
     const Grid grid = value_of(read_grid(file));
     fmt::print("{}: {} points, starting {:.1f} % below the best, a block errs by {:.1f} %.\n\n",

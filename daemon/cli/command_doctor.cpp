@@ -20,7 +20,7 @@
 #include "daemon/cli/command_functions.hpp"
 #include "daemon/cli/recipe_reading.hpp"
 #include "daemon/common/exit_codes.hpp"
-#include "daemon/common/places.hpp"
+#include "daemon/common/installation_paths.hpp"
 #include "daemon/common/used_device.hpp"
 #include "daemon/guide/next_step.hpp"
 #include "daemon/plugin_list/plugin_survey.hpp"
@@ -109,15 +109,15 @@ std::string hidden_text() {
                                   visible);
 }
 
-Finding examine_trainer(const Places& places, const Machine& machine) {
+Finding examine_trainer(const InstallationPaths& paths, const Machine& machine) {
   NeverCancelled cancel;
   TrainerSpec spec;
-  spec.program = places.trainer;
+  spec.program = paths.trainer;
   spec.environment = trainer_environment();
   spec.log = "/dev/null";
   auto trainer = TrainerClient::start(spec, cancel);
   if (!trainer) {
-    std::string text = places.trainer.string() + ": " + trainer.error().message();
+    std::string text = paths.trainer.string() + ": " + trainer.error().message();
     if (trainer.error().kind == ErrorKind::crashed) {
       text += "; if LibTorch was moved, set AUTOTUNED_LIBTORCH to its folder";
     }
@@ -140,8 +140,8 @@ Finding examine_trainer(const Places& places, const Machine& machine) {
   return {Health::warning, "trainer", text + devices + ", no GPU in profiles: " + cupti};
 }
 
-Finding examine_plugins(const Places& places) {
-  const auto found = survey_plugins(plugins::plugin_folders({}, places.built_in_plugins));
+Finding examine_plugins(const InstallationPaths& paths) {
+  const auto found = survey_plugins(plugins::plugin_folders({}, paths.built_in_plugins));
   if (!found) return {Health::broken, "plugins", found.error().message()};
   std::string unusable;
   std::size_t ready = 0;
@@ -154,7 +154,7 @@ Finding examine_plugins(const Places& places) {
   }
   if (ready == 0) {
     return {Health::broken, "plugins",
-            "no plugin is ready in " + places.built_in_plugins.string() + unusable};
+            "no plugin is ready in " + paths.built_in_plugins.string() + unusable};
   }
   return {unusable.empty() ? Health::ok : Health::warning, "plugins",
           std::to_string(ready) + " ready" + unusable};
@@ -278,7 +278,7 @@ int doctor(const std::filesystem::path& history_file, bool as_json) {
   const auto first_look = std::chrono::steady_clock::now();
   const MachineState before = read_machine_state();
   const Machine machine = detect_machine();
-  const Places places = find_places();
+  const InstallationPaths paths = find_installation_paths();
   const std::filesystem::path history =
       history_file.empty() ? storage::History::default_path() : history_file;
   std::vector<Finding> findings = {
@@ -287,8 +287,8 @@ int doctor(const std::filesystem::path& history_file, bool as_json) {
        "memory", format_bytes(machine.memory_allowed_bytes) + " allowed"},
       examine_precision(machine),
       examine_gpu(machine),
-      examine_trainer(places, machine),
-      examine_plugins(places)};
+      examine_trainer(paths, machine),
+      examine_plugins(paths)};
   std::ranges::move(examine_history(history), std::back_inserter(findings));
   findings.push_back(examine_locks());
   findings.push_back(examine_disk());
@@ -305,8 +305,9 @@ int doctor(const std::filesystem::path& history_file, bool as_json) {
     std::cout << to_line({{"machine", machine.to_json()}, {"findings", list}}) << "\n";
   } else {
     const auto here = current_folder();
-    const auto steps = next_steps(here ? look_around(*here, recipe_look(machine)) : FolderState{},
-                                  known_runs(history).last);
+    const auto steps =
+        next_steps(here ? examine_folder(*here, sound_recipe_test(machine)) : FolderState{},
+                   known_runs(history).last);
     print_text(page_of(findings) + "\n" + next_steps_text(steps));
   }
   return is_broken ? kEnvironmentUnusable : kDone;

@@ -16,7 +16,7 @@
 #include "daemon/cli/recipe_reading.hpp"
 #include "daemon/cli/run_request.hpp"
 #include "daemon/common/exit_codes.hpp"
-#include "daemon/common/places.hpp"
+#include "daemon/common/installation_paths.hpp"
 #include "daemon/common/settings.hpp"
 #include "daemon/common/trainer_plugins.hpp"
 #include "daemon/guard/guard.hpp"
@@ -26,7 +26,7 @@
 #include "daemon/screen/wrapped_text.hpp"
 #include "daemon/session/command_device.hpp"
 #include "daemon/session/known_best.hpp"
-#include "daemon/trainers/trainer_job.hpp"
+#include "daemon/trainers/trainer_backend.hpp"
 
 namespace autotuned::daemon {
 namespace {
@@ -141,11 +141,11 @@ std::optional<GuardSide> other_side(const GuardOptions& options, const GuardSide
 }
 
 // `locks`: for the trainers to inherit.
-Result<TrainerJobSpec> spec_of(const GuardSide& side, const Here& here, std::vector<int> locks,
-                               const std::filesystem::path& folder) {
+Result<TrainerBackendSpec> spec_of(const GuardSide& side, const Here& here, std::vector<int> locks,
+                                   const std::filesystem::path& folder) {
   auto libraries = libraries_for(side.recipe, here.trainer_plugins);
   if (!libraries) return tl::unexpected(libraries.error());
-  TrainerJobSpec spec;
+  TrainerBackendSpec spec;
   spec.recipe = side.recipe;
   spec.knobs = recipes::with_ranks(here.knobs, side.recipe.train.ranks);
   spec.extension_knobs = extension_knobs(here.trainer_plugins);
@@ -158,7 +158,7 @@ Result<TrainerJobSpec> spec_of(const GuardSide& side, const Here& here, std::vec
   return spec;
 }
 
-Result<GuardResult> measure(const GuardPlan& plan, const Here& here, bool as_json) {
+Result<GuardResult> measure(const GuardSpec& plan, const Here& here, bool as_json) {
   const auto lock = lock_device_for("guard", plan.own.recipe, here.machine);
   if (!lock) return tl::unexpected(lock.error());
   const std::filesystem::path log = plan.own.recipe.output_dir / "log";
@@ -170,8 +170,8 @@ Result<GuardResult> measure(const GuardPlan& plan, const Here& here, bool as_jso
   auto own_spec = spec_of(plan.own, here, locks, log / kLogsOfThis);
   if (!own_spec) return tl::unexpected(own_spec.error());
   SignalCancel cancel;
-  TrainerJob own(*std::move(own_spec), cancel);
-  std::optional<TrainerJob> against;
+  TrainerBackend own(*std::move(own_spec), cancel);
+  std::optional<TrainerBackend> against;
   if (plan.has_two_jobs()) {
     const std::filesystem::path folder = log / "guard-against";
     std::error_code failed;
@@ -242,13 +242,13 @@ int guard_recipe(const GuardOptions& options, std::optional<int> ranks) {
     return kUsageError;
   }
   recipe->train.ranks = ranks.value_or(recipe->train.ranks);
-  GuardPlan plan;
+  GuardSpec plan;
   plan.tolerance_ratio = options.tolerance_ratio;
   plan.budget = *budget;
   plan.own = {.name = options.recipe.string(),
               .recipe = *recipe,
               .configuration = recipe->starting_configuration(here.knobs),
-              .trainer = find_places().trainer};
+              .trainer = find_installation_paths().trainer};
   int code = kDone;
   // The stored recipe is identified with its own start.
   auto against = other_side(options, plan.own, here, code);

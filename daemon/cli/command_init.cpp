@@ -23,7 +23,7 @@
 #include "daemon/cli/command_functions.hpp"
 #include "daemon/cli/recipe_reading.hpp"
 #include "daemon/common/exit_codes.hpp"
-#include "daemon/common/places.hpp"
+#include "daemon/common/installation_paths.hpp"
 #include "daemon/guide/data_folder.hpp"
 #include "daemon/guide/file_advice.hpp"
 #include "daemon/guide/next_step.hpp"
@@ -57,7 +57,7 @@ Result<void> write_new_file(const fs::path& file, const std::string& text) {
 
 // The published schema of recipes, if it is installed beside this program.
 fs::path schema_here() {
-  fs::path file = find_places().templates.parent_path() / "recipe.schema.json";
+  fs::path file = find_installation_paths().templates.parent_path() / "recipe.schema.json";
   std::error_code ignored;
   return fs::is_regular_file(file, ignored) ? file : fs::path();
 }
@@ -73,9 +73,9 @@ std::string machine_text(const Machine& machine) {
 }
 
 // Without starting it, which takes seconds.
-std::string trainer_text(const Places& places) {
-  if (::access(places.trainer.c_str(), X_OK) == 0) return "trainer with LibTorch is there";
-  return "no trainer at " + places.trainer.string();
+std::string trainer_text(const InstallationPaths& paths) {
+  if (::access(paths.trainer.c_str(), X_OK) == 0) return "trainer with LibTorch is there";
+  return "no trainer at " + paths.trainer.string();
 }
 
 bool is_utf8(std::string_view text) {
@@ -119,7 +119,7 @@ int init(const InitOptions& options) {
   }
   std::vector<std::string> notes = data->notes;
   if (data->samples == Samples::none) {
-    for (const std::string& script : look_around(folder).scripts) {
+    for (const std::string& script : examine_folder(folder).scripts) {
       notes.push_back(script + " is a script with PyTorch: `autotuned run " + shell_word(script) +
                       "` tunes it without a recipe");
     }
@@ -149,14 +149,15 @@ int init(const InitOptions& options) {
 int welcome() {
   std::cout << "autotuned measures what makes a training job slow, and trains it with what is "
                "faster.\n\n";
-  const Places places = find_places();
+  const InstallationPaths paths = find_installation_paths();
   const Machine machine = detect_machine();
   const auto here = current_folder();
-  const FolderState around = here ? look_around(*here, recipe_look(machine)) : FolderState{};
+  const FolderState around =
+      here ? examine_folder(*here, sound_recipe_test(machine)) : FolderState{};
   const KnownRuns known = known_runs({});
   const auto known_plugins = static_cast<std::int64_t>(plugin_names_here({}).size());
   std::cout << "machine  "
-            << printable(fmt::format("{}; {}; {}", machine_text(machine), trainer_text(places),
+            << printable(fmt::format("{}; {}; {}", machine_text(machine), trainer_text(paths),
                                      format_counted(known_plugins, "plugin")))
             << "\nhere     " << folder_state_text(around) << "\nhistory  " << printable(known.text)
             << "\n\n";

@@ -19,7 +19,7 @@
 #include "base/trial.hpp"
 #include "daemon/cli/command_functions.hpp"
 #include "daemon/common/exit_codes.hpp"
-#include "daemon/common/places.hpp"
+#include "daemon/common/installation_paths.hpp"
 #include "daemon/report/history_reading.hpp"
 #include "daemon/report/report.hpp"
 #include "daemon/report/tuning_end.hpp"
@@ -115,7 +115,8 @@ std::string interpreter_of(const storage::RunRow& run) {
 }
 
 Result<int> run_python(const std::string& interpreter, const Json& question) {
-  const std::filesystem::path package = find_places().startup.parent_path().parent_path();
+  const std::filesystem::path package =
+      find_installation_paths().startup.parent_path().parent_path();
   ProcessSpec spec;
   spec.program = kEnv;
   spec.arguments = {interpreter, "-I", "-B", "-c", kProgram, package.string(), to_line(question)};

@@ -8,7 +8,7 @@
 #include "base/printable.hpp"
 #include "daemon/cli/command_functions.hpp"
 #include "daemon/common/exit_codes.hpp"
-#include "daemon/common/places.hpp"
+#include "daemon/common/installation_paths.hpp"
 #include "daemon/plugin_list/plugin_names.hpp"
 #include "daemon/plugin_list/plugin_record.hpp"
 #include "daemon/plugin_list/plugin_survey.hpp"
@@ -88,7 +88,7 @@ int list_plugins(const ListPluginsOptions& options) {
   std::vector<std::filesystem::path> extra;
   for (const auto& folder : options.plugin_folders)
     extra.push_back(std::filesystem::absolute(folder));
-  const auto built_in = find_places().built_in_plugins;
+  const auto built_in = find_installation_paths().built_in_plugins;
   if (auto checked = check_plugin_folders(extra); !checked) {
     return report_error(checked.error(), kUsageError);
   }
@@ -121,7 +121,7 @@ int list_plugins(const ListPluginsOptions& options) {
 
 int new_plugin(const NewPluginOptions& options) {
   const auto written = plugins::write_skeleton(
-      {.templates = find_places().templates,
+      {.templates = find_installation_paths().templates,
        .kind = options.kind,
        .name = options.name,
        .parent = std::filesystem::absolute(options.into).lexically_normal()});

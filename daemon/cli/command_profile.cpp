@@ -15,7 +15,7 @@
 #include "daemon/cli/recipe_reading.hpp"
 #include "daemon/cli/run_request.hpp"
 #include "daemon/common/exit_codes.hpp"
-#include "daemon/common/places.hpp"
+#include "daemon/common/installation_paths.hpp"
 #include "daemon/common/settings.hpp"
 #include "daemon/common/trainer_plugins.hpp"
 #include "daemon/common/used_device.hpp"
@@ -23,7 +23,7 @@
 #include "daemon/profile_view/profile_page.hpp"
 #include "daemon/report/history_reading.hpp"
 #include "daemon/session/command_device.hpp"
-#include "daemon/trainers/trainer_job.hpp"
+#include "daemon/trainers/trainer_backend.hpp"
 
 namespace autotuned::daemon {
 
@@ -86,14 +86,14 @@ Result<Json> record(const recipes::Recipe& recipe, const std::vector<recipes::Kn
   const std::filesystem::path& file = files.front();
   const auto lock = lock_device_for("profile", recipe, machine);
   if (!lock) return tl::unexpected(lock.error());
-  TrainerJobSpec spec;
+  TrainerBackendSpec spec;
   spec.recipe = recipe;
   spec.knobs = knobs;
   spec.extension_knobs = extension_knobs(trainer_plugins);
   auto libraries = libraries_for(recipe, trainer_plugins);
   if (!libraries) return tl::unexpected(libraries.error());
   spec.plugins = *std::move(libraries);
-  spec.trainer = find_places().trainer;
+  spec.trainer = find_installation_paths().trainer;
   spec.folder = file.parent_path() / "log";
   spec.device_locks = lock->descriptors();
   // A run on another device may write there.
@@ -107,7 +107,7 @@ Result<Json> record(const recipes::Recipe& recipe, const std::vector<recipes::Kn
   };
   spec.on_warning = report_warning;
   SignalCancel cancel;
-  TrainerJob job(std::move(spec), cancel);
+  TrainerBackend job(std::move(spec), cancel);
   const Configuration configuration = recipe.starting_configuration(knobs);
   if (auto started = job.start(configuration); !started) return tl::unexpected(started.error());
   for (const MachineFinding& finding :

@@ -15,7 +15,7 @@
 #include "daemon/cli/run_request.hpp"
 #include "daemon/cli/run_screen.hpp"
 #include "daemon/common/exit_codes.hpp"
-#include "daemon/common/places.hpp"
+#include "daemon/common/installation_paths.hpp"
 #include "daemon/common/settings.hpp"
 #include "daemon/common/submitted_variables.hpp"
 #include "daemon/common/trainer_plugins.hpp"
@@ -151,7 +151,7 @@ int run_recipe(const RunOptions& options) {
 }
 
 // With as many ranks as the launcher has started, unless the user says another number.
-int run_launched(const LaunchPlace& place, const RunOptions& options) {
+int run_launched(const LauncherRank& place, const RunOptions& options) {
   RunOptions own = options;
   // --ranks overrides the launcher's number: the shell of an interactive job step has the launcher's variables, although
   // the launcher has started no other process.
@@ -175,7 +175,7 @@ int run_launched(const LaunchPlace& place, const RunOptions& options) {
 
 int run(const RunOptions& options) {
   if (!options.command.empty()) return run_script(options);
-  return once_for_launcher([&options](const LaunchPlace* place) {
+  return once_for_launcher([&options](const LauncherRank* place) {
     return place != nullptr ? run_launched(*place, options) : run_recipe(options);
   });
 }

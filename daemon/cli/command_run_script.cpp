@@ -20,7 +20,7 @@
 #include "daemon/cli/script_screen.hpp"
 #include "daemon/common/exit_codes.hpp"
 #include "daemon/common/given_umask.hpp"
-#include "daemon/common/places.hpp"
+#include "daemon/common/installation_paths.hpp"
 #include "daemon/plugin_list/plugin_names.hpp"
 #include "daemon/report/history_reading.hpp"
 #include "daemon/supervisor/script_supervisor.hpp"
@@ -131,7 +131,7 @@ int run_script(const RunOptions& options) {
   request.script->budget = *budget;
 
   const ScriptScreen screen(request.script->name);
-  const std::filesystem::path startup = find_places().startup;
+  const std::filesystem::path startup = find_installation_paths().startup;
   std::error_code ignored;
   if (!std::filesystem::is_directory(startup, ignored)) {
     screen.show({{"event", "warning"},

@@ -87,7 +87,7 @@ std::optional<recipes::Recipe> read_recipe_or_report(
   return std::nullopt;
 }
 
-RecipeLook recipe_look(const Machine& machine) {
+IsSoundRecipe sound_recipe_test(const Machine& machine) {
   struct Known {
     std::vector<plugins::FoundPlugin> trainer_plugins = trainer_plugins_here({});
     std::vector<recipes::Knob> knobs;

@@ -24,7 +24,7 @@ namespace autotuned::daemon {
 
 // Returns a function that says whether `check` would find no mistake in a recipe. It does not look at data and model,
 // and prints nothing. Its first call looks for the knobs and plugins of this machine.
-[[nodiscard]] RecipeLook recipe_look(const Machine& machine);
+[[nodiscard]] IsSoundRecipe sound_recipe_test(const Machine& machine);
 
 // Prints these mistakes in the same way; false when there are none.
 bool report_problems(const std::vector<recipes::Diagnostic>& problems, bool as_json);

@@ -12,7 +12,7 @@
 #include "base/json.hpp"
 #include "base/text.hpp"
 #include "daemon/common/exit_codes.hpp"
-#include "daemon/common/places.hpp"
+#include "daemon/common/installation_paths.hpp"
 #include "daemon/report/history_reading.hpp"
 #include "recipes/recipe.hpp"
 #include "storage/history.hpp"
@@ -59,9 +59,9 @@ Result<std::optional<std::chrono::nanoseconds>> budget_of(const RunOptions& opti
   return fail(ErrorKind::invalid, "--budget " + *options.budget + ": " + budget.error().message());
 }
 
-int once_for_launcher(const std::function<int(const LaunchPlace* place)>& work) {
+int once_for_launcher(const std::function<int(const LauncherRank* place)>& work) {
   const auto place =
-      launch_place_from([](const char* name) -> const char* { return std::getenv(name); });
+      launcher_rank_from([](const char* name) -> const char* { return std::getenv(name); });
   if (!place) return report_error(place.error(), kUsageError);
   if (!*place) return work(nullptr);
   const auto folder = lock_folder();
@@ -80,12 +80,12 @@ int once_for_launcher(const std::function<int(const LaunchPlace* place)>& work) 
   return code;
 }
 
-std::string started_text(const LaunchPlace& place) {
+std::string started_text(const LauncherRank& place) {
   return place.launcher + " has started " + std::to_string(place.ranks) + " processes";
 }
 
 int measure_once_for_launcher(const std::function<int(std::optional<int> ranks)>& work) {
-  return once_for_launcher([&work](const LaunchPlace* place) -> int {
+  return once_for_launcher([&work](const LauncherRank* place) -> int {
     if (place == nullptr) return work(std::nullopt);
     if (place->ranks > recipes::kMostRanks) {
       return usage_error(started_text(*place) + ", and a recipe has " +

@@ -27,10 +27,10 @@ namespace autotuned::daemon {
 // Runs `work` in the first of the processes that a launcher (torchrun, srun) has started on this machine; the others
 // wait and end with the same exit code. `work` gets the place of the process, or null without a launcher. Returns the
 // exit code.
-[[nodiscard]] int once_for_launcher(const std::function<int(const LaunchPlace* place)>& work);
+[[nodiscard]] int once_for_launcher(const std::function<int(const LauncherRank* place)>& work);
 
 // For example "torchrun has started 2 processes".
-[[nodiscard]] std::string started_text(const LaunchPlace& place);
+[[nodiscard]] std::string started_text(const LauncherRank& place);
 
 // once_for_launcher() for a command that measures a recipe. `work` gets the ranks that a launcher has
 // started, which standard error tells, and nothing without a launcher. Too many ranks are reported as

@@ -28,7 +28,7 @@ bool can_draw() {
   return is_terminal(STDERR_FILENO) && terminal != nullptr && std::string_view(terminal) != "dumb";
 }
 
-Look look_of_card(const ScreenOptions& options) {
+LineStyle style_of_card(const ScreenOptions& options) {
   const bool is_shown = is_terminal(STDOUT_FILENO);
   return {.columns = is_shown ? std::max(screen_size(stdout).columns - 1, 1) : 0,
           .is_coloured = is_coloured(options.color, is_shown),
@@ -67,12 +67,12 @@ int RunScreen::conclude(const Result<int>& outcome, bool as_json, bool require_g
     std::cout << to_line(result_) << "\n";
   } else if (result_.is_object()) {
     std::error_code unknown;
-    const Look look = look_of_card(options_);
+    const LineStyle style = style_of_card(options_);
     // A path that is wider than the terminal stays whole.
-    Look whole = look;
+    LineStyle whole = style;
     whole.columns = 0;
     const auto here = std::filesystem::current_path(unknown);
-    for (const Line& line : card_lines(result_, text_, here, look))
+    for (const Line& line : card_lines(result_, text_, here, style))
       std::cout << drawn(line, whole) << "\n";
     std::cout << std::flush;
   }

@@ -30,7 +30,7 @@ bool carries(pid_t process, const std::set<std::string>& tokens) {
   if (::stat(folder.c_str(), &status) != 0 || status.st_uid != ::getuid()) return false;
   const auto environment = read_file(folder + "/environ", kMaxEnvironmentBytes);
   if (!environment) return false;
-  const std::string mark = std::string(kJobVariable) + "=";
+  const std::string mark = std::string(kMarkVariable) + "=";
   std::string_view rest = *environment;
   while (!rest.empty()) {
     const std::string_view variable = rest.substr(0, rest.find('\0'));

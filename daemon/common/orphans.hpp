@@ -14,7 +14,7 @@
 namespace autotuned::daemon {
 
 // The variable in the environment of sessions, trainers and their children. Its value is the token of the run.
-inline constexpr const char* kJobVariable = "AUTOTUNED_JOB";
+inline constexpr const char* kMarkVariable = "AUTOTUNED_JOB";
 
 // The most bytes of a process's environment that are searched for the mark: more than one variable can have, and the
 // mark is among the first.

@@ -44,7 +44,7 @@ Result<ProcessState> state_of(const std::string& process) {
 std::string mark_of(const std::string& process) {
   const auto environment = read_file("/proc/" + process + "/environ", kMaxEnvironmentBytes);
   if (!environment) return {};
-  const std::string name = std::string(kJobVariable) + "=";
+  const std::string name = std::string(kMarkVariable) + "=";
   std::string_view rest = *environment;
   while (!rest.empty()) {
     const std::string_view variable = rest.substr(0, rest.find('\0'));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The mark of a run without a daemon: it names the process that does the run. Its session, its trainers and their
-// children carry it in kJobVariable. A process that outlives the run, for example because it has left its process
+// children carry it in kMarkVariable. A process that outlives the run, for example because it has left its process
 // group, is found by the mark and ended before the device is used again.
 #pragma once
 

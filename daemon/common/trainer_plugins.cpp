@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/text.hpp"
-#include "daemon/common/places.hpp"
+#include "daemon/common/installation_paths.hpp"
 
 namespace autotuned::daemon {
 
@@ -68,7 +68,7 @@ std::vector<FoundPlugin> trainer_plugins_here(const std::vector<std::filesystem:
   for (const auto& folder : extra)
     absolute.push_back(std::filesystem::absolute(folder));
   return plugins::find_trainer_plugins(
-      plugins::plugin_folders(absolute, find_places().built_in_plugins), without);
+      plugins::plugin_folders(absolute, find_installation_paths().built_in_plugins), without);
 }
 
 std::vector<recipes::Knob> knobs_with(std::vector<recipes::Knob> built_in,

@@ -67,8 +67,8 @@ std::string verdict_name(const TrialRecord& trial) {
 class PairJudge {
  public:
   explicit PairJudge(double min_gain_ratio)
-      : measurement_(tuner::ComparisonRules{.accept_error_ratio = kErrorRatio,
-                                            .reject_error_ratio = kErrorRatio,
+      : measurement_(tuner::ComparisonRules{.accept_error_probability = kErrorRatio,
+                                            .reject_error_probability = kErrorRatio,
                                             .min_gain_ratio = min_gain_ratio}) {}
 
   void add(const Timing& a, const Timing& b) {

@@ -81,7 +81,7 @@ Json job_of(const recipes::Recipe& recipe) {
   return job;
 }
 
-std::string build_of(const TrainerJob& job) {
+std::string build_of(const TrainerBackend& job) {
   return get_string(job.hello(), "trainer").value_or("unknown") + ", LibTorch " +
          get_string(job.hello(), "libtorch").value_or("unknown");
 }
@@ -116,11 +116,11 @@ const char* to_string(GuardVerdict verdict) {
   return kNames[static_cast<std::size_t>(verdict)];
 }
 
-bool GuardPlan::has_two_jobs() const {
+bool GuardSpec::has_two_jobs() const {
   return own.trainer != against.trainer || job_of(own.recipe) != job_of(against.recipe);
 }
 
-bool GuardPlan::is_of_one() const {
+bool GuardSpec::is_of_one() const {
   return !has_two_jobs() && own.configuration == against.configuration;
 }
 
@@ -153,17 +153,17 @@ GuardResult result_of(const TrialRecord& trial, double tolerance_ratio) {
   return result;
 }
 
-Result<GuardResult> run_guard(const GuardPlan& plan, const std::vector<recipes::Knob>& knobs,
-                              const Machine& machine, TrainerJob& own, TrainerJob* against,
+Result<GuardResult> run_guard(const GuardSpec& spec, const std::vector<recipes::Knob>& knobs,
+                              const Machine& machine, TrainerBackend& own, TrainerBackend* against,
                               const Clock& clock,
                               const std::function<void(const Estimate&)>& on_pair) {
-  GuardJobs jobs(own, against);
+  GuardBackend jobs(own, against);
   const nanoseconds begin = clock.now();
-  if (auto started = jobs.start(plan.own.configuration, plan.against.configuration); !started) {
+  if (auto started = jobs.start(spec.own.configuration, spec.against.configuration); !started) {
     return tl::unexpected(started.error());
   }
   tuner::SessionInput input;
-  input.recipe = plan.own.recipe;
+  input.recipe = spec.own.recipe;
   input.knobs = knobs;
   input.machine = machine;
   input.job_facts = own.facts();
@@ -174,15 +174,15 @@ Result<GuardResult> run_guard(const GuardPlan& plan, const std::vector<recipes::
   trial.number = 1;
   trial.kind = TrialKind::verification;
   trial.plugin = tuner::kOwnName;
-  trial.reference = on_this_side(plan.own.configuration);
-  trial.change = trial.reference.change_to(on_other_side(plan.against.configuration));
+  trial.reference = on_this_side(spec.own.configuration);
+  trial.change = trial.reference.change_to(on_other_side(spec.against.configuration));
   trial.risk = "exact";
   tuner::TrialPlan rules;
-  rules.rules = {.accept_error_ratio = kFalseAlarms,
-                 .reject_error_ratio = kMisses,
-                 .min_gain_ratio = plan.tolerance_ratio};
-  rules.time_share = plan.budget;
-  rules.most_time = plan.budget;
+  rules.rules = {.accept_error_probability = kFalseAlarms,
+                 .reject_error_probability = kMisses,
+                 .min_gain_ratio = spec.tolerance_ratio};
+  rules.time_share = spec.budget;
+  rules.most_time = spec.budget;
   rules.is_checked = false;
   rules.has_first_look = false;
   rules.gives_up_early = false;
@@ -192,12 +192,12 @@ Result<GuardResult> run_guard(const GuardPlan& plan, const std::vector<recipes::
   tuner::TrialRunner runner(input, jobs, ledger, clock);
   const auto done = runner.run(std::move(trial), rules);
   if (!done && done.error().kind == ErrorKind::cancelled) return tl::unexpected(done.error());
-  if (!done) return tl::unexpected(named(done.error(), plan.own.name));
+  if (!done) return tl::unexpected(named(done.error(), spec.own.name));
   if (done->verdict == Verdict::failed) {
     return fail(done->failure.value_or(ErrorKind::internal),
-                plan.against.name + ": " + done->reason);
+                spec.against.name + ": " + done->reason);
   }
-  GuardResult result = result_of(*done, plan.tolerance_ratio);
+  GuardResult result = result_of(*done, spec.tolerance_ratio);
   result.own_build = build_of(own);
   result.against_build = build_of(against == nullptr ? own : *against);
   return result;

@@ -15,7 +15,7 @@
 #include "base/machine/machine.hpp"
 #include "base/result.hpp"
 #include "base/trial.hpp"
-#include "daemon/guard/guard_jobs.hpp"
+#include "daemon/guard/guard_backend.hpp"
 #include "recipes/knobs.hpp"
 #include "recipes/recipe.hpp"
 
@@ -28,7 +28,7 @@ struct GuardSide {
   std::filesystem::path trainer;  // the program
 };
 
-struct GuardPlan {
+struct GuardSpec {
   GuardSide own;
   GuardSide against;
   // `against` counts as faster only beyond this share of this side's rate. Above 0: that two sides are equally fast can be
@@ -61,7 +61,7 @@ struct GuardResult {
   std::string reason;  // why it is undecided, or not measured; else empty
 };
 
-// The result if there is nothing to measure (GuardPlan::is_of_one).
+// The result if there is nothing to measure (GuardSpec::is_of_one).
 [[nodiscard]] GuardResult unmeasured();
 
 // The result of a trial in which `against` was the candidate. REQUIRES: it has a verdict, and did not fail.
@@ -69,14 +69,14 @@ struct GuardResult {
 
 // Measures in turns until the trial decides or the budget is spent. `on_pair` gets the estimate after each
 // pair, as the ratio of GuardResult. Errors: those of either side, which it names, and ErrorKind::cancelled.
-[[nodiscard]] Result<GuardResult> run_guard(const GuardPlan& plan,
+[[nodiscard]] Result<GuardResult> run_guard(const GuardSpec& spec,
                                             const std::vector<recipes::Knob>& knobs,
-                                            const Machine& machine, TrainerJob& own,
-                                            TrainerJob* against, const Clock& clock,
+                                            const Machine& machine, TrainerBackend& own,
+                                            TrainerBackend* against, const Clock& clock,
                                             const std::function<void(const Estimate&)>& on_pair);
 
 // The result as a table with the verdict, and as JSON (docs/guard.md).
-[[nodiscard]] std::string guard_text(const GuardPlan& plan, const GuardResult& result);
-[[nodiscard]] Json guard_json(const GuardPlan& plan, const GuardResult& result);
+[[nodiscard]] std::string guard_text(const GuardSpec& spec, const GuardResult& result);
+[[nodiscard]] Json guard_json(const GuardSpec& spec, const GuardResult& result);
 
 }  // namespace autotuned::daemon

@@ -10,8 +10,8 @@
 namespace autotuned::daemon {
 namespace {
 
-std::string verdict_text(const GuardPlan& plan, const GuardResult& result) {
-  const std::string limit = fmt::format("{:.1f} %", 100 * plan.tolerance_ratio);
+std::string verdict_text(const GuardSpec& spec, const GuardResult& result) {
+  const std::string limit = fmt::format("{:.1f} %", 100 * spec.tolerance_ratio);
   switch (result.verdict) {
     case GuardVerdict::not_slower:
       return "not slower: a loss of " + limit + " or more against the other side is excluded";
@@ -30,18 +30,18 @@ Json or_null(double value, bool is_known) {
 
 }  // namespace
 
-std::string guard_text(const GuardPlan& plan, const GuardResult& result) {
+std::string guard_text(const GuardSpec& spec, const GuardResult& result) {
   std::vector<std::vector<std::string>> rows = {{"", "this", "against"}};
   const auto row = [&rows](const char* label, const std::string& own, const std::string& against) {
     rows.push_back({label, own, against});
   };
-  row("settings", plan.own.name, plan.against.name);
-  row("trainer", plan.own.trainer.string(), plan.against.trainer.string());
+  row("settings", spec.own.name, spec.against.name);
+  row("trainer", spec.own.trainer.string(), spec.against.trainer.string());
   const bool is_measured = result.ratio.pairs > 0;
   if (is_measured) row("build", result.own_build, result.against_build);
-  const Configuration change = plan.own.configuration.change_to(plan.against.configuration);
+  const Configuration change = spec.own.configuration.change_to(spec.against.configuration);
   for (const auto& [knob, value] : change.values()) {
-    const KnobValue* own = plan.own.configuration.find(knob);
+    const KnobValue* own = spec.own.configuration.find(knob);
     rows.push_back({knob, own == nullptr ? "-" : to_text(*own), to_text(value)});
   }
   if (is_measured) {
@@ -56,12 +56,12 @@ std::string guard_text(const GuardPlan& plan, const GuardResult& result) {
   }
   text += fmt::format("ratio    {}, this side over the other one, {}\n",
                       estimate_text(result.ratio), pairs);
-  text += "verdict  " + verdict_text(plan, result) + "\n";
+  text += "verdict  " + verdict_text(spec, result) + "\n";
   if (!result.reason.empty()) text += "why      " + printable(result.reason) + "\n";
   return text;
 }
 
-Json guard_json(const GuardPlan& plan, const GuardResult& result) {
+Json guard_json(const GuardSpec& spec, const GuardResult& result) {
   const auto side = [](const GuardSide& of, const std::string& build, double rate) {
     return Json{{"name", of.name},
                 {"recipe", of.recipe.name},
@@ -71,15 +71,15 @@ Json guard_json(const GuardPlan& plan, const GuardResult& result) {
                 {"samples_per_second", rate}};
   };
   return {{"verdict", to_string(result.verdict)},
-          {"tolerance_ratio", plan.tolerance_ratio},
+          {"tolerance_ratio", spec.tolerance_ratio},
           {"ratio", or_null(result.ratio.ratio, result.ratio.pairs > 0)},
           {"ratio_low", or_null(result.ratio.low, result.ratio.low > 0.0)},
           {"ratio_high", or_null(result.ratio.high, result.ratio.high < tuner::kNoUpperEnd)},
           {"pairs", result.ratio.pairs},
           {"process_pairs", result.process_pairs},
           {"reason", result.reason},
-          {"this", side(plan.own, result.own_build, result.own_samples_per_second)},
-          {"against", side(plan.against, result.against_build, result.against_samples_per_second)}};
+          {"this", side(spec.own, result.own_build, result.own_samples_per_second)},
+          {"against", side(spec.against, result.against_build, result.against_samples_per_second)}};
 }
 
 }  // namespace autotuned::daemon

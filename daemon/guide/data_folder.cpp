@@ -33,9 +33,9 @@ constexpr std::size_t kColumnsNamed = 4;
 
 struct Place {
   fs::path folder;
-  fs::path from;      // the folder of the recipe
-  std::int64_t room;  // names that may still be looked at
-  std::int64_t most;  // how much of tables, labels and shards is read follows from it
+  fs::path from;            // the folder of the recipe
+  std::int64_t names_left;  // names that may still be looked at
+  std::int64_t most;        // how much of tables, labels and shards is read follows from it
 };
 
 bool has(std::string_view text, std::string_view part) {
@@ -93,11 +93,11 @@ struct Pictures {
 };
 
 Pictures pictures_by_class(const fs::path& folder, const FolderListing& listing,
-                           std::int64_t& room) {
+                           std::int64_t& names_left) {
   Pictures pictures;
   for (const std::string& name : listing.folders) {
     const std::int64_t before = pictures.count;
-    pictures.take(folder / name, list_folder(folder / name, room), 2);
+    pictures.take(folder / name, list_folder(folder / name, names_left), 2);
     if (pictures.count > before) pictures.classes.push_back(name);
   }
   std::ranges::copy_if(listing.hidden, std::back_inserter(pictures.hidden),
@@ -177,12 +177,12 @@ std::optional<DataFolder> class_folders(Place& place, const FolderListing& listi
   const auto training = named(kTraining);
   if (training) {
     folder /= *training;
-    pictures = pictures_by_class(folder, list_folder(folder, place.room), place.room);
+    pictures = pictures_by_class(folder, list_folder(folder, place.names_left), place.names_left);
   }
   const bool has_parts = pictures.classes.size() >= 2;
   if (!has_parts) {
     folder = place.folder;
-    pictures = pictures_by_class(folder, listing, place.room);
+    pictures = pictures_by_class(folder, listing, place.names_left);
   }
   if (pictures.classes.size() < 2) return std::nullopt;
   DataFolder found{.samples = Samples::pictures};
@@ -196,7 +196,7 @@ std::optional<DataFolder> class_folders(Place& place, const FolderListing& listi
   if (const auto tests = named(kTests); has_parts && tests) {
     const fs::path beside = place.folder / *tests;
     const Pictures validation =
-        pictures_by_class(beside, list_folder(beside, place.room), place.room);
+        pictures_by_class(beside, list_folder(beside, place.names_left), place.names_left);
     if (validation.count > 0) add_validation(place, beside, pictures, validation, found);
   }
   return found;
@@ -209,7 +209,7 @@ std::optional<DataFolder> plain_pictures(Place& place, const FolderListing& list
   fs::path folder = place.folder;
   if (pictures.count == 0 && listing.folders.size() == 1) {
     folder /= listing.folders.front();
-    pictures.take(folder, list_folder(folder, place.room), 8);
+    pictures.take(folder, list_folder(folder, place.names_left), 8);
   }
   if (pictures.count == 0) return std::nullopt;
   DataFolder found{.samples = Samples::pictures};
@@ -346,7 +346,7 @@ std::optional<DataFolder> cifar10(Place& place, const FolderListing& listing, Da
   if (auto found = look(place.folder, listing)) return found;
   const std::string usual = "cifar-10-batches-bin";
   if (!std::ranges::binary_search(listing.folders, usual)) return std::nullopt;
-  return look(place.folder / usual, list_folder(place.folder / usual, place.room));
+  return look(place.folder / usual, list_folder(place.folder / usual, place.names_left));
 }
 
 // images.npy beside labels.npy, x_train.npy beside y_train.npy, with the tests beside both.
@@ -454,8 +454,8 @@ std::string yaml_text(const std::string& text) {
 
 Result<DataFolder> look_at_data(const fs::path& folder, const fs::path& from,
                                 std::int64_t most_names) {
-  Place place{.folder = folder, .from = from, .room = most_names, .most = most_names};
-  const FolderListing listing = list_folder(folder, place.room);
+  Place place{.folder = folder, .from = from, .names_left = most_names, .most = most_names};
+  const FolderListing listing = list_folder(folder, place.names_left);
   if (listing.failure) {
     return tl::unexpected(
         system_error(listing.failure.value(), "cannot read the folder", folder.string()));
@@ -464,7 +464,7 @@ Result<DataFolder> look_at_data(const fs::path& folder, const fs::path& from,
   std::optional<DataFolder> found = cifar10(place, listing, nothing);
   if (!found) found = idx(place, listing);
   if (!found) found = tables(place, listing, nothing);
-  if (!found) found = folders_of_masks(folder, from, listing, place.room);
+  if (!found) found = folders_of_masks(folder, from, listing, place.names_left);
   if (!found) found = class_folders(place, listing);
   if (!found) found = arrays(place, listing, nothing);
   if (!found) found = shards(place, listing);
@@ -473,7 +473,7 @@ Result<DataFolder> look_at_data(const fs::path& folder, const fs::path& from,
   nothing.test_data.clear();
   if (!found) return nothing;
   found->notes.insert(found->notes.end(), nothing.notes.begin(), nothing.notes.end());
-  if (place.room <= 0) found->found = "more than " + found->found;
+  if (place.names_left <= 0) found->found = "more than " + found->found;
   return *std::move(found);
 }
 

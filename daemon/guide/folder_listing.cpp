@@ -10,13 +10,13 @@
 
 namespace autotuned::daemon {
 
-FolderListing list_folder(const std::filesystem::path& folder, std::int64_t& room) {
+FolderListing list_folder(const std::filesystem::path& folder, std::int64_t& names_left) {
   FolderListing listing;
   FolderNames names(folder.c_str());
-  while (room > 0) {
+  while (names_left > 0) {
     const auto name = names.next();
     if (!name) break;
-    --room;
+    --names_left;
     const std::string text(*name);
     if (text.starts_with('.')) {
       listing.hidden.push_back(text);

@@ -20,8 +20,9 @@ struct FolderListing {
   std::error_code failure;  // why the folder could not be read
 };
 
-// Looks at no more than `room` names, and subtracts their number from `room`.
-[[nodiscard]] FolderListing list_folder(const std::filesystem::path& folder, std::int64_t& room);
+// Looks at no more than `names_left` names, and subtracts their number from `names_left`.
+[[nodiscard]] FolderListing list_folder(const std::filesystem::path& folder,
+                                        std::int64_t& names_left);
 
 // The first `bytes` bytes of a file, or all if it is shorter; empty if it cannot be read.
 [[nodiscard]] std::string first_bytes_of(const std::filesystem::path& file, std::size_t bytes);

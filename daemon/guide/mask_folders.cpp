@@ -55,15 +55,15 @@ struct Pair {
 };
 
 std::optional<Pair> pair_in(const fs::path& folder, const fs::path& from,
-                            const FolderListing& listing, std::int64_t& room) {
+                            const FolderListing& listing, std::int64_t& names_left) {
   const std::string images = folder_named(kImages, listing);
   const std::string masks = folder_named(kMasks, listing);
   if (images.empty() || masks.empty()) return std::nullopt;
   Pair pair;
   std::set<std::string> stems;
   std::set<std::string> mask_endings;  // as they are written
-  const FolderListing of_masks = list_folder(folder / masks, room);
-  const FolderListing of_images = list_folder(folder / images, room);
+  const FolderListing of_masks = list_folder(folder / masks, names_left);
+  const FolderListing of_images = list_folder(folder / images, names_left);
   for (const std::string& name : of_masks.files) {
     if (lower_ending(name) != ".png") continue;
     stems.insert(stem_of(name));
@@ -150,14 +150,14 @@ void add_classes(const Pair& training, DataFolder& found) {
 }  // namespace
 
 std::optional<DataFolder> folders_of_masks(const fs::path& folder, const fs::path& from,
-                                           const FolderListing& listing, std::int64_t& room) {
-  auto training = pair_in(folder, from, listing, room);
+                                           const FolderListing& listing, std::int64_t& names_left) {
+  auto training = pair_in(folder, from, listing, names_left);
   std::optional<Pair> tests;
   if (const std::string part = folder_named(kTraining, listing); !training && !part.empty()) {
-    training = pair_in(folder / part, from, list_folder(folder / part, room), room);
+    training = pair_in(folder / part, from, list_folder(folder / part, names_left), names_left);
     const std::string beside = folder_named(kTests, listing);
     if (training && !beside.empty())
-      tests = pair_in(folder / beside, from, list_folder(folder / beside, room), room);
+      tests = pair_in(folder / beside, from, list_folder(folder / beside, names_left), names_left);
   }
   if (!training) return std::nullopt;
   DataFolder found{.samples = Samples::pictures};

@@ -74,12 +74,12 @@ std::string shortened(const std::vector<std::string>& names) {
 
 }  // namespace
 
-FolderState look_around(const std::filesystem::path& folder, const RecipeLook& is_sound) {
+FolderState examine_folder(const std::filesystem::path& folder, const IsSoundRecipe& is_sound) {
   constexpr std::int64_t kMostNames = 5'000;
   FolderState here;
-  std::int64_t room = kMostNames;
+  std::int64_t names_left = kMostNames;
   std::size_t opened = 0;
-  for (const std::string& name : list_folder(folder, room).files) {
+  for (const std::string& name : list_folder(folder, names_left).files) {
     const std::string ending = lower_ending(name);
     const bool may_be_recipe = ending == ".yaml" || ending == ".yml";
     if ((!may_be_recipe && ending != ".py") || ++opened > kMostHeads) continue;

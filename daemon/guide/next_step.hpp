@@ -21,13 +21,13 @@ struct FolderState {
 };
 
 // Returns whether a recipe has no mistakes, as far as this is known without a trainer.
-using RecipeLook = std::function<bool(const std::filesystem::path& recipe)>;
+using IsSoundRecipe = std::function<bool(const std::filesystem::path& recipe)>;
 
 // Looks at no more than some thousand names, so that the answer comes at once. A folder that cannot be read gives an
 // empty state. Without `is_sound` every recipe counts as sound. A script counts if its code imports torch and calls
 // `.backward(` or `.fit(`.
-[[nodiscard]] FolderState look_around(const std::filesystem::path& folder,
-                                      const RecipeLook& is_sound = {});
+[[nodiscard]] FolderState examine_folder(const std::filesystem::path& folder,
+                                         const IsSoundRecipe& is_sound = {});
 
 struct KnownRuns {
   std::string

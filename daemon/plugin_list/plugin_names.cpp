@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
-#include "daemon/common/places.hpp"
+#include "daemon/common/installation_paths.hpp"
 #include "plugins/host/loader.hpp"
 #include "plugins/host/trust.hpp"
 
@@ -24,7 +24,8 @@ std::vector<std::string> plugin_names_here(const std::vector<std::filesystem::pa
   std::vector<std::filesystem::path> absolute;
   for (const std::filesystem::path& folder : extra)
     absolute.push_back(std::filesystem::absolute(folder));
-  return plugins::plugin_names(plugins::plugin_folders(absolute, find_places().built_in_plugins));
+  return plugins::plugin_names(
+      plugins::plugin_folders(absolute, find_installation_paths().built_in_plugins));
 }
 
 Result<void> check_plugin_names(const std::string& option, const std::vector<std::string>& names,

@@ -20,8 +20,8 @@
 #include "base/process/resident_memory.hpp"
 #include "daemon/common/orphans.hpp"
 #include "daemon/queue/connection.hpp"
-#include "daemon/queue/jobs.hpp"
 #include "daemon/queue/log.hpp"
+#include "daemon/queue/queue_runner.hpp"
 #include "daemon/queue/socket.hpp"
 #include "daemon/queue/store.hpp"
 
@@ -293,7 +293,7 @@ class Server : private QueueAccess {
   ReceivedBytes received_;
   std::set<std::shared_ptr<Connection>> connections_;
   std::string store_folder_;
-  Jobs jobs_;
+  QueueRunner jobs_;
   std::unique_ptr<QueueView> view_;
   bool is_stopping_ = false;
   std::int64_t accepted_ = 0;

@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "base/file.hpp"
-#include "daemon/common/places.hpp"
+#include "daemon/common/installation_paths.hpp"
 
 namespace autotuned::daemon {
 

@@ -13,7 +13,7 @@
 
 namespace autotuned::daemon {
 
-// The path of the socket: daemon.sock in runtime_folder() (daemon/common/places.hpp), which only this user can write.
+// The path of the socket: daemon.sock in runtime_folder() (daemon/common/installation_paths.hpp), which only this user can write.
 [[nodiscard]] Result<std::filesystem::path> socket_file();
 
 // A socket (mode 0600) that this process alone listens on. The destructor removes it.

@@ -23,7 +23,7 @@ std::string path_text(const std::filesystem::path& path, const std::filesystem::
 }  // namespace
 
 std::vector<Line> card_lines(const Json& result, const std::string& text,
-                             const std::filesystem::path& here, const Look& look) {
+                             const std::filesystem::path& here, const LineStyle& style) {
   constexpr std::size_t kSummaryLabel = 9;  // of summary_text()
   const auto wide = [](std::string_view name) {
     Span span = label(name);
@@ -34,7 +34,7 @@ std::vector<Line> card_lines(const Json& result, const std::string& text,
   const std::string state = text_in(result, "state");
   std::vector<Line> lines(1);  // an empty one
   if (state != "finished" && !run.empty()) {
-    append(lines, labelled(wide("run"), run + ", " + state, look));
+    append(lines, labelled(wide("run"), run + ", " + state, style));
   }
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
@@ -46,18 +46,18 @@ std::vector<Line> card_lines(const Json& result, const std::string& text,
     const bool is_problem = name.starts_with("error") || name.starts_with("slow");
     const Tone tone = is_speedup ? Tone::good : is_problem ? Tone::bad : Tone::plain;
     append(lines,
-           labelled({std::string(name), Tone::quiet}, line.substr(kSummaryLabel), look, tone));
+           labelled({std::string(name), Tone::quiet}, line.substr(kSummaryLabel), style, tone));
   }
   const std::filesystem::path output = text_in(result, "output");
   if (state == "finished" && !output.empty()) {
     // A run with --tune-only has trained nothing.
     if (member(result, "training").contains("steps")) {
-      append(lines, labelled(wide("model"), path_text(output / "model.pt", here), look));
+      append(lines, labelled(wide("model"), path_text(output / "model.pt", here), style));
     }
-    append(lines, labelled(wide("recipe"), path_text(output / "best.yaml", here), look));
+    append(lines, labelled(wide("recipe"), path_text(output / "best.yaml", here), style));
   }
   if (!run.empty()) {
-    append(lines, labelled(wide("next"), next_commands(result), look, Tone::strong));
+    append(lines, labelled(wide("next"), next_commands(result), style, Tone::strong));
   }
   return lines;
 }

@@ -30,7 +30,7 @@ ProgressView::ProgressView(std::FILE* out, const ScreenView& options)
 }
 
 // Without a terminal a line is as long as it is: another program reads it, or an editor breaks it.
-Look ProgressView::look(int columns) const {
+LineStyle ProgressView::style(int columns) const {
   return {.columns = options_.is_live ? columns : 0,
           .is_coloured = options_.is_coloured,
           .is_verbose = options_.is_verbose,
@@ -41,13 +41,13 @@ void ProgressView::show(const Json& event) {
   take(progress_, event, time_now());
   if (options_.is_live) {
     // The last column is left free: some terminals break a line that is full.
-    const Look of_lines = look(std::max(screen_size(out_).columns - 1, 1));
+    const LineStyle of_lines = style(std::max(screen_size(out_).columns - 1, 1));
     const std::vector<Line> lasting = lasting_lines(event, progress_, of_lines);
     if (lasting.empty() && time_now() - drawn_at_ < kLeastBetweenDrawings) return;
     draw(lasting);
     return;
   }
-  const Look of_lines = look(0);
+  const LineStyle of_lines = style(0);
   for (const Line& line : lasting_lines(event, progress_, of_lines))
     std::fputs((drawn(line, of_lines) + "\n").c_str(), out_);
   std::fflush(out_);
@@ -65,7 +65,7 @@ void ProgressView::finish() {
 void ProgressView::draw(const std::vector<Line>& lasting) {
   drawn_at_ = time_now();
   const ScreenSize size = screen_size(out_);
-  const Look of_lines = look(std::max(size.columns - 1, 1));
+  const LineStyle of_lines = style(std::max(size.columns - 1, 1));
   const std::vector<Line> panel =
       is_finished_ ? std::vector<Line>() : panel_lines(progress_, drawn_at_, of_lines);
   panel_.draw(lasting, panel, of_lines, size);

@@ -34,7 +34,7 @@ class ProgressView {
   void finish();
 
  private:
-  [[nodiscard]] Look look(int columns) const;
+  [[nodiscard]] LineStyle style(int columns) const;
   void draw(const std::vector<Line>& lasting);
 
   std::FILE* out_;

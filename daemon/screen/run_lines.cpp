@@ -50,12 +50,12 @@ std::string short_reason(const Json& trial) {
 
 // A word that is wider than `columns` is cut: names of plugins and knobs may be long, and nobody copies them from here.
 std::string with_cut_words(std::string_view text, int columns) {
-  Look look;
-  look.columns = std::max(columns, 1);
+  LineStyle style;
+  style.columns = std::max(columns, 1);
   std::string cut;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find(' '), text.size());
-    cut += drawn(Line{{std::string(text.substr(0, end)), Tone::plain}}, look);
+    cut += drawn(Line{{std::string(text.substr(0, end)), Tone::plain}}, style);
     text.remove_prefix(end);
     if (text.empty()) break;
     cut += ' ';
@@ -66,26 +66,26 @@ std::string with_cut_words(std::string_view text, int columns) {
 
 // The lines of a verdict. The outcome gets a line of its own if title and outcome do not fit into one.
 Lines verdict_lines(const Span& verdict, const std::string& title, const std::string& outcome,
-                    const Look& look) {
+                    const LineStyle& style) {
   const std::string told = outcome.empty() ? "" : ", " + outcome;
   Line whole = {verdict, {title, Tone::plain}, {told, verdict.tone}};
-  if (look.columns <= 0 || columns_of(whole) <= look.columns) return {std::move(whole)};
-  const int room = look.columns - columns_of(verdict.text);
-  Lines lines = labelled(verdict, with_cut_words(title, room), look);
-  if (!outcome.empty()) append(lines, labelled(label(""), outcome, look, verdict.tone));
+  if (style.columns <= 0 || columns_of(whole) <= style.columns) return {std::move(whole)};
+  const int room = style.columns - columns_of(verdict.text);
+  Lines lines = labelled(verdict, with_cut_words(title, room), style);
+  if (!outcome.empty()) append(lines, labelled(label(""), outcome, style, verdict.tone));
   return lines;
 }
 
 // The changes of a confirmation were told one by one, and the line `tuned` has them together.
-std::string title_of_finished(const Json& trial, const Look& look) {
+std::string title_of_finished(const Json& trial, const LineStyle& style) {
   const std::size_t changes = member(trial, "change").size();
-  if (look.is_verbose || changes < 2 || text_in(trial, "kind") != "confirmation") {
+  if (style.is_verbose || changes < 2 || text_in(trial, "kind") != "confirmation") {
     return title_of(trial);
   }
   return fmt::format("confirmation of {} changes", changes);
 }
 
-Lines finished_trial_lines(const Json& trial, const RunProgress& progress, const Look& look) {
+Lines finished_trial_lines(const Json& trial, const RunProgress& progress, const LineStyle& style) {
   const std::string verdict = text_in(trial, "verdict");
   const std::string kind = text_in(trial, "kind");
   const bool is_provisional = verdict == "accepted" && kind == "proposal";
@@ -98,40 +98,40 @@ Lines finished_trial_lines(const Json& trial, const RunProgress& progress, const
   if (is_provisional) outcome.emplace_back("provisional");
   if (!word.empty() && verdict == "rejected") outcome.push_back(word);
   Lines lines = verdict_lines(label(verdict, tone_of(verdict, is_provisional)),
-                              title_of_finished(trial, look), joined(outcome, kWhole), look);
+                              title_of_finished(trial, style), joined(outcome, kWhole), style);
   // The run says why a trial was stopped, and the verdict often says why it was rejected.
   const bool is_explained = verdict == "interrupted" || !word.empty();
-  const bool says_more = verdict != "accepted" && (!is_explained || look.is_verbose);
-  if (!reason.empty() && says_more) append(lines, labelled(label(""), reason, look));
+  const bool says_more = verdict != "accepted" && (!is_explained || style.is_verbose);
+  if (!reason.empty() && says_more) append(lines, labelled(label(""), reason, style));
   const std::string cause = kind == "ablation" ? "the rest is as fast without it"
                                                : "the confirmation did not hold: " + reason;
   for (const KeptChange& change : progress.said.withdrawn) {
-    append(lines, labelled(label("withdrawn", Tone::doubtful), change.title + ": " + cause, look));
+    append(lines, labelled(label("withdrawn", Tone::doubtful), change.title + ": " + cause, style));
   }
   return lines;
 }
 
 // The lower rungs of the ladder only for those who want to know everything.
-Lines upper_bound_lines(const Json& event, const RunProgress& progress, const Look& look) {
+Lines upper_bound_lines(const Json& event, const RunProgress& progress, const LineStyle& style) {
   // Later upper bounds are shown in the panel, and the last one on the card.
-  if (progress.upper_bounds > 1 && !look.is_verbose) return {};
+  if (progress.upper_bounds > 1 && !style.is_verbose) return {};
   Lines lines = labelled(
       label("ceiling"),
       fmt::format("at least {}, bound by {}", rate_text(number_in(event, "samples_per_second")),
                   text_in(event, "bound_by")),
-      look);
+      style);
   const std::string bounds = ladder_text(member(event, "ladder"));
-  if (look.is_verbose && !bounds.empty()) append(lines, labelled(label("bounds"), bounds, look));
+  if (style.is_verbose && !bounds.empty()) append(lines, labelled(label("bounds"), bounds, style));
   return lines;
 }
 
 // The first of them, which are the most severe; `explain` tells the rest.
-Lines finding_lines(const Json& event, const Look& look) {
+Lines finding_lines(const Json& event, const LineStyle& style) {
   const Json& findings = member(event, "findings");
   const bool is_start = get_bool(event, "is_start").value_or(true);
-  if (!findings.is_array() || (!is_start && !look.is_verbose)) return {};
+  if (!findings.is_array() || (!is_start && !style.is_verbose)) return {};
   const std::size_t shown =
-      std::min(look.is_verbose ? findings.size() : kMostFindings, findings.size());
+      std::min(style.is_verbose ? findings.size() : kMostFindings, findings.size());
   Lines lines;
   for (std::size_t i = 0; i < shown; ++i) {
     const char* const name = i > 0 ? "" : is_start ? "found" : "left";
@@ -143,26 +143,26 @@ Lines finding_lines(const Json& event, const Look& look) {
            labelled(label(name),
                     text_in(findings[i], "id") + (severity.empty() ? "" : " (" + severity + ")") +
                         ": " + text_in(findings[i], "evidence") + rest,
-                    look));
+                    style));
   }
   return lines;
 }
 
-Lines answer_lines(const Json& event, const RunProgress& progress, const Look& look) {
+Lines answer_lines(const Json& event, const RunProgress& progress, const LineStyle& style) {
   const bool is_failure = flag_in(event, "is_failure");
-  if (!progress.said.answer || (!is_failure && !look.is_verbose)) return {};
+  if (!progress.said.answer || (!is_failure && !style.is_verbose)) return {};
   return labelled(is_failure ? label("left out", Tone::bad) : label("nothing"),
-                  text_in(event, "plugin") + ": " + text_in(event, "outcome"), look);
+                  text_in(event, "plugin") + ": " + text_in(event, "outcome"), style);
 }
 
-Lines tuned_lines(const Json& event, const Look& look) {
+Lines tuned_lines(const Json& event, const LineStyle& style) {
   const std::string change = text_in(event, "change");
   const std::string shortage = text_in(event, kShortage);
   const bool is_kept = change != "nothing";
   if (member(event, "is_searched") == false || (!shortage.empty() && !is_kept)) {
     const char* const none = "the budget is 0, so the job trains with its starting configuration";
     const std::string why = shortage.empty() ? none : shortage;
-    return labelled(label("tuned", Tone::strong), "nothing: " + why, look);
+    return labelled(label("tuned", Tone::strong), "nothing: " + why, style);
   }
   const Estimate estimate{.ratio = number_in(event, "speedup"),
                           .low = number_in(event, "speedup_low"),
@@ -171,7 +171,7 @@ Lines tuned_lines(const Json& event, const Look& look) {
   Lines lines = labelled(label("tuned", estimate.low > 1.0 ? Tone::good : Tone::strong),
                          is_kept ? estimate_text(estimate) + ": " + change
                                  : "nothing faster: the starting configuration stays",
-                         look);
+                         style);
   std::string left;
   if (!shortage.empty()) {
     left = "nothing new was tried: " + shortage;
@@ -183,7 +183,7 @@ Lines tuned_lines(const Json& event, const Look& look) {
                     : "the budget did not suffice for every proposal: the "
                       "next run goes on, and --budget gives it more";
   }
-  if (!left.empty()) append(lines, labelled(label(""), left, look));
+  if (!left.empty()) append(lines, labelled(label(""), left, style));
   return lines;
 }
 
@@ -223,56 +223,57 @@ std::string figures_text(const Json& evaluation) {
   return text;
 }
 
-Lines training_lines(const Json& told, const RunProgress& progress, const Look& look) {
+Lines training_lines(const Json& told, const RunProgress& progress, const LineStyle& style) {
   if (const Json& evaluation = member(told, "evaluation"); evaluation.is_object()) {
-    if (!progress.said.evaluation && !look.is_verbose) return {};
+    if (!progress.said.evaluation && !style.is_verbose) return {};
     return labelled(
         label(fmt::format("epoch {}", integer_in(evaluation, "epoch"))),
         fmt::format("{}test loss {:.4f}", figures_text(evaluation), number_in(evaluation, "loss")),
-        look);
+        style);
   }
-  if (look.has_panel || !progress.said.training || !progress.training) return {};
+  if (style.has_panel || !progress.said.training || !progress.training) return {};
   const TrainingUnderWay& training = *progress.training;
-  return labelled(label("training"), training_text(training, training.told_at), look);
+  return labelled(label("training"), training_text(training, training.told_at), style);
 }
 
-Lines damage_lines(const Json& event, const RunProgress& progress, const Look& look) {
-  if (progress.damaged > kMostDamagedNamed + 1 && !look.is_verbose) return {};
-  if (progress.damaged > kMostDamagedNamed && !look.is_verbose) {
-    return labelled(label("skipped"), "and more: the end of the run says how many", look);
+Lines damage_lines(const Json& event, const RunProgress& progress, const LineStyle& style) {
+  if (progress.damaged > kMostDamagedNamed + 1 && !style.is_verbose) return {};
+  if (progress.damaged > kMostDamagedNamed && !style.is_verbose) {
+    return labelled(label("skipped"), "and more: the end of the run says how many", style);
   }
   return labelled(label("skipped"),
                   fmt::format("{}: {} ({} so far)", text_in(event, "file"), text_in(event, "what"),
                               progress.damaged),
-                  look);
+                  style);
 }
 
 // "22 of 33 plugins not applicable so far (--verbose)".
-Lines inapplicable_lines(const RunProgress& progress, const Look& look) {
-  if (!progress.said.inapplicable || look.is_verbose) return {};
+Lines inapplicable_lines(const RunProgress& progress, const LineStyle& style) {
+  if (!progress.said.inapplicable || style.is_verbose) return {};
   const PluginCounts counts = progress.plugins.counts();
   const std::string text =
       fmt::format("{} of {} plugin{} not applicable so far (--verbose)", counts.inapplicable,
                   counts.asked, counts.asked == 1 ? "" : "s");
-  return labelled({"", Tone::plain}, text, look, Tone::quiet);
+  return labelled({"", Tone::plain}, text, style, Tone::quiet);
 }
 
 // "33 asked: 8 tried, 2 not tried, 23 not applicable", as `explain` counts them.
-Lines plugin_lines(const RunProgress& progress, const Look& look) {
+Lines plugin_lines(const RunProgress& progress, const LineStyle& style) {
   const PluginCounts counts = progress.plugins.counts();
   if (counts.asked == 0) return {};
-  return labelled(label("plugins"), fmt::format("{} asked: {}", counts.asked, counts.text()), look);
+  return labelled(label("plugins"), fmt::format("{} asked: {}", counts.asked, counts.text()),
+                  style);
 }
 
 // Lines about the trials of an earlier process of the run.
-Lines earlier_lines(const RunProgress& progress, const Look& look) {
+Lines earlier_lines(const RunProgress& progress, const LineStyle& style) {
   if (progress.trials_before == 0 || progress.trial || progress.trials_about > 0) return {};
   std::string text = fmt::format("{} trial{} decided", progress.trials_before,
                                  progress.trials_before == 1 ? "" : "s");
   if (!progress.kept.empty() && !progress.confirmed) {
     text += ", " + format_ratio(progress.best_ratio()) + " x provisional";
   }
-  return labelled(label("before"), text, look);
+  return labelled(label("before"), text, style);
 }
 
 std::string best_text(const RunProgress& progress, int columns) {
@@ -295,8 +296,8 @@ std::string best_text(const RunProgress& progress, int columns) {
 }
 
 // `left` where the line begins and `right` at its end; without `right` where both do not fit.
-Line spread(Line left, Span right, const Look& look) {
-  const int gap = look.columns - columns_of(left) - columns_of({right});
+Line spread(Line left, Span right, const LineStyle& style) {
+  const int gap = style.columns - columns_of(left) - columns_of({right});
   if (gap < 2) return left;
   left.push_back({std::string(static_cast<std::size_t>(gap), ' '), Tone::plain});
   left.push_back(std::move(right));
@@ -337,7 +338,7 @@ Span spinner_at(std::chrono::nanoseconds elapsed) {
 }
 
 void add_budget(Lines& lines, const RunProgress& progress, std::chrono::nanoseconds now,
-                const Look& look) {
+                const LineStyle& style) {
   if (!progress.budget || progress.stage != Stage::tuning) return;
   const std::chrono::nanoseconds spent = progress.spent(now);
   const std::chrono::nanoseconds left = *progress.budget - spent;
@@ -349,7 +350,7 @@ void add_budget(Lines& lines, const RunProgress& progress, std::chrono::nanoseco
   } else {
     text += " of " + format_duration(*progress.budget);
   }
-  const int room = look.columns - kLabelColumns - columns_of(text) - 1;
+  const int room = style.columns - kLabelColumns - columns_of(text) - 1;
   const double ratio =
       progress.budget->count() > 0
           ? static_cast<double>(spent.count()) / static_cast<double>(progress.budget->count())
@@ -359,7 +360,7 @@ void add_budget(Lines& lines, const RunProgress& progress, std::chrono::nanoseco
   lines.push_back(Line{label("budget"), {drawn_bar, Tone::good}, {text, Tone::plain}});
 }
 
-void add_trial(Lines& lines, const TrialUnderWay& trial, const Look& look) {
+void add_trial(Lines& lines, const TrialUnderWay& trial, const LineStyle& style) {
   lines.push_back(Line{label("trying"), {trial.title, Tone::strong}});
   const Estimate& estimate = trial.estimate;
   std::vector<std::string> parts = {"the first blocks run"};
@@ -370,12 +371,12 @@ void add_trial(Lines& lines, const TrialUnderWay& trial, const Look& look) {
     if (!has_end) parts.emplace_back("no interval yet");
   }
   if (!trial.checked.empty()) parts = {"checked: " + trial.checked};
-  lines.push_back(Line{label(""), {joined(parts, look.columns - kLabelColumns), Tone::plain}});
+  lines.push_back(Line{label(""), {joined(parts, style.columns - kLabelColumns), Tone::plain}});
 }
 
 void add_training(Lines& lines, const TrainingUnderWay& training, std::chrono::nanoseconds now,
-                  const Look& look) {
-  const int columns = look.columns - kLabelColumns;
+                  const LineStyle& style) {
+  const int columns = style.columns - kLabelColumns;
   const std::string text =
       fmt::format("{:.0f} %{}", 100 * training.done_ratio(), left_text(training, now));
   const int room = columns - columns_of(text) - 1;
@@ -392,75 +393,77 @@ void add_training(Lines& lines, const TrainingUnderWay& training, std::chrono::n
 
 }  // namespace
 
-Lines lasting_lines(const Json& event, const RunProgress& progress, const Look& look) {
+Lines lasting_lines(const Json& event, const RunProgress& progress, const LineStyle& style) {
   const std::string name = text_in(event, "event");
-  Lines lines = inapplicable_lines(progress, look);
-  if (name == "phase" && !look.has_panel) {
+  Lines lines = inapplicable_lines(progress, style);
+  if (name == "phase" && !style.has_panel) {
     const std::string recipe = text_in(event, "recipe");
     if (recipe.empty()) return {Line{{text_in(event, "phase"), Tone::plain}}};
-    return labelled(label(text_in(event, "phase")), recipe, look);
+    return labelled(label(text_in(event, "phase")), recipe, style);
   }
   if (name == "run") {
     return labelled({flag_in(event, "is_continued") ? "continuing " : "run ", Tone::strong},
                     fmt::format("{} of {} on {}{}", text_in(event, "run"), text_in(event, "recipe"),
                                 text_in(event, "device"), told_ranks(event)),
-                    look);
+                    style);
   }
   if (name == "waiting")
-    return labelled({"waiting: ", Tone::doubtful}, text_in(event, "for"), look);
+    return labelled({"waiting: ", Tone::doubtful}, text_in(event, "for"), style);
   if (name == "baseline") {
-    return labelled(label("start"), told_rate(event), look);
+    return labelled(label("start"), told_rate(event), style);
   }
-  if (name == "ceiling") return upper_bound_lines(event, progress, look);
-  if (name == "tuning") return earlier_lines(progress, look);
-  if (name == "profiled") return finding_lines(event, look);
-  if (name == "answered") return answer_lines(event, progress, look);
+  if (name == "ceiling") return upper_bound_lines(event, progress, style);
+  if (name == "tuning") return earlier_lines(progress, style);
+  if (name == "profiled") return finding_lines(event, style);
+  if (name == "answered") return answer_lines(event, progress, style);
   if (name == "trial_finished") {
-    return finished_trial_lines(member(event, "trial"), progress, look);
+    return finished_trial_lines(member(event, "trial"), progress, style);
   }
   if (name == "tuned") {
-    append(lines, tuned_lines(event, look));
-    append(lines, plugin_lines(progress, look));
+    append(lines, tuned_lines(event, style));
+    append(lines, plugin_lines(progress, style));
   }
-  if (name == "damaged") return damage_lines(event, progress, look);
-  if (name == "training") return training_lines(member(event, "progress"), progress, look);
+  if (name == "damaged") return damage_lines(event, progress, style);
+  if (name == "training") return training_lines(member(event, "progress"), progress, style);
   if (name == "machine") {
     return labelled(label("machine"), text_in(event, "subject") + ": " + text_in(event, "text"),
-                    look);
+                    style);
   }
-  if (name == "note") return labelled(label("note"), text_in(event, "text"), look);
+  if (name == "note") return labelled(label("note"), text_in(event, "text"), style);
   if (name == "cancelling") {
     return labelled({"", Tone::plain},
-                    "stopping; once more to end at once. The same command continues the run", look,
+                    "stopping; once more to end at once. The same command continues the run", style,
                     Tone::doubtful);
   }
   if (name == "warning" || name == "error") {
     return labelled({name + ": ", name == "error" ? Tone::bad : Tone::doubtful},
-                    text_in(event, "text"), look);
+                    text_in(event, "text"), style);
   }
   return lines;
 }
 
-Lines panel_lines(const RunProgress& progress, std::chrono::nanoseconds now, const Look& look) {
+Lines panel_lines(const RunProgress& progress, std::chrono::nanoseconds now,
+                  const LineStyle& style) {
   if (progress.stage == Stage::ended) return {};
   const std::chrono::nanoseconds elapsed = now - progress.started;
   Lines lines = {spread({spinner_at(elapsed), {" " + stage_text(progress), Tone::strong}},
-                        {format_duration(elapsed), Tone::quiet}, look)};
+                        {format_duration(elapsed), Tone::quiet}, style)};
   if (!progress.waits_for.empty()) {
     lines.push_back(Line{label("for"), {progress.waits_for, Tone::plain}});
   } else if (progress.trial) {
-    add_trial(lines, *progress.trial, look);
+    add_trial(lines, *progress.trial, style);
   } else if (progress.training) {
-    add_training(lines, *progress.training, now, look);
+    add_training(lines, *progress.training, now, style);
   } else if (!progress.doing.empty() && progress.stage != Stage::checking) {
     lines.push_back(Line{label("now"), {progress.doing, Tone::plain}});
   }
-  add_budget(lines, progress, now, look);
+  add_budget(lines, progress, now, style);
   if (progress.start_samples_per_second > 0.0) {
     const Tone tone = progress.confirmed      ? Tone::good
                       : progress.kept.empty() ? Tone::plain
                                               : Tone::doubtful;
-    lines.push_back(Line{label("best"), {best_text(progress, look.columns - kLabelColumns), tone}});
+    lines.push_back(
+        Line{label("best"), {best_text(progress, style.columns - kLabelColumns), tone}});
   }
   const char* const hint = progress.is_only_watched ? "Ctrl-C leaves; the run goes on"
                            : progress.is_stopping   ? "Ctrl-C ends it at once"

@@ -16,15 +16,16 @@ namespace autotuned::daemon {
 
 // The lines that stay on the screen for an event. REQUIRES: take() has applied `event` to `progress`.
 [[nodiscard]] std::vector<Line> lasting_lines(const Json& event, const RunProgress& progress,
-                                              const Look& look);
+                                              const LineStyle& style);
 
-// The panel at the time `now`: at most seven lines, none once the run has ended. REQUIRES: look.columns > 0.
+// The panel at the time `now`: at most seven lines, none once the run has ended. REQUIRES: style.columns > 0.
 [[nodiscard]] std::vector<Line> panel_lines(const RunProgress& progress,
-                                            std::chrono::nanoseconds now, const Look& look);
+                                            std::chrono::nanoseconds now, const LineStyle& style);
 
 // The card at the end of a run. `result` is that of `run --json`, `text` its summary (summary_text() of daemon/report).
 // Paths below `here` are shown relative to it.
 [[nodiscard]] std::vector<Line> card_lines(const Json& result, const std::string& text,
-                                           const std::filesystem::path& here, const Look& look);
+                                           const std::filesystem::path& here,
+                                           const LineStyle& style);
 
 }  // namespace autotuned::daemon

@@ -76,16 +76,16 @@ int columns_of(const Line& line) {
   return columns;
 }
 
-std::string drawn(const Line& line, const Look& look) {
-  const bool is_cut = look.columns > 0 && columns_of(line) > look.columns;
-  int left = is_cut ? look.columns - 1 : 0;
+std::string drawn(const Line& line, const LineStyle& style) {
+  const bool is_cut = style.columns > 0 && columns_of(line) > style.columns;
+  int left = is_cut ? style.columns - 1 : 0;
   std::string text;
   for (const Span& span : line) {
     const std::string whole = cleaned(span.text);
     const std::string_view shown = is_cut ? beginning_of(whole, left) : std::string_view(whole);
     left -= columns_of(shown);
     const bool is_last = is_cut && shown.size() < whole.size();
-    const bool has_tone = look.is_coloured && span.tone != Tone::plain && !shown.empty();
+    const bool has_tone = style.is_coloured && span.tone != Tone::plain && !shown.empty();
     if (has_tone) text += code_of(span.tone);
     text += shown;
     if (has_tone) text += kNoTone;
@@ -104,11 +104,12 @@ Span label(std::string_view text, Tone tone) {
   return {std::move(padded), tone};
 }
 
-std::vector<Line> labelled(const Span& head, std::string_view text, const Look& look, Tone tone) {
+std::vector<Line> labelled(const Span& head, std::string_view text, const LineStyle& style,
+                           Tone tone) {
   const std::string cleaned_text = valid_text(printable_lines(std::string(text)));
   std::string_view left = cleaned_text;
   const int indent = columns_of(head.text);
-  const int columns = look.columns > 0 ? std::max(look.columns - indent, 1) : 0;
+  const int columns = style.columns > 0 ? std::max(style.columns - indent, 1) : 0;
   std::vector<Line> lines;
   const auto add = [&](std::string_view part) {
     const Span indentation{std::string(static_cast<std::size_t>(indent), ' '), Tone::plain};

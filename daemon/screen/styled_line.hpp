@@ -25,7 +25,7 @@ struct Span {
 using Line = std::vector<Span>;
 
 // How lines are drawn.
-struct Look {
+struct LineStyle {
   int columns = 0;  // 0: as many as the line has
   bool is_coloured = false;
   bool is_verbose = false;
@@ -41,7 +41,7 @@ enum class ColorChoice { automatic, always, never };
 
 // The bytes of a line, without the line end. Texts may come from elsewhere, so each is made printable(). A line that is
 // too wide is cut and ends with "…".
-[[nodiscard]] std::string drawn(const Line& line, const Look& look);
+[[nodiscard]] std::string drawn(const Line& line, const LineStyle& style);
 
 // The width of a label, in columns.
 inline constexpr int kLabelColumns = 11;
@@ -49,8 +49,8 @@ inline constexpr int kLabelColumns = 11;
 
 // `text`, which may have several lines, behind a label, broken between words. A word that is wider than `columns` stays whole
 // and is on a line of its own: it may be a path that somebody wants to copy.
-[[nodiscard]] std::vector<Line> labelled(const Span& head, std::string_view text, const Look& look,
-                                         Tone tone = Tone::plain);
+[[nodiscard]] std::vector<Line> labelled(const Span& head, std::string_view text,
+                                         const LineStyle& style, Tone tone = Tone::plain);
 
 // Appends `more` to `lines`.
 void append(std::vector<Line>& lines, std::vector<Line> more);

@@ -48,9 +48,9 @@ std::string TerminalPanel::go_back(int columns) const {
 }
 
 void TerminalPanel::draw(const std::vector<Line>& lasting, const std::vector<Line>& panel,
-                         const Look& look, ScreenSize size) {
+                         const LineStyle& style, ScreenSize size) {
   std::string text = go_back(size.columns);
-  Look whole = look;
+  LineStyle whole = style;
   whole.columns = 0;
   // These may be wider than the window: a path, say. The terminal breaks them.
   for (const Line& line : lasting)
@@ -62,8 +62,8 @@ void TerminalPanel::draw(const std::vector<Line>& lasting, const std::vector<Lin
   widths_.clear();
   if (count > 0) text += kWrapOff;
   for (std::size_t i = 0; i < count; ++i) {
-    text += drawn(panel[i], look) + kEraseRestOfLine + "\n";
-    widths_.push_back(std::min(columns_of(panel[i]), look.columns));
+    text += drawn(panel[i], style) + kEraseRestOfLine + "\n";
+    widths_.push_back(std::min(columns_of(panel[i]), style.columns));
   }
   if (count > 0) text += kWrapOn;
   // Also where nothing takes the place of the old panel: the next line may be short, and not ours.

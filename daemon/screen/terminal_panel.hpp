@@ -34,8 +34,8 @@ class TerminalPanel {
 
   // `lasting` stays, and `panel` takes the place of the panel before it. The size is asked for at each drawing, so that a
   // window may change its size at any time.
-  void draw(const std::vector<Line>& lasting, const std::vector<Line>& panel, const Look& look,
-            ScreenSize size);
+  void draw(const std::vector<Line>& lasting, const std::vector<Line>& panel,
+            const LineStyle& style, ScreenSize size);
   void erase();
 
  private:

@@ -13,7 +13,7 @@
 namespace autotuned::daemon {
 
 struct LockFolders {
-  std::filesystem::path own;              // lock_folder() of daemon/common/places.hpp
+  std::filesystem::path own;              // lock_folder() of daemon/common/installation_paths.hpp
   std::filesystem::path shared = "/tmp";  // where every user may make files
 };
 

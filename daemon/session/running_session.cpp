@@ -16,8 +16,8 @@
 #include "base/machine/machine.hpp"
 #include "base/machine/machine_state.hpp"
 #include "daemon/common/exit_codes.hpp"
-#include "daemon/common/output_room.hpp"
-#include "daemon/common/places.hpp"
+#include "daemon/common/installation_paths.hpp"
+#include "daemon/common/output_space.hpp"
 #include "daemon/common/session_request.hpp"
 #include "daemon/common/trainer_plugins.hpp"
 #include "daemon/common/used_device.hpp"
@@ -37,7 +37,7 @@
 #include "daemon/session/session_spec.hpp"
 #include "daemon/session/trained_check.hpp"
 #include "daemon/trainers/data_check.hpp"
-#include "daemon/trainers/trainer_job.hpp"
+#include "daemon/trainers/trainer_backend.hpp"
 #include "recipes/recipe_yaml.hpp"
 #include "tuner/session.hpp"
 
@@ -60,7 +60,7 @@ Result<int> RunningSession::run() {
     if (!concluded) return end_with(concluded.error());
     return concluded;
   }
-  if (auto checked = check_room(); !checked) return end_with(checked.error());
+  if (auto checked = check_space(); !checked) return end_with(checked.error());
   if (run_.state == RunState::tuning) {
     if (auto loaded = load_plugins(); !loaded) return end_with(loaded.error());
     if (auto tuned = tune(); !tuned) return end_with(tuned.error());
@@ -111,7 +111,7 @@ Result<void> RunningSession::open_output() {
 
 // The job, with its first trainer.
 Result<void> RunningSession::start_job() {
-  auto spec = session_spec(request_, machine_, places_, knobs_, trainer_plugins_);
+  auto spec = session_spec(request_, machine_, paths_, knobs_, trainer_plugins_);
   if (!spec) return forward_error(spec);
   spec->folder = output_.log;
   spec->on_damage = [this](Json damaged) {
@@ -268,19 +268,19 @@ Result<void> RunningSession::continue_run(storage::RunRow row) {
 }
 
 // Before the tuning: a full disk costs less here than at the end of the training.
-Result<void> RunningSession::check_room() {
+Result<void> RunningSession::check_space() {
   if (request_.tune_only) return {};
   std::error_code none;  // the first checkpoint replaces the one that is there
   const std::uintmax_t known = std::filesystem::file_size(checkpoint(), none);
   const auto finding =
-      output_room(request_.recipe, get_integer(job_->facts(), "parameter_bytes").value_or(0),
-                  none ? 0 : static_cast<std::int64_t>(known));
+      output_space(request_.recipe, get_integer(job_->facts(), "parameter_bytes").value_or(0),
+                   none ? 0 : static_cast<std::int64_t>(known));
   if (!finding) return {};
   if (finding->is_certain) {
     return fail(ErrorKind::disk_full, finding->text, request_.recipe.output_dir.string(),
-                kRoomRemedy);
+                kSpaceRemedy);
   }
-  warn({request_.recipe.output_dir.string() + ": " + finding->text + "; " + kRoomRemedy});
+  warn({request_.recipe.output_dir.string() + ": " + finding->text + "; " + kSpaceRemedy});
   return {};
 }
 
@@ -327,7 +327,7 @@ Result<void> RunningSession::record_findings(const std::vector<MachineFinding>& 
 
 Result<void> RunningSession::load_plugins() {
   plugins_ = plugins::find_plugins(
-      plugins::plugin_folders(request_.plugin_folders, places_.built_in_plugins), request_.without,
+      plugins::plugin_folders(request_.plugin_folders, paths_.built_in_plugins), request_.without,
       [this](const std::string& name) {
         report({{"event", "loading_plugin"}, {"plugin", name}});
       });

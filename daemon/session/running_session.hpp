@@ -14,7 +14,7 @@
 #include "base/clock.hpp"
 #include "base/machine/machine.hpp"
 #include "base/machine/machine_state.hpp"
-#include "daemon/common/places.hpp"
+#include "daemon/common/installation_paths.hpp"
 #include "daemon/common/session_request.hpp"
 #include "daemon/common/trainer_plugins.hpp"
 #include "daemon/session/known_knobs.hpp"
@@ -23,7 +23,7 @@
 #include "daemon/session/sequel.hpp"
 #include "daemon/session/session_control.hpp"
 #include "daemon/session/session_device.hpp"
-#include "daemon/trainers/trainer_job.hpp"
+#include "daemon/trainers/trainer_backend.hpp"
 #include "storage/history.hpp"
 #include "tuner/session.hpp"
 
@@ -58,7 +58,7 @@ class RunningSession {
   // Reports what disturbs the measurements, and stores it for the story of the run.
   Result<void> record_findings(const std::vector<MachineFinding>& findings);
   // Checks that the disk has space for the files of the training. Warns if they may not fit; an error if they cannot.
-  Result<void> check_room();
+  Result<void> check_space();
   Result<void> load_plugins();
   Result<tuner::SessionInput> search_input(const PluginAdvisors& advisors);
   std::vector<TrialRecord> decided_earlier();
@@ -110,7 +110,7 @@ class RunningSession {
   recipes::Recipe recipe_as_given_;
   SessionControl* control_;
   SystemClock clock_;
-  Places places_ = find_places();
+  InstallationPaths paths_ = find_installation_paths();
   Machine machine_ = detect_machine();
   MachineState state_at_start_;
   std::vector<MachineFinding> found_device_;  // findings that the device is not the expected one
@@ -123,7 +123,7 @@ class RunningSession {
   SessionDevice device_;
   OutputFolder output_;
   Descriptor claim_;  // of the run: we are at work on it
-  std::optional<TrainerJob> job_;
+  std::optional<TrainerBackend> job_;
   std::chrono::nanoseconds start_time_{0};  // of the first trainer
   storage::RunRow run_;
   bool has_run_ = false;

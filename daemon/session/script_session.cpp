@@ -21,10 +21,10 @@
 #include "base/machine/allocator_library.hpp"
 #include "base/machine/machine.hpp"
 #include "base/text.hpp"
-#include "daemon/common/places.hpp"
+#include "daemon/common/installation_paths.hpp"
 #include "daemon/report/report.hpp"
 #include "daemon/report/script_report.hpp"
-#include "daemon/scripts/script_job.hpp"
+#include "daemon/scripts/script_backend.hpp"
 #include "daemon/session/history_ledger.hpp"
 #include "daemon/session/known_best.hpp"
 #include "daemon/session/plugin_advisors.hpp"
@@ -152,9 +152,9 @@ class ScriptSession {
 
   SessionRequest request_;
   SessionControl* control_;
-  std::optional<ScriptJob> job_;  // nothing once tuning was given up
+  std::optional<ScriptBackend> job_;  // nothing once tuning was given up
   SystemClock clock_;
-  Places places_ = find_places();
+  InstallationPaths paths_ = find_installation_paths();
   Machine machine_ = detect_machine();
   std::vector<plugins::FoundPlugin> plugins_;
   std::optional<storage::History> history_;
@@ -175,7 +175,7 @@ Result<void> ScriptSession::prepare() {
   history_->on_unreadable_row([this](const std::string& text) { warn({text}); });
   if (auto count = history_->interrupt_abandoned_trials(); !count) return forward_error(count);
   plugins_ = plugins::find_plugins(
-      plugins::plugin_folders(request_.plugin_folders, places_.built_in_plugins), request_.without,
+      plugins::plugin_folders(request_.plugin_folders, paths_.built_in_plugins), request_.without,
       [this](const std::string& name) {
         report({{"event", "loading_plugin"}, {"plugin", name}});
       });

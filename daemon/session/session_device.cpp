@@ -8,8 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "daemon/common/installation_paths.hpp"
 #include "daemon/common/owner_mark.hpp"
-#include "daemon/common/places.hpp"
 #include "daemon/common/used_device.hpp"
 
 namespace autotuned::daemon {
@@ -75,7 +75,7 @@ Result<void> SessionDevice::lock() {
   return {};
 }
 
-Result<std::chrono::nanoseconds> start_on(SessionDevice& device, TrainerJob& job,
+Result<std::chrono::nanoseconds> start_on(SessionDevice& device, TrainerBackend& job,
                                           const Configuration& configuration,
                                           const std::vector<int>& other_locks) {
   for (;;) {

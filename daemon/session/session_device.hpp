@@ -12,7 +12,7 @@
 #include "base/result.hpp"
 #include "daemon/session/device_lock.hpp"
 #include "daemon/session/session_control.hpp"
-#include "daemon/trainers/trainer_job.hpp"
+#include "daemon/trainers/trainer_backend.hpp"
 #include "recipes/recipe.hpp"
 
 namespace autotuned::daemon {
@@ -44,7 +44,7 @@ class SessionDevice {
 
 // Starts the job with the device's locks and `other_locks`; starts it again if its trainer is on another device than
 // the locked one. Returns how long the last start took.
-[[nodiscard]] Result<std::chrono::nanoseconds> start_on(SessionDevice& device, TrainerJob& job,
+[[nodiscard]] Result<std::chrono::nanoseconds> start_on(SessionDevice& device, TrainerBackend& job,
                                                         const Configuration& configuration,
                                                         const std::vector<int>& other_locks);
 

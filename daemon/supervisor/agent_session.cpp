@@ -22,7 +22,7 @@ std::shared_ptr<SupervisedSession> start_agent_session(boost::asio::io_context& 
                                                        const SupervisedSession::OnEvent& on_event,
                                                        std::function<void()> on_end) {
   SpawnOptions spawn_options;
-  spawn_options.variables = {std::string(kJobVariable) + "=" + own_mark()};
+  spawn_options.variables = {std::string(kMarkVariable) + "=" + own_mark()};
   spawn_options.descriptors = {{agent.get(), kAgentDescriptor}};
   auto session = std::make_shared<SupervisedSession>(
       context, std::move(request), SupervisorLimits{}, std::move(spawn_options), on_event,

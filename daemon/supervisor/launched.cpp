@@ -42,7 +42,7 @@ Result<int> number_of(const LaunchVariable& variable, const char* name) {
 }
 
 // `here`: on how many machines the processes are, or how many of them are on this one.
-tl::unexpected<Error> several_machines(const LaunchPlace& place, const std::string& here) {
+tl::unexpected<Error> several_machines(const LauncherRank& place, const std::string& here) {
   return fail(ErrorKind::unsupported,
               place.launcher + " has started " + std::to_string(place.ranks) +
                   " processes on several machines (" + here +
@@ -52,7 +52,7 @@ tl::unexpected<Error> several_machines(const LaunchPlace& place, const std::stri
               "says what to do with several");
 }
 
-Result<std::optional<LaunchPlace>> place_of(LaunchPlace place) {
+Result<std::optional<LauncherRank>> place_of(LauncherRank place) {
   if (place.rank >= place.ranks) {
     return fail(ErrorKind::invalid,
                 "there is no process " + std::to_string(place.rank) + " among " +
@@ -97,7 +97,7 @@ bool was_started_with(pid_t process, const char* variable) {
 }
 
 // The nearest ancestor of this process that has no rank: there may be scripts between the two, one for each rank.
-pid_t launcher_of(const LaunchPlace& place) {
+pid_t launcher_of(const LauncherRank& place) {
   const char* const variable = place.launcher == "torchrun" ? kTorchrunRank : kSrunRank;
   pid_t process = ::getppid();
   for (int level = 0; level < kMostLevels && was_started_with(process, variable); ++level) {
@@ -125,7 +125,7 @@ void remove_old_ones(const fs::path& folder) {
 
 }  // namespace
 
-Result<std::optional<LaunchPlace>> launch_place_from(const LaunchVariable& variable) {
+Result<std::optional<LauncherRank>> launcher_rank_from(const LaunchVariable& variable) {
   const auto is_set = [&variable](const char* name) { return variable(name) != nullptr; };
   if (is_set(kTorchrunRank) && is_set("WORLD_SIZE") && is_set("LOCAL_WORLD_SIZE")) {
     const auto rank = number_of(variable, kTorchrunRank);
@@ -135,10 +135,10 @@ Result<std::optional<LaunchPlace>> launch_place_from(const LaunchVariable& varia
     const auto here = number_of(variable, "LOCAL_WORLD_SIZE");
     if (!here) return tl::unexpected(here.error());
     const char* const round = variable("TORCHELASTIC_RESTART_COUNT");
-    LaunchPlace place{.launcher = "torchrun",
-                      .rank = *rank,
-                      .ranks = *all,
-                      .round = round != nullptr ? round : "0"};
+    LauncherRank place{.launcher = "torchrun",
+                       .rank = *rank,
+                       .ranks = *all,
+                       .round = round != nullptr ? round : "0"};
     if (*all != *here) return several_machines(place, std::to_string(*here) + " on this one");
     return place_of(std::move(place));
   }
@@ -151,12 +151,12 @@ Result<std::optional<LaunchPlace>> launch_place_from(const LaunchVariable& varia
   const auto machines =
       is_set("SLURM_STEP_NUM_NODES") ? number_of(variable, "SLURM_STEP_NUM_NODES") : Result<int>(1);
   if (!machines) return tl::unexpected(machines.error());
-  LaunchPlace place{.launcher = "srun", .rank = *rank, .ranks = *all, .round = "0"};
+  LauncherRank place{.launcher = "srun", .rank = *rank, .ranks = *all, .round = "0"};
   if (*machines != 1) return several_machines(place, std::to_string(*machines) + " nodes");
   return place_of(std::move(place));
 }
 
-fs::path meeting_file(const fs::path& folder, const LaunchPlace& place) {
+fs::path meeting_file(const fs::path& folder, const LauncherRank& place) {
   std::string round = place.round;
   std::erase_if(round, [](char c) { return c < '0' || c > '9'; });
   const pid_t launcher = launcher_of(place);

@@ -14,7 +14,7 @@
 
 namespace autotuned::daemon {
 
-struct LaunchPlace {
+struct LauncherRank {
   std::string launcher;  // "torchrun" or "srun"
   int rank = 0;
   int ranks = 1;      // above 1
@@ -26,12 +26,13 @@ struct LaunchPlace {
 // process. ErrorKind::unsupported: several machines; ErrorKind::invalid names a variable that is wrong. `variable`
 // looks one up (null: it is not set).
 using LaunchVariable = std::function<const char*(const char* name)>;
-[[nodiscard]] Result<std::optional<LaunchPlace>> launch_place_from(const LaunchVariable& variable);
+[[nodiscard]] Result<std::optional<LauncherRank>> launcher_rank_from(
+    const LaunchVariable& variable);
 
 // The file over which these processes coordinate. `folder` is writable for this user only. The name is derived from the
 // nearest ancestor process that has no rank: the launcher, also if a script lies between.
 [[nodiscard]] std::filesystem::path meeting_file(const std::filesystem::path& folder,
-                                                 const LaunchPlace& place);
+                                                 const LauncherRank& place);
 
 // The first of the processes: it holds a lock on that file until it has written its exit code, or is gone. One thread.
 class LaunchedLead {

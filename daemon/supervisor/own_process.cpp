@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/common/places.hpp"
+#include "daemon/common/installation_paths.hpp"
 #include "daemon/common/submitted_variables.hpp"
 
 namespace autotuned::daemon {
@@ -49,7 +49,7 @@ Result<OwnProcess> start_own_process(const std::string& role, const SpawnOptions
   auto sockets = socket_pair();
   if (!sockets) return tl::unexpected(sockets.error());
   ProcessSpec spec;
-  spec.program = find_places().program;
+  spec.program = find_installation_paths().program;
   spec.arguments = {role};
   spec.environment = spawn_options.environment ? *spawn_options.environment : own_environment();
   for (const std::string& variable : spawn_options.variables) {

@@ -329,12 +329,12 @@ void SupervisedSession::conclude() {
                {"text", "the session process ended (" + message + "); it is started again"}});
   }
   ++restarts_;
-  end_rest();
+  end_leftovers();
   begin();
 }
 
-void SupervisedSession::end_rest() const {
-  const std::string mark = std::string(kJobVariable) + "=";
+void SupervisedSession::end_leftovers() const {
+  const std::string mark = std::string(kMarkVariable) + "=";
   std::vector<std::string> variables = spawn_options_.variables;
   if (spawn_options_.environment) {
     variables.insert(variables.end(), spawn_options_.environment->begin(),

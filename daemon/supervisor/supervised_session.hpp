@@ -71,7 +71,7 @@ class SupervisedSession : public std::enable_shared_from_this<SupervisedSession>
   void conclude();
   // Ends the processes that the session has started and that outlive it: they may hold the device, for which the next
   // session waits.
-  void end_rest() const;
+  void end_leftovers() const;
 
   boost::asio::io_context* context_;
   SessionRequest request_;

@@ -37,7 +37,7 @@ Result<int> supervise(SessionRequest request, const SupervisorLimits& limits,
   bool is_stopping = false;
   Result<int> outcome = fail(ErrorKind::internal, "the session was not started");
   SpawnOptions spawn_options;
-  spawn_options.variables = {std::string(kJobVariable) + "=" + own_mark()};
+  spawn_options.variables = {std::string(kMarkVariable) + "=" + own_mark()};
   const auto session =
       std::make_shared<SupervisedSession>(context, std::move(request), limits,
                                           std::move(spawn_options), on_event, [&](Result<int> end) {

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "base/file.hpp"
-#include "daemon/common/output_room.hpp"
-#include "daemon/common/places.hpp"
+#include "daemon/common/installation_paths.hpp"
+#include "daemon/common/output_space.hpp"
 #include "daemon/common/trainer_plugins.hpp"
 #include "daemon/trainers/trainer_client.hpp"
 #include "daemon/trainers/trainer_environment.hpp"
@@ -34,7 +34,7 @@ Result<Json> ask_trainer(const recipes::Recipe& recipe, const std::vector<recipe
   auto environment = trainer_environment(configuration);
   if (!environment) return tl::unexpected(environment.error());
   TrainerSpec spec;
-  spec.program = find_places().trainer;
+  spec.program = find_installation_paths().trainer;
   spec.environment = std::move(*environment);
   spec.log = "/dev/null";
   NeverCancelled cancel;
@@ -83,9 +83,9 @@ DataCheck check_data_and_model(const recipes::Recipe& recipe, const std::filesys
 
 void add_shortages(const recipes::Recipe& recipe, const std::filesystem::path& file,
                    DataCheck& check) {
-  if (const auto room = output_room(recipe, check.parameter_bytes)) {
+  if (const auto room = output_space(recipe, check.parameter_bytes)) {
     const std::string told =
-        "output.dir: " + recipe.output_dir.string() + ": " + room->text + "; " + kRoomRemedy;
+        "output.dir: " + recipe.output_dir.string() + ": " + room->text + "; " + kSpaceRemedy;
     if (room->is_certain) {
       const std::string text = read_file(file, recipes::kMaxYamlBytes).value_or(std::string());
       check.problems.push_back(recipes::diagnostic_at(text, file.string(), "output.dir", told));

@@ -71,7 +71,7 @@ std::string trainer_library_path(std::string_view libtorch, std::string_view own
 
 std::vector<std::string> trainer_environment() {
   std::vector<std::string> names = training_variables();
-  names.emplace_back(kJobVariable);
+  names.emplace_back(kMarkVariable);
   std::vector<std::string> environment = environment_of(names);
   environment.push_back("AUTOTUNED_PARENT_PID=" + std::to_string(getpid()));
   // Else CUDA puts the fastest GPU first, and NVML and nvidia-smi do not.

@@ -9,7 +9,7 @@
 
 #include "base/text.hpp"
 #include "daemon/trainers/trace_findings.hpp"
-#include "daemon/trainers/trainer_job.hpp"
+#include "daemon/trainers/trainer_backend.hpp"
 #include "profiler/traces/gzip_file.hpp"
 
 namespace autotuned::daemon {
@@ -52,13 +52,13 @@ bool has_change(const recipes::Knob& knob, const KnobValue& value) {
 
 }  // namespace
 
-void TrainerJob::remove_unfinished_traces() const {
+void TrainerBackend::remove_unfinished_traces() const {
   for (const char* const name : {kTraceOfStart, kTraceOfBest})
     remove_unfinished(spec_.folder / name);
 }
 
-Result<void> TrainerJob::add_trace(const Configuration& configuration, tuner::Profile& profile,
-                                   nanoseconds limit) {
+Result<void> TrainerBackend::add_trace(const Configuration& configuration, tuner::Profile& profile,
+                                       nanoseconds limit) {
   const double filling_ns = get_number(profile.metrics, "input.cache_fill_ns").value_or(0.0);
   if (filling_ns > static_cast<double>(kMostFilling.count())) {
     return fail(ErrorKind::unsupported,
@@ -92,8 +92,8 @@ Result<void> TrainerJob::add_trace(const Configuration& configuration, tuner::Pr
   return {};
 }
 
-Result<Json> TrainerJob::record_trace(const Configuration& configuration,
-                                      const std::filesystem::path& file, nanoseconds& left) {
+Result<Json> TrainerBackend::record_trace(const Configuration& configuration,
+                                          const std::filesystem::path& file, nanoseconds& left) {
   const auto spend_since = [&left](Clock::time_point start) {
     left = std::max(left - nanoseconds(Clock::now() - start), nanoseconds(1));
   };
@@ -123,7 +123,8 @@ Result<Json> TrainerJob::record_trace(const Configuration& configuration,
   return answer;
 }
 
-Result<Json> TrainerJob::trace(const Configuration& configuration, Json fields, nanoseconds limit) {
+Result<Json> TrainerBackend::trace(const Configuration& configuration, Json fields,
+                                   nanoseconds limit) {
   auto trainer = trainer_for(configuration);
   if (!trainer) return tl::unexpected(trainer.error());
   fields["maximum_ns"] = limit.count();

@@ -13,7 +13,7 @@
 
 #include "base/file.hpp"
 #include "base/process/process.hpp"
-#include "daemon/common/places.hpp"
+#include "daemon/common/installation_paths.hpp"
 
 namespace autotuned::daemon {
 
@@ -89,7 +89,7 @@ WebAnswer trace_page(const storage::RunRow& run, const std::string& which,
         {ErrorKind::io, "there is no place for the page", "$TMPDIR or /tmp", "make room there"});
   }
   ProcessSpec spec;
-  spec.program = find_places().program;
+  spec.program = find_installation_paths().program;
   spec.arguments = {"analyze", "--html", page.path().string(), trace.string()};
   spec.environment = environment_of({"HOME", "PATH", "TMPDIR", "LD_LIBRARY_PATH"});
   spec.log = "/dev/null";

@@ -27,7 +27,7 @@
 
 #include "base/machine/machine.hpp"
 #include "base/statistics.hpp"
-#include "daemon/trainers/trainer_job.hpp"
+#include "daemon/trainers/trainer_backend.hpp"
 #include "recipes/knobs.hpp"
 #include "recipes/recipe.hpp"
 #include "tests/base/temporary_folder.hpp"
@@ -153,7 +153,7 @@ struct Told {
   std::optional<Error> error;
 };
 
-Told in_block(const Case& one, daemon::TrainerJob& job, const Configuration& begin,
+Told in_block(const Case& one, daemon::TrainerBackend& job, const Configuration& begin,
               const std::filesystem::path& folder) {
   Told told;
   if (const auto warm = job.run_block(begin, {}); !warm) {
@@ -173,7 +173,7 @@ Told in_block(const Case& one, daemon::TrainerJob& job, const Configuration& beg
   return told;
 }
 
-Told in_training(const Case& one, daemon::TrainerJob& job, const Configuration& begin,
+Told in_training(const Case& one, daemon::TrainerBackend& job, const Configuration& begin,
                  const std::filesystem::path& folder) {
   Told told;
   bool is_struck = false;
@@ -188,7 +188,7 @@ Told in_training(const Case& one, daemon::TrainerJob& job, const Configuration& 
   return told;
 }
 
-void check_next_block(const Case& one, daemon::TrainerJob& job, const Configuration& begin,
+void check_next_block(const Case& one, daemon::TrainerBackend& job, const Configuration& begin,
                       const std::filesystem::path& folder) {
   if (one.fault == Fault::damaged) {
     replace(picture_of(one.rank, folder), picture("420_16x32.jpg"));
@@ -214,14 +214,14 @@ Seen meet(const Case& one) {
   const TemporaryFolder folder;
   if (one.fault == Fault::damaged) write_pictures(folder.path());
   const recipes::Recipe recipe = job_of(one, folder.path());
-  daemon::TrainerJobSpec spec;
+  daemon::TrainerBackendSpec spec;
   spec.recipe = recipe;
   spec.knobs = recipes::with_ranks(recipes::knobs_of(detect_machine()), kRanks);
   spec.trainer = tests::build_folder() / "bin/autotuned-trainer";
   spec.folder = folder.path();
   const Configuration begin = recipe.starting_configuration(spec.knobs);
   daemon::NeverCancelled never;
-  daemon::TrainerJob job(std::move(spec), never);
+  daemon::TrainerBackend job(std::move(spec), never);
 
   const Told told = one.is_training ? in_training(one, job, begin, folder.path())
                                     : in_block(one, job, begin, folder.path());

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "daemon/common/used_device.hpp"
-#include "daemon/trainers/trainer_job.hpp"
+#include "daemon/trainers/trainer_backend.hpp"
 #include "tests/base/temporary_folder.hpp"
 #include "tests/places.hpp"
 #include "tuner/checks.hpp"
@@ -19,7 +19,7 @@ class GpuTrainer : public testing::Test {
  protected:
   void SetUp() override {
     machine_ = detect_machine();
-    TrainerJobSpec spec;
+    TrainerBackendSpec spec;
     spec.knobs = recipes::knobs_of(machine_);
     spec.recipe = *recipes::parse_recipe(
         "autotuned: 1\n"
@@ -58,7 +58,7 @@ class GpuTrainer : public testing::Test {
   Machine machine_;
   recipes::Recipe recipe_;
   Configuration start_;
-  std::optional<TrainerJob> job_;
+  std::optional<TrainerBackend> job_;
 };
 
 // The list of NVML and the numbers of CUDA agree on which GPU is used.

@@ -30,7 +30,7 @@ TEST(Comparison, AcceptsALargeGainAtTheSeventhPair) {
 }
 
 TEST(Comparison, AcceptsAtTheFifthPairAtFivePercent) {
-  Comparison comparison({.accept_error_ratio = 0.05});
+  Comparison comparison({.accept_error_probability = 0.05});
   for (int pair = 1; pair <= 5; ++pair) {
     EXPECT_EQ(comparison.decision(), Decision::undecided) << pair;
     comparison.add(0.3);

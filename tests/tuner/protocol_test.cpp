@@ -308,7 +308,7 @@ TEST(Trial, OneThatIsGivenUpAfterAFirstLookExcludesNoGain) {
 // A verdict of "slower" takes fewer pairs than a lower end does at a small error.
 TEST(Trial, AnEndThatIsNotKnownIsNotPrintedAsAFigure) {
   ProcessTrial slower(1, 1.0, 0.0);
-  slower.plan.rules.accept_error_ratio = 0.001;
+  slower.plan.rules.accept_error_probability = 0.001;
   slower.simulation.job.rate = [](const Configuration& configuration) {
     return configuration.integer("loader.workers") == 2 ? 700.0 : 1000.0;
   };
@@ -388,9 +388,9 @@ TEST(RareStalls, TheReasonNamesThem) {
 TEST(Errors, OfARunAddUpToTwoPercentForEachSort) {
   double total = 0.0;
   for (int tried = 0; tried < 200; ++tried)
-    total += accept_error_ratio_after(tried);
+    total += accept_error_probability_after(tried);
   EXPECT_LT(total, 0.02);
-  EXPECT_DOUBLE_EQ(accept_error_ratio_after(0), 0.01);
+  EXPECT_DOUBLE_EQ(accept_error_probability_after(0), 0.01);
 }
 
 // Ten live placebos and ten behind restart knobs, each run.

@@ -154,11 +154,11 @@ Result<void> Job::restore(const std::string& name) {
   return guarded("restore", [&] { return state_->restore(name); });
 }
 
-Result<void> Job::restore(const std::string& name, const TrainingPlace& place) {
+Result<void> Job::restore(const std::string& name, const TrainingPosition& place) {
   return guarded("restore", [&] { return state_->restore(name, place); });
 }
 
-TrainingPlace Job::place() const {
+TrainingPosition Job::place() const {
   return state_->place();
 }
 

@@ -26,7 +26,7 @@
 #include "trainer/feed/reuse.hpp"
 #include "trainer/ranks/rank_group.hpp"
 #include "trainer/state/comparison.hpp"
-#include "trainer/state/training_plan.hpp"
+#include "trainer/state/training_length.hpp"
 
 namespace autotuned::trainer {
 
@@ -258,8 +258,8 @@ class Job {
   [[nodiscard]] Result<void> restore(const std::string& name);
   // The same, but goes on from `place`, with its samples and its count of steps. ErrorKind::invalid: the data have no
   // such place.
-  [[nodiscard]] Result<void> restore(const std::string& name, const TrainingPlace& place);
-  [[nodiscard]] TrainingPlace place() const;
+  [[nodiscard]] Result<void> restore(const std::string& name, const TrainingPosition& place);
+  [[nodiscard]] TrainingPosition place() const;
   // Frees a checkpoint. ErrorKind::invalid: it is `initial`, which stays.
   [[nodiscard]] Result<void> drop(const std::string& name);
   // Checkpoints in files. import_from() returns the `note` that was given to export_to().

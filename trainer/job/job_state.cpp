@@ -281,7 +281,7 @@ Checkpoint Job::State::capture(HostMemory memory) {
 
 double Job::State::learning_rate() const {
   const std::int64_t batch_size = configuration_.integer("batch_size");
-  const TrainingPlan plan = plan_of(recipe_.train, batch_size, this->samples_per_epoch());
+  const TrainingLength plan = training_length(recipe_.train, batch_size, this->samples_per_epoch());
   const std::int64_t samples_per_epoch =
       recipe_.train.drop_last ? plan.steps_per_epoch * batch_size : this->samples_per_epoch();
   return recipe_.learning_rate_at(batch_size) * rate_factor_ *
@@ -293,7 +293,7 @@ double Job::State::learning_rate() const {
 }
 
 Result<void> Job::State::restore(const std::string& name,
-                                 const std::optional<TrainingPlace>& place) {
+                                 const std::optional<TrainingPosition>& place) {
   const auto checkpoint = find(name);
   if (!checkpoint) return tl::unexpected(checkpoint.error());
   if ((*checkpoint)->position.sample > samples_per_epoch()) {
@@ -326,7 +326,7 @@ Result<void> Job::State::restore(const std::string& name,
   return {};
 }
 
-TrainingPlace Job::State::place() const {
+TrainingPosition Job::State::place() const {
   const input::Position position = feed_->position();
   return {.epoch = position.epoch, .sample = position.sample, .steps = steps_};
 }

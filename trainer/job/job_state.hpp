@@ -52,8 +52,8 @@ class Job::State {
   Checkpoint capture(HostMemory memory = HostMemory::pageable);
   void add_tied_names(Checkpoint& checkpoint) const { learner_->add_tied_names(checkpoint); }
   Result<std::int64_t> keep(const std::string& name);
-  Result<void> restore(const std::string& name, const std::optional<TrainingPlace>& place = {});
-  [[nodiscard]] TrainingPlace place() const;
+  Result<void> restore(const std::string& name, const std::optional<TrainingPosition>& place = {});
+  [[nodiscard]] TrainingPosition place() const;
   Result<void> drop(const std::string& name);
   [[nodiscard]] Result<const Checkpoint*> find(const std::string& name) const;
   void put(const std::string& name, Checkpoint checkpoint);

@@ -36,8 +36,8 @@ class Training {
         request_(request),
         on_progress_(on_progress),
         is_cancelled_(is_cancelled),
-        plan_(plan_of(job.recipe().train, job.configuration().integer("batch_size"),
-                      job.samples_per_epoch())),
+        plan_(training_length(job.recipe().train, job.configuration().integer("batch_size"),
+                              job.samples_per_epoch())),
         ranks_(job.recipe().train.ranks),
         is_leader_(job.ranks() == nullptr || job.ranks()->is_leader()),
         evaluates_epochs_(job.recipe().evaluation && job.recipe().evaluation->every == "epoch"),
@@ -160,7 +160,7 @@ class Training {
     const std::int64_t other = get_integer(note, kBatchSize).value_or(own);
     if (other == own) return {};
     const bool is_evaluated = evaluated_step_ == job_.steps();
-    const TrainingPlace place =
+    const TrainingPosition place =
         place_with(own, other, job_.recipe().train, job_.samples_per_epoch(), job_.place());
     if (auto restored = job_.restore(kCheckpoint, place); !restored) return restored;
     summary_.resumed_from_step = job_.steps();
@@ -460,8 +460,8 @@ class Training {
   const TrainRequest& request_;
   const ProgressSink& on_progress_;
   const CancelCheck& is_cancelled_;
-  TrainingPlan plan_;  // of this rank
-  Json data_;          // Job::data_identity()
+  TrainingLength plan_;  // of this rank
+  Json data_;            // Job::data_identity()
   std::int64_t ranks_;
   bool is_leader_;
   bool is_over_ = false;          // no evaluation has been better for too long

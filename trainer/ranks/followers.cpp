@@ -39,7 +39,7 @@ Result<Json> answer_in(const Json& frame) {
 
 }  // namespace
 
-Followers::Followers(Descriptor store, RankPlace place)
+Followers::Followers(Descriptor store, OwnRank place)
     : store_(std::move(store)), place_(std::move(place)) {}
 
 Followers::~Followers() = default;
@@ -51,7 +51,7 @@ Result<std::unique_ptr<Followers>> Followers::start(const std::filesystem::path&
   if (!store.is_open()) {
     return tl::unexpected(system_error(errno, "cannot make the file in which ranks meet"));
   }
-  RankPlace place{.rank = 0, .ranks = ranks};
+  OwnRank place{.rank = 0, .ranks = ranks};
   place.store = "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(store.get());
   std::unique_ptr<Followers> made(new Followers(std::move(store), std::move(place)));
   for (int rank = 1; rank < ranks; ++rank) {
@@ -86,7 +86,7 @@ Result<void> Followers::start_one(int rank, const std::filesystem::path& program
                                   std::vector<std::string> environment) {
   auto sockets = socket_pair();
   if (!sockets) return tl::unexpected(sockets.error());
-  RankPlace theirs = place_;
+  OwnRank theirs = place_;
   theirs.rank = rank;
   std::erase_if(environment, [](const std::string& variable) {
     return variable.starts_with("AUTOTUNED_PARENT_PID=");

@@ -16,7 +16,7 @@
 #include "base/json.hpp"
 #include "base/process/process.hpp"
 #include "base/result.hpp"
-#include "trainer/ranks/rank_place.hpp"
+#include "trainer/ranks/own_rank.hpp"
 #include "trainer/ranks/stopped_watch.hpp"
 
 namespace autotuned::trainer {
@@ -39,7 +39,7 @@ class Followers {
   Followers& operator=(const Followers&) = delete;
 
   // The place of this process among the ranks.
-  [[nodiscard]] const RankPlace& place() const { return place_; }
+  [[nodiscard]] const OwnRank& place() const { return place_; }
 
   // Sends the request to all of them. ErrorKind::crashed names a rank that is gone.
   [[nodiscard]] Result<void> send(const Json& request);
@@ -67,7 +67,7 @@ class Followers {
     std::optional<Json> early;  // an answer that came while reports were taken
   };
 
-  Followers(Descriptor store, RankPlace place);
+  Followers(Descriptor store, OwnRank place);
   [[nodiscard]] Result<void> start_one(int rank, const std::filesystem::path& program,
                                        std::vector<std::string> environment);
   void watch();
@@ -76,7 +76,7 @@ class Followers {
   [[nodiscard]] std::string name_of(const Follower& follower) const;
 
   Descriptor store_;  // a file in memory, which nobody else on the machine can open
-  RankPlace place_;
+  OwnRank place_;
   std::vector<Follower> followers_;
   std::unique_ptr<StoppedWatch> watch_;  // ends before those that it looks at
 };

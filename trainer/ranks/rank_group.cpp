@@ -20,7 +20,7 @@ constexpr const char* kLoopback = "127.0.0.1";
 // The session ends a leader that does nothing any more, and the kernel then the others.
 constexpr std::chrono::milliseconds kAnyTime = std::chrono::hours(24 * 365);
 
-c10::intrusive_ptr<c10d::ProcessGroup> connect(const RankPlace& place,
+c10::intrusive_ptr<c10d::ProcessGroup> connect(const OwnRank& place,
                                                std::chrono::milliseconds join_limit,
                                                std::chrono::milliseconds patience) {
   auto store = c10::make_intrusive<c10d::FileStore>(place.store.string(), place.ranks);
@@ -43,7 +43,7 @@ c10::intrusive_ptr<c10d::ProcessGroup> connect(const RankPlace& place,
 RankGroup::RankGroup(std::unique_ptr<State> state) : state_(std::move(state)) {}
 RankGroup::~RankGroup() = default;
 
-Result<std::unique_ptr<RankGroup>> RankGroup::join(const RankPlace& place,
+Result<std::unique_ptr<RankGroup>> RankGroup::join(const OwnRank& place,
                                                    std::chrono::milliseconds join_limit,
                                                    std::chrono::milliseconds patience) {
   try {

@@ -7,7 +7,7 @@
 #include <span>
 
 #include "base/result.hpp"
-#include "trainer/ranks/rank_place.hpp"
+#include "trainer/ranks/own_rank.hpp"
 
 namespace autotuned::trainer {
 
@@ -23,7 +23,7 @@ class RankGroup {
   // Returns when all ranks have joined. Data are sent over this machine's loopback device only. ErrorKind::timeout: not
   // all have joined within `join_limit`; ErrorKind::internal: another failure of LibTorch.
   [[nodiscard]] static Result<std::unique_ptr<RankGroup>> join(
-      const RankPlace& place, std::chrono::milliseconds join_limit,
+      const OwnRank& place, std::chrono::milliseconds join_limit,
       std::chrono::milliseconds patience = kRankPatience);
   ~RankGroup();
   RankGroup(const RankGroup&) = delete;

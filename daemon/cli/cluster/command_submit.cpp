@@ -20,7 +20,7 @@
 #include "daemon/cli/command_functions.hpp"
 #include "daemon/cli/recipe_reading.hpp"
 #include "daemon/common/exit_codes.hpp"
-#include "daemon/common/places.hpp"
+#include "daemon/common/installation_paths.hpp"
 #include "daemon/common/settings.hpp"
 #include "daemon/common/trainer_plugins.hpp"
 #include "daemon/plugin_list/plugin_names.hpp"
@@ -192,7 +192,7 @@ int submit(const SubmitOptions& options) {
 
   JobScript job{.name = name_of(submitted->all),
                 .ranks = submitted->ranks,
-                .program = find_places().program,
+                .program = find_installation_paths().program,
                 .run_options = run_options_of(options, submitted->ranks),
                 .folder = fs::absolute(options.job_folder).lexically_normal()};
   for (const recipes::Recipe& recipe : submitted->all)

@@ -21,7 +21,7 @@
 #include "daemon/cli/model/trained_model.hpp"
 #include "daemon/cli/recipe_reading.hpp"
 #include "daemon/common/exit_codes.hpp"
-#include "daemon/common/places.hpp"
+#include "daemon/common/installation_paths.hpp"
 #include "daemon/common/trainer_plugins.hpp"
 #include "daemon/common/used_device.hpp"
 #include "daemon/plugin_list/plugin_names.hpp"
@@ -143,7 +143,7 @@ Result<Json> ask(const Question& question, const PredictOptions& options, const 
   auto libraries = libraries_for(recipe, here.trainer_plugins);
   if (!libraries) return tl::unexpected(libraries.error());
   TrainerSpec spec;
-  spec.program = find_places().trainer;
+  spec.program = find_installation_paths().trainer;
   spec.environment = trainer_environment();
   spec.log = "/dev/null";
   // On the CPU a training may go on at the same time; on a GPU the memory must be free. No session measures meanwhile.

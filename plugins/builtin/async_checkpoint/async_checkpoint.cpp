@@ -18,7 +18,7 @@ constexpr const char* kAsync = "checkpoint.async";
 constexpr double kLeastShare = 0.001;
 // The thread needs a CPU for a part of it.
 constexpr double kSavedShare = 0.8;
-// A block of a trial lasts until the next checkpoint is due, up to this (daemon/trainers/trainer_job.cpp).
+// A block of a trial lasts until the next checkpoint is due, up to this (daemon/trainers/trainer_backend.cpp).
 constexpr double kMostSecondsBetween = 10.0;
 
 std::string seconds_text(double seconds) {

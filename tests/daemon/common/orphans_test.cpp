@@ -23,10 +23,10 @@ TEST(Orphans, AreFoundByTheirMark) {
   ProcessSpec spec;
   spec.program = "/bin/sleep";
   spec.arguments = {"1000"};
-  spec.environment = {"A=b", std::string(kJobVariable) + "=" + token, "C=d"};
+  spec.environment = {"A=b", std::string(kMarkVariable) + "=" + token, "C=d"};
   auto marked = Process::start(spec);
   ASSERT_TRUE(marked);
-  spec.environment = {std::string(kJobVariable) + "=" + token + "x"};
+  spec.environment = {std::string(kMarkVariable) + "=" + token + "x"};
   auto other = Process::start(spec);
   ASSERT_TRUE(other);
   // The kernel releases us before the new program's environment can be read.

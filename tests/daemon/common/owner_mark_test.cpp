@@ -58,7 +58,7 @@ Process sleeper(const std::string& mark) {
   ProcessSpec spec;
   spec.program = "/bin/sleep";
   spec.arguments = {"1000"};
-  spec.environment = {"OTHER=1", std::string(kJobVariable) + "=" + mark};
+  spec.environment = {"OTHER=1", std::string(kMarkVariable) + "=" + mark};
   return Process::start(spec).value();
 }
 
@@ -110,7 +110,7 @@ TEST(OwnerMark, ProcessesOfOtherUsersAreLeftAlone) {
   constexpr uid_t kNobody = 65534;
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe(ends.data()), 0);
-  const std::string mark = std::string(kJobVariable) + "=" + ended.mark();
+  const std::string mark = std::string(kMarkVariable) + "=" + ended.mark();
   const pid_t child = ::fork();
   if (child == 0) {
     // exec() gives /proc of the process to its new user.

@@ -91,49 +91,49 @@ TEST(Guard, LeavesOutWhatAChangeCostsOnce) {
             GuardVerdict::slower);
 }
 
-GuardPlan plan_of_settings() {
-  GuardPlan plan;
-  plan.own.name = "small.yaml";
-  plan.own.trainer = "/bin/trainer";
-  plan.own.configuration.set("loader.workers", std::int64_t{0});
-  plan.against = plan.own;
-  return plan;
+GuardSpec plan_of_settings() {
+  GuardSpec spec;
+  spec.own.name = "small.yaml";
+  spec.own.trainer = "/bin/trainer";
+  spec.own.configuration.set("loader.workers", std::int64_t{0});
+  spec.against = spec.own;
+  return spec;
 }
 
 TEST(Guard, MeasuresSettingsOfOneJobInOneJob) {
-  GuardPlan plan = plan_of_settings();
-  EXPECT_TRUE(plan.is_of_one());
-  plan.against.configuration.set("loader.workers", std::int64_t{2});
-  plan.against.recipe.name = "best";
-  plan.against.recipe.output_dir = "/elsewhere";
-  plan.against.recipe.start = plan.against.configuration;
-  plan.against.recipe.train.batch_size = 64;
-  EXPECT_FALSE(plan.is_of_one());
-  EXPECT_FALSE(plan.has_two_jobs());
-  plan.against.recipe.model.type = "resnet18";
-  EXPECT_TRUE(plan.has_two_jobs());
-  plan = plan_of_settings();
-  plan.against.trainer = "/old/trainer";
-  EXPECT_TRUE(plan.has_two_jobs());
+  GuardSpec spec = plan_of_settings();
+  EXPECT_TRUE(spec.is_of_one());
+  spec.against.configuration.set("loader.workers", std::int64_t{2});
+  spec.against.recipe.name = "best";
+  spec.against.recipe.output_dir = "/elsewhere";
+  spec.against.recipe.start = spec.against.configuration;
+  spec.against.recipe.train.batch_size = 64;
+  EXPECT_FALSE(spec.is_of_one());
+  EXPECT_FALSE(spec.has_two_jobs());
+  spec.against.recipe.model.type = "resnet18";
+  EXPECT_TRUE(spec.has_two_jobs());
+  spec = plan_of_settings();
+  spec.against.trainer = "/old/trainer";
+  EXPECT_TRUE(spec.has_two_jobs());
 }
 
 TEST(Guard, PrintsATableAndTheSameAsJson) {
-  GuardPlan plan = plan_of_settings();
-  plan.against.name = "best.yaml";
-  plan.against.configuration.set("loader.workers", std::int64_t{2});
+  GuardSpec spec = plan_of_settings();
+  spec.against.name = "best.yaml";
+  spec.against.configuration.set("loader.workers", std::int64_t{2});
   GuardResult result =
       result_of(trial_of(Verdict::accepted, {.ratio = 1.25, .low = 1.1, .high = 2.0, .pairs = 9}),
                 kTolerance);
   result.own_build = "0.1, LibTorch 2.11";
   tests::Cases cases;
-  cases.add("slower", "\n" + guard_text(plan, result));
-  const Json json = guard_json(plan, result);
+  cases.add("slower", "\n" + guard_text(spec, result));
+  const Json json = guard_json(spec, result);
   EXPECT_EQ(json.at("verdict"), "slower");
   EXPECT_DOUBLE_EQ(json.at("ratio").get<double>(), 0.8);
   EXPECT_EQ(json.at("against").at("configuration").at("loader.workers"), 2);
   EXPECT_EQ(json.at("this").at("samples_per_second"), 1000);
 
-  const GuardPlan same = plan_of_settings();
+  const GuardSpec same = plan_of_settings();
   cases.add("not measured", "\n" + guard_text(same, unmeasured()));
   GuardResult undecided = result_of(rejected(RejectionReason::undecided_in_time,
                                              {.ratio = 1.25, .low = 0.8, .high = 2.0, .pairs = 1}),

@@ -16,7 +16,7 @@ using testing::IsEmpty;
 std::vector<std::string> commands_in(const TemporaryFolder& folder,
                                      const std::optional<storage::RunRow>& last = {}) {
   std::vector<std::string> commands;
-  for (const NextStep& step : next_steps(look_around(folder.path()), last))
+  for (const NextStep& step : next_steps(examine_folder(folder.path()), last))
     commands.push_back(step.command);
   return commands;
 }
@@ -50,7 +50,7 @@ TEST(NextSteps, FollowWhatLiesThere) {
                           "autotuned run train.py"));
   folder.write("recipe.yaml", "autotuned: 1\n");
   EXPECT_EQ(commands_in(folder).front(), "autotuned check recipe.yaml");
-  EXPECT_EQ(folder_state_text(look_around(folder.path())),
+  EXPECT_EQ(folder_state_text(examine_folder(folder.path())),
             "my job.yaml, recipe.yaml; train.py; 60 pictures in 3 classes");
 }
 
@@ -68,7 +68,7 @@ TEST(NextSteps, RecommendNoRecipeWithMistakes) {
   folder.write("a.yaml", "autotuned: 1\n");
   folder.write("b.yaml", "autotuned: 1\n");
   const auto around = [&folder](const std::string& sound) {
-    return look_around(folder.path(), [&sound](const std::filesystem::path& recipe) {
+    return examine_folder(folder.path(), [&sound](const std::filesystem::path& recipe) {
       return recipe.filename() == sound;
     });
   };
@@ -122,7 +122,7 @@ TEST(KnownRuns, AreCountedAndTheLastIsNamed) {
 }
 
 TEST(FolderState, OfAFolderThatIsGoneAreEmpty) {
-  const FolderState here = look_around("/nowhere");
+  const FolderState here = examine_folder("/nowhere");
   EXPECT_THAT(here.recipes, IsEmpty());
   EXPECT_EQ(folder_state_text(here), "nothing to train on");
 }

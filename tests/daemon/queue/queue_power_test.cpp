@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/queue/jobs.hpp"
+#include "daemon/queue/queue_runner.hpp"
 #include "tests/base/temporary_folder.hpp"
 #include "tests/daemon/queue/recorded_disk.hpp"
 #include "tests/daemon/queue/submission_sample.hpp"
@@ -95,7 +95,7 @@ class Daemon {
   std::vector<Told>* told_;
   std::set<std::int64_t> ended_;
   boost::asio::io_context context_{1};
-  Jobs jobs_;
+  QueueRunner jobs_;
 };
 
 // Two daemons, one after the other, and what became of five runs.

@@ -24,7 +24,11 @@ TEST(StoryFindings, SayOfAFindingWhatCameOfTryingIt) {
   cases.add_difference("each plugin of a finding has tried", usual, story_text(record));
   Json& finding = record.profiles[0]["findings"][0];
   EXPECT_EQ(story_json(record).at("start").at("profile").at("findings").at(0).at("tried"),
-            Json({{"trial", 3}, {"outcome", "slower"}, {"rejection", "slower"}, {"is_given_up", false}, {"reason", ""}}));
+            Json({{"trial", 3},
+                  {"outcome", "slower"},
+                  {"rejection", "slower"},
+                  {"is_given_up", false},
+                  {"reason", ""}}));
 
   finding["plugin"] = nullptr;
   finding["knob"] = "loader.workers";

@@ -22,20 +22,20 @@ namespace {
 
 struct Case {
   const char* stream;
-  const char* look;
+  const char* style;
 };
 
 std::ostream& operator<<(std::ostream& out, const Case& tested) {
-  return out << tested.stream << "." << tested.look;
+  return out << tested.stream << "." << tested.style;
 }
 
-Look look_named(const std::string& name) {
+LineStyle look_named(const std::string& name) {
   if (name == "lines") return {};
   if (name == "verbose") return {.is_verbose = true};
   // As in ProgressView, the last column is left free.
-  Look look{.columns = std::stoi(name) - 1, .has_panel = true};
-  look.is_coloured = name.ends_with("-color");
-  return look;
+  LineStyle style{.columns = std::stoi(name) - 1, .has_panel = true};
+  style.is_coloured = name.ends_with("-color");
+  return style;
 }
 
 std::string golden(const std::string& name) {
@@ -56,22 +56,23 @@ bool is_one_word(const std::string& line) {
 }
 
 // Everything that is seen, in order. `too_wide`: lines that a terminal would break.
-std::string seen(const std::string& stream, const Look& look, std::vector<std::string>& too_wide) {
+std::string seen(const std::string& stream, const LineStyle& style,
+                 std::vector<std::string>& too_wide) {
   std::istringstream events(tests::golden_text(golden(stream + ".jsonl")));
   EXPECT_FALSE(events.view().empty()) << stream;
   RunProgress progress;
   std::string text;
   const auto print = [&](const std::vector<Line>& lines) {
     for (const Line& line : lines) {
-      text += readable(drawn(line, {.is_coloured = look.is_coloured})) + "\n";
-      if (look.columns > 0 && columns_of(line) > look.columns && !is_one_word(drawn(line, {}))) {
+      text += readable(drawn(line, {.is_coloured = style.is_coloured})) + "\n";
+      if (style.columns > 0 && columns_of(line) > style.columns && !is_one_word(drawn(line, {}))) {
         too_wide.push_back(drawn(line, {}));
       }
     }
   };
   const auto print_panel = [&](const std::vector<Line>& lines) {
     for (const Line& line : lines)
-      text += "| " + readable(drawn(line, look)) + "\n";
+      text += "| " + readable(drawn(line, style)) + "\n";
   };
   for (std::string line; std::getline(events, line);) {
     const auto row = parse_json(line, stream);
@@ -81,15 +82,15 @@ std::string seen(const std::string& stream, const Look& look, std::vector<std::s
         static_cast<std::int64_t>(get_number(*row, "at_s").value_or(0.0) * 1e9));
     const Json& event = member(*row, "event");
     if (event.is_null()) {
-      if (look.has_panel) print_panel(panel_lines(progress, at, look));
+      if (style.has_panel) print_panel(panel_lines(progress, at, style));
       continue;
     }
     take(progress, event, at);
-    print(lasting_lines(event, progress, look));
+    print(lasting_lines(event, progress, style));
     if (text_in(event, "event") != "result") continue;
-    EXPECT_TRUE(panel_lines(progress, at, look).empty());
+    EXPECT_TRUE(panel_lines(progress, at, style).empty());
     if (member(event, "result").is_object()) {
-      print(card_lines(member(event, "result"), text_in(event, "text"), "/srv/ada", look));
+      print(card_lines(member(event, "result"), text_in(event, "text"), "/srv/ada", style));
     }
   }
   return text;
@@ -99,7 +100,7 @@ class Golden : public testing::TestWithParam<Case> {};
 
 TEST_P(Golden, IsWhatIsSeen) {
   std::vector<std::string> too_wide;
-  const std::string name = GetParam().look;
+  const std::string name = GetParam().style;
   const std::string text = seen(GetParam().stream, look_named(name), too_wide);
   EXPECT_TRUE(too_wide.empty()) << testing::PrintToString(too_wide);
   tests::expect_golden(golden(std::string(GetParam().stream) + "." + name + ".txt"), text);
@@ -116,7 +117,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"nothing_found", "80"}, Case{"resumed", "80"}, Case{"resumed", "lines"},
                     Case{"no_budget", "80"}, Case{"ranks", "80"}, Case{"ranks", "lines"}),
     [](const testing::TestParamInfo<Case>& tested) {
-      std::string name = std::string(tested.param.stream) + "_" + tested.param.look;
+      std::string name = std::string(tested.param.stream) + "_" + tested.param.style;
       std::ranges::replace(name, '-', '_');
       return name;
     });

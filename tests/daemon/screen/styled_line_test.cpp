@@ -12,16 +12,16 @@
 namespace autotuned::daemon {
 namespace {
 
-Look plain(int columns) {
-  Look look;
-  look.columns = columns;
-  return look;
+LineStyle plain(int columns) {
+  LineStyle style;
+  style.columns = columns;
+  return style;
 }
 
-std::vector<std::string> drawn_all(const std::vector<Line>& lines, const Look& look) {
+std::vector<std::string> drawn_all(const std::vector<Line>& lines, const LineStyle& style) {
   std::vector<std::string> texts;
   for (const Line& line : lines)
-    texts.push_back(drawn(line, look));
+    texts.push_back(drawn(line, style));
   return texts;
 }
 
@@ -37,11 +37,11 @@ TEST(StyledLine, IsCutWhereItIsTooWide) {
 }
 
 TEST(StyledLine, ColoursEndWhereTheirTextEnds) {
-  Look look = plain(8);
-  look.is_coloured = true;
-  EXPECT_EQ(drawn({{"bad", Tone::bad}, {" and good", Tone::good}}, look),
+  LineStyle style = plain(8);
+  style.is_coloured = true;
+  EXPECT_EQ(drawn({{"bad", Tone::bad}, {" and good", Tone::good}}, style),
             "\x1b[31mbad\x1b[0m\x1b[32m and\x1b[0m…");
-  EXPECT_EQ(drawn({{"plain", Tone::plain}}, look), "plain");
+  EXPECT_EQ(drawn({{"plain", Tone::plain}}, style), "plain");
 }
 
 TEST(StyledLine, NothingOfOthersSteersTheTerminal) {

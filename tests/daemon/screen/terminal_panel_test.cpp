@@ -40,8 +40,8 @@ Line line(const char* text) {
   return {{text, Tone::plain}};
 }
 
-Look look(int columns) {
-  Look wanted;
+LineStyle style(int columns) {
+  LineStyle wanted;
   wanted.columns = columns;
   return wanted;
 }
@@ -49,9 +49,9 @@ Look look(int columns) {
 TEST(TerminalPanel, IsDrawnAgainInPlaceBelowLinesThatStay) {
   Written written;
   TerminalPanel panel(written.out());
-  panel.draw({}, {line("one"), line("two")}, look(79), {});
+  panel.draw({}, {line("one"), line("two")}, style(79), {});
   EXPECT_EQ(written.take(), "\x1b[?7lone\x1b[K\ntwo\x1b[K\n\x1b[?7h\x1b[J");
-  panel.draw({line("stays")}, {line("three")}, look(79), {});
+  panel.draw({line("stays")}, {line("three")}, style(79), {});
   EXPECT_EQ(written.take(), "\r\x1b[2Astays\x1b[K\n\x1b[?7lthree\x1b[K\n\x1b[?7h\x1b[J");
   panel.erase();
   EXPECT_EQ(written.take(), "\r\x1b[1A\x1b[J");
@@ -63,7 +63,7 @@ TEST(TerminalPanel, LeavesNothingBehind) {
   Written written;
   {
     TerminalPanel panel(written.out());
-    panel.draw({}, {line("one")}, look(79), {});
+    panel.draw({}, {line("one")}, style(79), {});
     written.take();
   }
   EXPECT_EQ(written.take(), "\r\x1b[1A\x1b[J");
@@ -72,11 +72,11 @@ TEST(TerminalPanel, LeavesNothingBehind) {
 TEST(TerminalPanel, AnEmptyPanelTakesTheOldOneAway) {
   Written written;
   TerminalPanel panel(written.out());
-  panel.draw({}, {line("one"), line("two")}, look(79), {});
+  panel.draw({}, {line("one"), line("two")}, style(79), {});
   written.take();
-  panel.draw({}, {}, look(79), {});
+  panel.draw({}, {}, style(79), {});
   EXPECT_EQ(written.take(), "\r\x1b[2A\x1b[J");
-  panel.draw({}, {}, look(79), {});
+  panel.draw({}, {}, style(79), {});
   EXPECT_EQ(written.take(), "");
 }
 
@@ -84,22 +84,22 @@ TEST(TerminalPanel, AnEmptyPanelTakesTheOldOneAway) {
 TEST(TerminalPanel, LeavesNothingBehindAfterTheWindowHasChanged) {
   Written written;
   TerminalPanel panel(written.out());
-  panel.draw({}, {line("0123456789"), line("01234")}, look(79), {});
+  panel.draw({}, {line("0123456789"), line("01234")}, style(79), {});
   written.take();
-  panel.draw({}, {line("0123456789"), line("01234")}, look(5), {.columns = 6, .rows = 24});
+  panel.draw({}, {line("0123456789"), line("01234")}, style(5), {.columns = 6, .rows = 24});
   EXPECT_EQ(written.take().substr(0, 5), "\r\x1b[3A");
-  panel.draw({}, {line("0123456789"), line("01234")}, look(99), {.columns = 100, .rows = 30});
+  panel.draw({}, {line("0123456789"), line("01234")}, style(99), {.columns = 100, .rows = 30});
   EXPECT_EQ(written.take().substr(0, 5), "\r\x1b[2A");
-  panel.draw({}, {}, look(99), {.columns = 100, .rows = 30});
+  panel.draw({}, {}, style(99), {.columns = 100, .rows = 30});
   EXPECT_EQ(written.take(), "\r\x1b[2A\x1b[J");
 }
 
 TEST(TerminalPanel, FindsItsFirstRowWhenTheWindowHasBecomeNarrower) {
   Written written;
   TerminalPanel panel(written.out());
-  panel.draw({}, {line("0123456789"), line("01234"), line("")}, look(79), {});
+  panel.draw({}, {line("0123456789"), line("01234"), line("")}, style(79), {});
   written.take();
-  panel.draw({}, {line("new")}, look(3), {.columns = 4, .rows = 24});
+  panel.draw({}, {line("new")}, style(3), {.columns = 4, .rows = 24});
   // 3 rows of the first line, 2 of the second, 1 of the empty one.
   EXPECT_EQ(written.take(), "\r\x1b[6A\x1b[?7lnew\x1b[K\n\x1b[?7h\x1b[J");
 }
@@ -107,7 +107,7 @@ TEST(TerminalPanel, FindsItsFirstRowWhenTheWindowHasBecomeNarrower) {
 TEST(TerminalPanel, NeverTakesMoreRowsThanThereAre) {
   Written written;
   TerminalPanel panel(written.out());
-  panel.draw({}, {line("1"), line("2"), line("3")}, look(79), {.columns = 80, .rows = 3});
+  panel.draw({}, {line("1"), line("2"), line("3")}, style(79), {.columns = 80, .rows = 3});
   EXPECT_EQ(written.take(),
             "\x1b[?7l"
             "1\x1b[K\n2\x1b[K\n\x1b[?7h\x1b[J");
@@ -116,7 +116,7 @@ TEST(TerminalPanel, NeverTakesMoreRowsThanThereAre) {
 TEST(TerminalPanel, LinesThatStayAreWhole) {
   Written written;
   TerminalPanel panel(written.out());
-  panel.draw({line("wider than the window")}, {}, look(5), {.columns = 6, .rows = 24});
+  panel.draw({line("wider than the window")}, {}, style(5), {.columns = 6, .rows = 24});
   EXPECT_EQ(written.take(), "wider than the window\x1b[K\n\x1b[J");
 }
 
@@ -124,7 +124,7 @@ TEST(TerminalPanel, LinesThatStayAreWhole) {
 TEST(TerminalPanel, RestoresAfterEachDrawingWhatItChanges) {
   Written written;
   TerminalPanel panel(written.out());
-  panel.draw({line("stays")}, {line("one")}, look(79), {});
+  panel.draw({line("stays")}, {line("one")}, style(79), {});
   const std::string text = written.take();
   EXPECT_LT(text.find("\x1b[?7l"), text.find("\x1b[?7h"));
   EXPECT_EQ(text.find("\x1b[?25"), std::string::npos);

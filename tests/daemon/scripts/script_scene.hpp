@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A ScriptJob and the agent that it talks to, which is a thread here.
+// A ScriptBackend and the agent that it talks to, which is a thread here.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/scripts/script_job.hpp"
+#include "daemon/scripts/script_backend.hpp"
 #include "tests/daemon/scripts/fake_agent.hpp"
 #include "tests/daemon/trainers/fake_session.hpp"
 
@@ -20,7 +20,7 @@ namespace autotuned::daemon {
 
 class ScriptScene {
  public:
-  // `lock`: the file of the measurement lock; empty: there is none. `most_stall`: as for a ScriptJob.
+  // `lock`: the file of the measurement lock; empty: there is none. `most_stall`: as for a ScriptBackend.
   explicit ScriptScene(Json behaviour = Json::object(), std::filesystem::path lock = {},
                        std::chrono::nanoseconds limit = std::chrono::hours(1),
                        std::chrono::nanoseconds most_stall = std::chrono::hours(1)) {
@@ -36,12 +36,12 @@ class ScriptScene {
   ScriptScene(const ScriptScene&) = delete;
   ScriptScene& operator=(const ScriptScene&) = delete;
 
-  ScriptJob& job() { return *job_; }
+  ScriptBackend& job() { return *job_; }
   CancelSwitch& cancel() { return cancel_; }
   // By the measurement lock.
   [[nodiscard]] const std::vector<std::string>& told() const { return told_; }
   // With a step that is known.
-  ScriptJob& loaded() {
+  ScriptBackend& loaded() {
     EXPECT_TRUE(job_->greet());
     EXPECT_TRUE(job_->load());
     return *job_;
@@ -70,7 +70,7 @@ class ScriptScene {
   CancelSwitch cancel_;
   std::vector<std::string> told_;
   std::optional<FakeAgent> agent_;
-  std::optional<ScriptJob> job_;
+  std::optional<ScriptBackend> job_;
   std::thread thread_;
 };
 

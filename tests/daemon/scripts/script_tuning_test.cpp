@@ -20,7 +20,7 @@ class ScriptTuning : public testing::Test {
   }
   Result<tuner::SessionOutcome> tune_by(const Clock& clock, ScriptScene& scene,
                                         std::vector<std::string> allow) {
-    ScriptJob& job = scene.loaded();
+    ScriptBackend& job = scene.loaded();
     tuner::SessionInput input;
     input.recipe.name = "train.py";
     input.recipe.tune.allow = std::move(allow);

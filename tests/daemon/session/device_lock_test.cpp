@@ -10,7 +10,7 @@
 
 #include <cstdlib>
 
-#include "daemon/common/places.hpp"
+#include "daemon/common/installation_paths.hpp"
 #include "daemon/session/command_device.hpp"
 #include "tests/base/temporary_folder.hpp"
 

@@ -17,8 +17,8 @@ namespace {
 
 using Variables = std::map<std::string, std::string>;
 
-Result<std::optional<LaunchPlace>> place_in(const Variables& variables) {
-  return launch_place_from([&variables](const char* name) -> const char* {
+Result<std::optional<LauncherRank>> place_in(const Variables& variables) {
+  return launcher_rank_from([&variables](const char* name) -> const char* {
     const auto found = variables.find(name);
     return found != variables.end() ? found->second.c_str() : nullptr;
   });
@@ -77,7 +77,7 @@ TEST(Launched, RefusesSeveralMachinesAndWhatIsWrong) {
 
 TEST(Launched, AllEndAsTheFirstOne) {
   const TemporaryFolder folder;
-  const LaunchPlace place{.launcher = "torchrun", .rank = 0, .ranks = 3, .round = "0"};
+  const LauncherRank place{.launcher = "torchrun", .rank = 0, .ranks = 3, .round = "0"};
   const auto file = meeting_file(folder.path(), place);
   EXPECT_NE(file, meeting_file(folder.path(), {.launcher = "torchrun", .ranks = 3, .round = "1"}));
   const auto wait = [&file] { return wait_for_lead(file); };

@@ -19,7 +19,7 @@ constexpr std::int64_t kSteps = 8;  // those of the check
 
 // The look at a process that was measured: from the initial state, at that place.
 CheckedSteps look(Job& job, const Configuration& configuration, const std::string& name,
-                  const std::string& from = "initial", const TrainingPlace& place = {}) {
+                  const std::string& from = "initial", const TrainingPosition& place = {}) {
   value_of(job.prepare(configuration));
   EXPECT_TRUE(job.restore(from, place));
   CheckedSteps checked = value_of(job.check_steps(
@@ -97,7 +97,7 @@ class CheckedJob final : public tuner::TrainingBackend {
 
   trainer::Job* job_;
   std::int64_t steps_ = 0;
-  std::optional<TrainingPlace> place_;
+  std::optional<TrainingPosition> place_;
   std::string base_ = "initial";
   std::int64_t samples_of_rate_ = 0;
 };
@@ -179,7 +179,7 @@ TEST(JobCheck, APlaceMayHaveTheLearningRateOfOtherSamples) {
   value_of(job->run_steps(20, never));  // two epochs: all of it
   value_of(job->keep("end"));
   const std::string end = value_of(job->digest());
-  TrainingPlace place = job->place();
+  TrainingPosition place = job->place();
   EXPECT_TRUE(job->restore("end", place));
   value_of(job->run_steps(2, never));
   EXPECT_EQ(value_of(job->digest()), end) << "the schedule has come to zero";
@@ -195,7 +195,7 @@ TEST(JobCheck, APlaceMayHaveTheLearningRateOfOtherSamples) {
 TEST(JobCheck, AnotherWayOfLoadingIsEqualWhereverTheJobStands) {
   const auto job = load(small_cnn_recipe());
   const Configuration start = starting(small_cnn_recipe());
-  const TrainingPlace place = {.epoch = 3, .sample = 60, .steps = 33};
+  const TrainingPosition place = {.epoch = 3, .sample = 60, .steps = 33};
   const CheckedSteps reference = look(*job, start, "reference", "initial", place);
   EXPECT_EQ(reference.block.steps, kSteps);
   EXPECT_EQ(reference.block.losses.size(), 8U);

@@ -16,7 +16,7 @@ using recipes::TrainLength;
 constexpr TrainLength kTwoEpochs{.epochs = 2, .steps = {}, .batch_size = 32, .drop_last = true};
 
 TEST(PlaceWith, KeepsTheSampleAndCountsInStepsOfItsOwn) {
-  const TrainingPlace place =
+  const TrainingPosition place =
       place_with(100, 256, kTwoEpochs, 1000, {.epoch = 1, .sample = 512, .steps = 5});
   EXPECT_EQ(place.epoch, 1);
   EXPECT_EQ(place.sample, 512);
@@ -25,23 +25,25 @@ TEST(PlaceWith, KeepsTheSampleAndCountsInStepsOfItsOwn) {
 
   TrainLength whole = kTwoEpochs;
   whole.drop_last = false;
-  const TrainingPlace other = place_with(100, 256, whole, 1000, {.epoch = 1, .sample = 512});
+  const TrainingPosition other = place_with(100, 256, whole, 1000, {.epoch = 1, .sample = 512});
   EXPECT_EQ(other.steps, 15) << "and with the short one five";
   EXPECT_EQ(other.samples, 1512);
 
-  const TrainingPlace first = place_with(100, 256, kTwoEpochs, 1000, {});
+  const TrainingPosition first = place_with(100, 256, kTwoEpochs, 1000, {});
   EXPECT_EQ(first.sample, 0);
   EXPECT_EQ(first.steps, 0);
   EXPECT_EQ(first.samples, 0);
 }
 
 TEST(PlaceWith, EndsAnEpochOfWhichTheOtherSizeDropsTheRest) {
-  const TrainingPlace place = place_with(100, 256, kTwoEpochs, 1000, {.epoch = 0, .sample = 768});
+  const TrainingPosition place =
+      place_with(100, 256, kTwoEpochs, 1000, {.epoch = 0, .sample = 768});
   EXPECT_EQ(place.epoch, 1);
   EXPECT_EQ(place.sample, 0);
   EXPECT_EQ(place.steps, 10);
   // The same where the own size has no whole batch left.
-  const TrainingPlace larger = place_with(256, 100, kTwoEpochs, 1000, {.epoch = 0, .sample = 900});
+  const TrainingPosition larger =
+      place_with(256, 100, kTwoEpochs, 1000, {.epoch = 0, .sample = 900});
   EXPECT_EQ(larger.epoch, 1);
   EXPECT_EQ(larger.sample, 0);
   EXPECT_EQ(larger.steps, 3);

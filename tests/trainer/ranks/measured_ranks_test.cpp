@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "base/trial.hpp"
-#include "daemon/trainers/trainer_job.hpp"
+#include "daemon/trainers/trainer_backend.hpp"
 #include "profiler/analysis/profile.hpp"
 #include "profiler/traces/reader.hpp"
 #include "tests/daemon/trainers/fake_session.hpp"
@@ -37,8 +37,8 @@ void limit_memory(pid_t process, std::uint64_t more_bytes) {
 
 class MeasuredRanks : public SeveralRanks {
  protected:
-  daemon::TrainerJobSpec spec_of(const recipes::Recipe& recipe) const {
-    daemon::TrainerJobSpec spec;
+  daemon::TrainerBackendSpec spec_of(const recipes::Recipe& recipe) const {
+    daemon::TrainerBackendSpec spec;
     spec.recipe = recipe;
     spec.knobs = recipes::with_ranks(recipes::knobs_of(test_machine()), recipe.train.ranks);
     spec.trainer = tests::build_folder() / "bin/autotuned-trainer";
@@ -309,7 +309,7 @@ TEST_F(MeasuredRanks, ARankThatIsStoppedIsEndedAndNamed) {
 // The session's side: what is left of a trainer is ended, and the next trial starts another one.
 TEST_F(MeasuredRanks, TheNextTrialRunsAfterAFault) {
   daemon::NeverCancelled never;
-  daemon::TrainerJob job(spec_of(recipe(2)), never);
+  daemon::TrainerBackend job(spec_of(recipe(2)), never);
   const Configuration begin = starting(recipe(2));
   const auto first = job.run_block(begin, {});
   ASSERT_TRUE(first) << first.error().message();
@@ -342,7 +342,7 @@ TEST_F(MeasuredRanks, TheNextTrialRunsAfterOneHadNoMemory) {
   many.train.ranks = 2;
   many.data.parameters["samples"] = 20'000;
   daemon::NeverCancelled never;
-  daemon::TrainerJob job(spec_of(many), never);
+  daemon::TrainerBackend job(spec_of(many), never);
   const Configuration begin = starting(many);
   ASSERT_TRUE(job.run_block(begin, {}));
   const std::vector<pid_t> trainers = children_of(::getpid());
@@ -363,7 +363,7 @@ TEST_F(MeasuredRanks, TheNextTrialRunsAfterOneHadNoMemory) {
 // The trainer that the session speaks to is a rank, too.
 TEST_F(MeasuredRanks, TheFirstOneIsNamedWhenItDies) {
   daemon::NeverCancelled never;
-  daemon::TrainerJob job(spec_of(recipe(2)), never);
+  daemon::TrainerBackend job(spec_of(recipe(2)), never);
   const Configuration begin = starting(recipe(2));
   ASSERT_TRUE(job.run_block(begin, {}));
   const std::vector<pid_t> trainers = children_of(::getpid());
@@ -381,7 +381,7 @@ TEST_F(MeasuredRanks, TheFirstOneIsNamedWhenItDiesInATraining) {
   recipes::Recipe endless = recipe(2);
   endless.train.epochs = kManyEpochs;
   daemon::NeverCancelled never;
-  daemon::TrainerJob job(spec_of(endless), never);
+  daemon::TrainerBackend job(spec_of(endless), never);
   const auto failed =
       job.train(starting(endless), folder_ / "checkpoint.pt", [](const Json& progress) {
         if (!get_integer(progress, "step")) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/common/places.hpp"
+#include "daemon/common/installation_paths.hpp"
 
 #include <unistd.h>
 
@@ -29,25 +29,25 @@ Result<std::filesystem::path> private_folder(const std::filesystem::path& folder
 
 }  // namespace
 
-Places find_places() {
-  Places places;
+InstallationPaths find_installation_paths() {
+  InstallationPaths paths;
   std::error_code ignored;
-  places.program = std::filesystem::read_symlink("/proc/self/exe", ignored);
+  paths.program = std::filesystem::read_symlink("/proc/self/exe", ignored);
   // A daemon goes on with the version that took the place of its own.
   constexpr std::string_view kReplaced = " (deleted)";
-  if (const std::string name = places.program.string(); name.ends_with(kReplaced)) {
-    places.program = name.substr(0, name.size() - kReplaced.size());
+  if (const std::string name = paths.program.string(); name.ends_with(kReplaced)) {
+    paths.program = name.substr(0, name.size() - kReplaced.size());
   }
-  const std::filesystem::path folder = places.program.parent_path();
+  const std::filesystem::path folder = paths.program.parent_path();
   const std::string trainer = environment_text("AUTOTUNED_TRAINER");
-  places.trainer = trainer.empty() ? folder / "autotuned-trainer" : std::filesystem::path{trainer};
-  places.built_in_plugins = folder.parent_path() / "lib" / "autotuned" / "plugins";
-  places.templates = folder.parent_path() / "share" / "autotuned" / "templates";
+  paths.trainer = trainer.empty() ? folder / "autotuned-trainer" : std::filesystem::path{trainer};
+  paths.built_in_plugins = folder.parent_path() / "lib" / "autotuned" / "plugins";
+  paths.templates = folder.parent_path() / "share" / "autotuned" / "templates";
   const std::string startup = environment_text("AUTOTUNED_STARTUP");
-  places.startup = startup.empty()
-                       ? folder.parent_path() / "share/autotuned/python/autotuned/startup"
-                       : std::filesystem::path{startup};
-  return places;
+  paths.startup = startup.empty()
+                      ? folder.parent_path() / "share/autotuned/python/autotuned/startup"
+                      : std::filesystem::path{startup};
+  return paths;
 }
 
 Result<std::filesystem::path> current_folder() {

@@ -12,7 +12,7 @@
 
 namespace autotuned::trainer {
 
-struct RankPlace {
+struct OwnRank {
   int rank = 0;   // 0: the leader, which the session talks to
   int ranks = 1;  // of the training, all on this machine
   // A file that all ranks can open, through which they exchange their addresses.
@@ -20,11 +20,11 @@ struct RankPlace {
 };
 
 // The place as environment variables, NAME=value, which the leader gives to another rank.
-[[nodiscard]] std::vector<std::string> rank_variables(const RankPlace& place);
+[[nodiscard]] std::vector<std::string> rank_variables(const OwnRank& place);
 
 // Reads the place from these variables; nothing if they are not set, so that this process was not started by a leader.
 // `variable` returns the value of one (null: not set). ErrorKind::invalid names the variable that is wrong or missing.
 using VariableLookup = std::function<const char*(const char* name)>;
-[[nodiscard]] Result<std::optional<RankPlace>> rank_place_from(const VariableLookup& variable);
+[[nodiscard]] Result<std::optional<OwnRank>> own_rank_from(const VariableLookup& variable);
 
 }  // namespace autotuned::trainer

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/guard/guard_jobs.hpp"
+#include "daemon/guard/guard_backend.hpp"
 
 #include <utility>
 
@@ -30,35 +30,35 @@ Configuration on_other_side(Configuration configuration) {
   return configuration;
 }
 
-TrainerJob& GuardJobs::working(const Configuration& configuration) {
+TrainerBackend& GuardBackend::working(const Configuration& configuration) {
   if (against_ == nullptr) return *own_;
   const bool is_other = configuration.text(kGuardSide) == kOther;
-  (is_other ? own_ : against_)->rest();
+  (is_other ? own_ : against_)->suspend_all();
   return is_other ? *against_ : *own_;
 }
 
-Result<void> GuardJobs::start(const Configuration& own, const Configuration& against) {
+Result<void> GuardBackend::start(const Configuration& own, const Configuration& against) {
   if (auto started = working(on_this_side(own)).start(own); !started || against_ == nullptr) {
     return started;
   }
   return working(on_other_side(against)).start(against);
 }
 
-Result<void> GuardJobs::make_ready(const Configuration& configuration,
-                                   tuner::ProcessChoice process) {
-  TrainerJob& job = working(configuration);
+Result<void> GuardBackend::make_ready(const Configuration& configuration,
+                                      tuner::ProcessChoice process) {
+  TrainerBackend& job = working(configuration);
   if (process == tuner::ProcessChoice::alone && against_ != nullptr) {
     (&job == own_ ? against_ : own_)->stop();
   }
   return job.make_ready(plain(configuration), process);
 }
 
-bool GuardJobs::share_process(const Configuration& one, const Configuration& other) const {
+bool GuardBackend::share_process(const Configuration& one, const Configuration& other) const {
   return against_ == nullptr && own_->share_process(plain(one), plain(other));
 }
 
-Result<Block> GuardJobs::run_block(const Configuration& configuration,
-                                   const tuner::BlockRequest& request) {
+Result<Block> GuardBackend::run_block(const Configuration& configuration,
+                                      const tuner::BlockRequest& request) {
   tuner::BlockRequest asked = request;
   Configuration reference;
   if (request.reference != nullptr) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks and profiles of TrainerJob, and the preparation of a trainer for them.
+// Blocks and profiles of TrainerBackend, and the preparation of a trainer for them.
 #include <fmt/format.h>
 #include <sys/types.h>
 
@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "daemon/common/trainer_plugins.hpp"
-#include "daemon/trainers/trainer_job.hpp"
-#include "daemon/trainers/trainer_rest.hpp"
+#include "daemon/trainers/trainer_backend.hpp"
+#include "daemon/trainers/trainer_idle.hpp"
 #include "daemon/trainers/warm_up.hpp"
 
 namespace autotuned::daemon {
@@ -64,7 +64,7 @@ std::string at_work_text(pid_t trainer, nanoseconds limit, const Block& block) {
 
 }  // namespace
 
-Result<void> TrainerJob::prepare(Trainer& trainer, const Configuration& configuration) {
+Result<void> TrainerBackend::prepare(Trainer& trainer, const Configuration& configuration) {
   if (trainer.configuration == configuration) return {};
   const auto begin = Clock::now();
   auto prepared =
@@ -96,7 +96,7 @@ Result<void> TrainerJob::prepare(Trainer& trainer, const Configuration& configur
   return {};
 }
 
-int TrainerJob::steps_to_record(const Configuration& configuration) const {
+int TrainerBackend::steps_to_record(const Configuration& configuration) const {
   const auto graph = recipes::find_knob(spec_.knobs, kGraph);
   const KnobValue* const value = configuration.find(kGraph);
   const bool is_on = graph && value != nullptr && *value != graph->default_value;
@@ -105,8 +105,8 @@ int TrainerJob::steps_to_record(const Configuration& configuration) const {
 
 // The usual number of steps is made in any case; their extra time, such as for recording a graph, belongs to the
 // switch.
-void TrainerJob::note_switch(Trainer& trainer, nanoseconds taken,
-                             const std::optional<Block>& stepped) {
+void TrainerBackend::note_switch(Trainer& trainer, nanoseconds taken,
+                                 const std::optional<Block>& stepped) {
   const std::int64_t told = stepped ? stepped->one_time_ns : trainer.told_one_time_ns;
   const bool has_filled = std::exchange(trainer.told_one_time_ns, told) != told;
   Switch noted{.beside_steps = taken};
@@ -120,7 +120,8 @@ void TrainerJob::note_switch(Trainer& trainer, nanoseconds taken,
   trainer.switches.try_emplace(trainer.configuration.canonical_text(), noted);
 }
 
-nanoseconds TrainerJob::switch_time(const Trainer& trainer, const Configuration& configuration) {
+nanoseconds TrainerBackend::switch_time(const Trainer& trainer,
+                                        const Configuration& configuration) {
   const auto found = trainer.switches.find(configuration.canonical_text());
   if (found == trainer.switches.end()) return nanoseconds(0);
   const Switch& noted = found->second;
@@ -129,11 +130,11 @@ nanoseconds TrainerJob::switch_time(const Trainer& trainer, const Configuration&
   return taken < kNotableSwitch ? nanoseconds(0) : taken;
 }
 
-Result<Descriptor> TrainerJob::lock_measurement() {
+Result<Descriptor> TrainerBackend::lock_measurement() {
   return measurement_lock_.acquire(*cancel_);
 }
 
-void TrainerJob::suspend_others(const Trainer* working) {
+void TrainerBackend::suspend_others(const Trainer* working) {
   for (Trainer& other : trainers_) {
     if (&other == working || !other.client.is_alive() || other.client.is_suspended()) continue;
     release_memory(other);
@@ -141,25 +142,25 @@ void TrainerJob::suspend_others(const Trainer* working) {
   }
 }
 
-bool TrainerJob::is_on_gpu() const {
+bool TrainerBackend::is_on_gpu() const {
   return get_string(facts_, "device").value_or("").starts_with("cuda");
 }
 
-void TrainerJob::release_memory(Trainer& trainer) {
+void TrainerBackend::release_memory(Trainer& trainer) {
   if (!is_on_gpu()) return;
   // A trainer that does not know the request keeps what it has.
   const auto released = trainer.client.request("release", Json::object(), spec_.block_limit);
   trainer.has_released = trainer.has_released || released.has_value();
 }
 
-void TrainerJob::end_others(const std::string& key) {
+void TrainerBackend::end_others(const std::string& key) {
   for (Trainer& other : trainers_) {
     if (other.key != key) other.client.stop();
   }
   drop_dead();
 }
 
-std::vector<std::string> TrainerJob::keys_beside(const std::string& key) const {
+std::vector<std::string> TrainerBackend::keys_beside(const std::string& key) const {
   std::vector<std::string> keys;
   for (const Trainer& other : trainers_) {
     if (other.key != key) keys.push_back(other.key);
@@ -167,7 +168,8 @@ std::vector<std::string> TrainerJob::keys_beside(const std::string& key) const {
   return keys;
 }
 
-void TrainerJob::remember_misfits(const std::string& key, const std::vector<std::string>& others) {
+void TrainerBackend::remember_misfits(const std::string& key,
+                                      const std::vector<std::string>& others) {
   for (const std::string& other : others) {
     misfits_.emplace(key, other);
     misfits_.emplace(other, key);
@@ -175,11 +177,11 @@ void TrainerJob::remember_misfits(const std::string& key, const std::vector<std:
 }
 
 template <typename Value>
-Result<Value> TrainerJob::make_room_for(const Configuration& configuration,
-                                        const std::function<Result<Value>()>& work) {
+Result<Value> TrainerBackend::make_room_for(const Configuration& configuration,
+                                            const std::function<Result<Value>()>& work) {
   const std::string key = process_knobs_.key_of(configuration);
   auto done = work();
-  if (done || !is_for_want_of_room(done.error())) return done;
+  if (done || !is_resource_shortage(done.error())) return done;
   const std::vector<std::string> others = keys_beside(key);
   if (others.empty()) return done;
   stop();
@@ -188,8 +190,8 @@ Result<Value> TrainerJob::make_room_for(const Configuration& configuration,
   return alone;
 }
 
-Result<Json> TrainerJob::ask_undisturbed(Trainer& trainer, const std::string& name, Json fields,
-                                         nanoseconds limit) {
+Result<Json> TrainerBackend::ask_undisturbed(Trainer& trainer, const std::string& name, Json fields,
+                                             nanoseconds limit) {
   suspend_others(&trainer);
   for (Trainer& other : trainers_) {
     if (&other != &trainer) (void)other.processes.cpu_time_since_last_look();
@@ -214,7 +216,7 @@ Result<Json> TrainerJob::ask_undisturbed(Trainer& trainer, const std::string& na
   return answer;
 }
 
-Result<void> TrainerJob::warm_up(Trainer& trainer) {
+Result<void> TrainerBackend::warm_up(Trainer& trainer) {
   for (WarmUp rule; !rule.is_over();) {
     auto answer =
         ask(trainer, "run", {{"minimum_ns", WarmUp::kBlock.count()}, {"minimum_steps", 1}},
@@ -232,7 +234,7 @@ Result<void> TrainerJob::warm_up(Trainer& trainer) {
   return reset(trainer);
 }
 
-Result<void> TrainerJob::reset(Trainer& trainer) {
+Result<void> TrainerBackend::reset(Trainer& trainer) {
   auto restored = ask(trainer, "restore", {{"name", "initial"}}, spec_.block_limit);
   if (!restored) return tl::unexpected(restored.error());
   // Warm up again after a restore, so that the first block is not slower.
@@ -244,12 +246,12 @@ Result<void> TrainerJob::reset(Trainer& trainer) {
   return {};
 }
 
-bool TrainerJob::share_process(const Configuration& one, const Configuration& other) const {
+bool TrainerBackend::share_process(const Configuration& one, const Configuration& other) const {
   return process_knobs_.key_of(one) == process_knobs_.key_of(other);
 }
 
-Result<void> TrainerJob::make_ready(const Configuration& configuration,
-                                    tuner::ProcessChoice process) {
+Result<void> TrainerBackend::make_ready(const Configuration& configuration,
+                                        tuner::ProcessChoice process) {
   const auto lock = lock_measurement();
   if (!lock) return tl::unexpected(lock.error());
   failed_key_.clear();
@@ -267,8 +269,8 @@ Result<void> TrainerJob::make_ready(const Configuration& configuration,
   });
 }
 
-Result<Block> TrainerJob::run_block(const Configuration& configuration,
-                                    const tuner::BlockRequest& request) {
+Result<Block> TrainerBackend::run_block(const Configuration& configuration,
+                                        const tuner::BlockRequest& request) {
   const auto lock = lock_measurement();
   if (!lock) return tl::unexpected(lock.error());
   const std::string key = process_knobs_.key_of(configuration);
@@ -282,31 +284,33 @@ Result<Block> TrainerJob::run_block(const Configuration& configuration,
   return block;
 }
 
-Result<void> TrainerJob::see_out(const Trainer& trainer, const Configuration& configuration,
-                                 const Configuration* reference, Clock::time_point begin,
-                                 const Block& block) {
+Result<void> TrainerBackend::see_out(const Trainer& trainer, const Configuration& configuration,
+                                     const Configuration* reference, Clock::time_point begin,
+                                     const Block& block) {
   if (spec_.extension_knobs.empty()) return {};
   const auto known = [this](const std::string& key) -> std::optional<bool> {
-    const auto found = comes_to_rest_.find(key);
-    return found == comes_to_rest_.end() ? std::nullopt : std::optional(found->second);
+    const auto found = becomes_idle_.find(key);
+    return found == becomes_idle_.end() ? std::nullopt : std::optional(found->second);
   };
   // If only a live knob differs, both are the same process.
-  const auto reference_rests =
+  const auto reference_becomes_idle =
       reference == nullptr ? std::nullopt : known(process_knobs_.key_of(*reference));
-  const bool was_restless = known(trainer.key) == false;
-  const nanoseconds limit = rest_limit(configuration, block, was_restless);
-  const bool is_seen = wait_for_rest(trainer.client.pid(), limit);
+  const bool was_busy = known(trainer.key) == false;
+  const nanoseconds limit = idle_limit(configuration, block, was_busy);
+  const bool is_seen = wait_until_idle(trainer.client.pid(), limit);
   const nanoseconds seen = Clock::now() - begin;
-  comes_to_rest_[trainer.key] = is_seen;
+  becomes_idle_[trainer.key] = is_seen;
   if (reference != nullptr) {
     const bool differ = differ_in_extensions(spec_.extension_knobs, configuration, *reference);
     // Threads that spin without any extension are not the fault of an extension. But if both configurations have
     // extensions, spinning threads may hide their work.
-    const bool may_hide = process_knobs_.uses_extension(configuration) && reference_rests == true;
+    const bool may_hide =
+        process_knobs_.uses_extension(configuration) && reference_becomes_idle == true;
     if (!is_seen && (differ || may_hide)) {
       return fail(ErrorKind::unsupported, at_work_text(trainer.client.pid(), limit, block));
     }
-    if (differ && reference_rests == false) return fail(ErrorKind::unsupported, kBesideSpinning);
+    if (differ && reference_becomes_idle == false)
+      return fail(ErrorKind::unsupported, kBesideSpinning);
   }
   if (!is_seen) return {};
   const bool is_candidate = reference != nullptr;
@@ -316,14 +320,14 @@ Result<void> TrainerJob::see_out(const Trainer& trainer, const Configuration& co
   return {};
 }
 
-std::int64_t TrainerJob::least_steps(const Trainer& trainer) const {
+std::int64_t TrainerBackend::least_steps(const Trainer& trainer) const {
   if (!is_on_gpu()) return 1;
   return std::clamp<std::int64_t>(kMostForStepsOnGpu / std::max(trainer.step, nanoseconds(1)), 1,
                                   kStepsOnGpu);
 }
 
-Result<Block> TrainerJob::measure_block(const Configuration& configuration,
-                                        const tuner::BlockRequest& request) {
+Result<Block> TrainerBackend::measure_block(const Configuration& configuration,
+                                            const tuner::BlockRequest& request) {
   auto trainer = trainer_for(configuration);
   if (!trainer) return tl::unexpected(trainer.error());
   if (!(*trainer)->is_warm) {
@@ -358,7 +362,7 @@ Result<Block> TrainerJob::measure_block(const Configuration& configuration,
   return block;
 }
 
-Result<tuner::Profile> TrainerJob::profile(const Configuration& configuration) {
+Result<tuner::Profile> TrainerBackend::profile(const Configuration& configuration) {
   const auto lock = lock_measurement();
   if (!lock) return tl::unexpected(lock.error());
   auto trainer = trainer_for(configuration);

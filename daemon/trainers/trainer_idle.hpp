@@ -13,12 +13,12 @@ namespace autotuned::daemon {
 
 // Waits until no thread of the process is running or wants to, and the process has used next to no CPU time, for three
 // milliseconds. False when that has not come about within `limit`.
-[[nodiscard]] bool wait_for_rest(pid_t process, std::chrono::nanoseconds limit);
+[[nodiscard]] bool wait_until_idle(pid_t process, std::chrono::nanoseconds limit);
 
-// The limit of wait_for_rest() after `block`: much longer than an honest trainer needs. It is very short if the wait
-// would be in vain: if the trainer did not become idle the last time (`was_restless`), or if threads of its
+// The limit of wait_until_idle() after `block`: much longer than an honest trainer needs. It is very short if the wait
+// would be in vain: if the trainer did not become idle the last time (`was_busy`), or if threads of its
 // configuration spin while they wait (env.OMP_WAIT_POLICY: active).
-[[nodiscard]] std::chrono::nanoseconds rest_limit(const Configuration& configuration,
-                                                  const Block& block, bool was_restless);
+[[nodiscard]] std::chrono::nanoseconds idle_limit(const Configuration& configuration,
+                                                  const Block& block, bool was_busy);
 
 }  // namespace autotuned::daemon

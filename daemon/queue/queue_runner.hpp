@@ -26,13 +26,13 @@
 namespace autotuned::daemon {
 
 // One thread. Everything that it acknowledges is on disk: clients are told the end of a job after it is stored.
-class Jobs {
+class QueueRunner {
  public:
   // Called when a job has new events, or when its end can be reported.
   using OnChange = std::function<void(std::int64_t job)>;
 
-  Jobs(boost::asio::io_context& context, JobStore store, const JobLimits& limits,
-       OnChange on_change);
+  QueueRunner(boost::asio::io_context& context, JobStore store, const JobLimits& limits,
+              OnChange on_change);
 
   // Takes over from an earlier daemon: ends the processes that it left, and puts its running jobs back to their place
   // in the queue.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/trainers/trainer_rest.hpp"
+#include "daemon/trainers/trainer_idle.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -18,7 +18,7 @@ using std::chrono::nanoseconds;
 using Clock = std::chrono::steady_clock;
 
 constexpr nanoseconds kLook = std::chrono::milliseconds(1);
-constexpr int kLooksAtRest = 3;
+constexpr int kIdleLooks = 3;
 constexpr nanoseconds kNotable = std::chrono::microseconds(300);  // of a look
 
 // A thread that waits for a CPU uses no time, and is not done.
@@ -44,10 +44,10 @@ constexpr int kLimitBlocks = 20;
 
 }  // namespace
 
-bool wait_for_rest(pid_t process, nanoseconds limit) {
+bool wait_until_idle(pid_t process, nanoseconds limit) {
   const auto deadline = Clock::now() + limit;
   auto used = cpu_time_of(process);
-  for (int looks = 0; looks < kLooksAtRest; ++looks) {
+  for (int looks = 0; looks < kIdleLooks; ++looks) {
     std::this_thread::sleep_for(kLook);
     const auto now = cpu_time_of(process);
     // A process that has ended counts as idle: the next request reports its end.
@@ -61,10 +61,10 @@ bool wait_for_rest(pid_t process, nanoseconds limit) {
   return true;
 }
 
-nanoseconds rest_limit(const Configuration& configuration, const Block& block, bool was_restless) {
+nanoseconds idle_limit(const Configuration& configuration, const Block& block, bool was_busy) {
   const KnobValue* const policy = configuration.find(kWaitPolicy);
   const bool spins = policy != nullptr && *policy == KnobValue(std::string("active"));
-  if (was_restless || spins) return kBriefLimit;
+  if (was_busy || spins) return kBriefLimit;
   return std::max(kLeastLimit, kLimitBlocks * nanoseconds(block.duration_ns));
 }
 

@@ -2,13 +2,13 @@
 // What a job compares: two configurations over the same steps, in one trainer or in two.
 #include <filesystem>
 
-#include "tests/daemon/trainers/trainer_job_scene.hpp"
+#include "tests/daemon/trainers/trainer_backend_scene.hpp"
 
 namespace autotuned::daemon {
 namespace {
 
 // What an extension left behind in a process must not be in the reference.
-TEST_F(TrainerJobTest, ComparesAnExtensionWithATrainerThatNeverRanIt) {
+TEST_F(TrainerBackendTest, ComparesAnExtensionWithATrainerThatNeverRanIt) {
   ASSERT_TRUE(job().start(start_));
   EXPECT_EQ(scene_.requests("load").at(0).at("plugins"), Json({"/plugins/libmine_trainer.so"}));
   ASSERT_TRUE(job().run_block(with("mine.skip", true), {}));
@@ -24,7 +24,7 @@ TEST_F(TrainerJobTest, ComparesAnExtensionWithATrainerThatNeverRanIt) {
 
 // What the extension has become in the process that was measured must be in the candidate, and nothing of it in the
 // reference.
-TEST_F(TrainerJobTest, ComparesAfterMeasuringInTheProcessThatWasMeasured) {
+TEST_F(TrainerBackendTest, ComparesAfterMeasuringInTheProcessThatWasMeasured) {
   ASSERT_TRUE(job().start(start_));
   const Configuration candidate = with("mine.skip", true);
   ASSERT_TRUE(job().run_block(candidate, {}));
@@ -50,7 +50,7 @@ TEST_F(TrainerJobTest, ComparesAfterMeasuringInTheProcessThatWasMeasured) {
 }
 
 // Both arms begin where the blocks have left the candidate's process.
-TEST_F(TrainerJobTest, ComparesFromTheStateThatTheMeasuredProcessHasReached) {
+TEST_F(TrainerBackendTest, ComparesFromTheStateThatTheMeasuredProcessHasReached) {
   ASSERT_TRUE(job().start(start_));
   const Configuration candidate = with("mine.skip", true);
   ASSERT_TRUE(job().run_block(candidate, {}));
@@ -90,7 +90,7 @@ TEST_F(TrainerJobTest, ComparesFromTheStateThatTheMeasuredProcessHasReached) {
   EXPECT_FALSE(std::filesystem::exists(scene_.folder() / "reached.checkpoint"));
 }
 
-TEST_F(TrainerJobTest, ComparesFromAReachedStateWithinOneTrainer) {
+TEST_F(TrainerBackendTest, ComparesFromAReachedStateWithinOneTrainer) {
   scene_.behave({{"late_not_equal", {"optimizer.set_to_none=on"}}});
   ASSERT_TRUE(job().start(start_));
   const Configuration candidate = with("optimizer.set_to_none", true);
@@ -105,7 +105,7 @@ TEST_F(TrainerJobTest, ComparesFromAReachedStateWithinOneTrainer) {
 }
 
 // In the process that has trained, which leaves before the other one starts: the training may have all memory.
-TEST_F(TrainerJobTest, ComparesATrainedModelInTheProcessThatTrained) {
+TEST_F(TrainerBackendTest, ComparesATrainedModelInTheProcessThatTrained) {
   ASSERT_TRUE(job().start(start_));
   const Configuration candidate = with("mine.skip", true);
   ASSERT_TRUE(job().train(candidate, scene_.folder() / "c", [](const Json&) {}));
@@ -131,7 +131,7 @@ TEST_F(TrainerJobTest, ComparesATrainedModelInTheProcessThatTrained) {
   EXPECT_LT(stopped, first_of_other);
 }
 
-TEST_F(TrainerJobTest, DropsWhatACheckHasKept) {
+TEST_F(TrainerBackendTest, DropsWhatACheckHasKept) {
   ASSERT_TRUE(job().start(start_));
   ASSERT_TRUE(job().compare_updates(start_, with("memory.malloc", std::string("keep")), 6,
                                     tuner::CheckedSteps::later));
@@ -139,7 +139,7 @@ TEST_F(TrainerJobTest, DropsWhatACheckHasKept) {
   EXPECT_EQ(scene_.requests("drop").size(), 3);
 }
 
-TEST_F(TrainerJobTest, DropsWhatACheckHasKeptThatFailed) {
+TEST_F(TrainerBackendTest, DropsWhatACheckHasKeptThatFailed) {
   scene_.behave({{"faults",
                   {{{"do", "error"},
                     {"kind", "out_of_memory"},
@@ -154,7 +154,7 @@ TEST_F(TrainerJobTest, DropsWhatACheckHasKeptThatFailed) {
   EXPECT_FALSE(std::filesystem::exists(scene_.folder() / "reference.checkpoint"));
 }
 
-TEST_F(TrainerJobTest, ComparesWithinOneTrainerAndAcrossTwo) {
+TEST_F(TrainerBackendTest, ComparesWithinOneTrainerAndAcrossTwo) {
   scene_.behave({{"not_equal", {"memory.malloc=keep"}},
                  {"updates", {{"memory.malloc=keep", {{"norm_ratio", 1.5}, {"cosine", 0.5}}}}}});
   ASSERT_TRUE(job().start(start_));
@@ -180,7 +180,7 @@ TEST_F(TrainerJobTest, ComparesWithinOneTrainerAndAcrossTwo) {
 }
 
 // A trainer's infinite ratio arrives as null.
-TEST_F(TrainerJobTest, ComparesAParameterThatOnlyTheCandidateMoves) {
+TEST_F(TrainerBackendTest, ComparesAParameterThatOnlyTheCandidateMoves) {
   scene_.behave(
       {{"updates",
         {{"optimizer.set_to_none=on",

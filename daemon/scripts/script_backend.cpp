@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/scripts/script_job.hpp"
+#include "daemon/scripts/script_backend.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -38,14 +38,14 @@ Result<tuner::UpdateComparison> comparison_of(const Json& part, std::int64_t ste
 
 }  // namespace
 
-Result<void> ScriptJob::greet() {
+Result<void> ScriptBackend::greet() {
   auto hello = agent_.receive_hello();
   if (!hello) return forward_error(hello);
   hello_ = *std::move(hello);
   return {};
 }
 
-Result<void> ScriptJob::load() {
+Result<void> ScriptBackend::load() {
   auto facts = agent_.request("load", Json::object());
   if (!facts) return forward_error(facts);
   facts_ = *std::move(facts);
@@ -62,7 +62,7 @@ Result<void> ScriptJob::load() {
   return {};
 }
 
-Result<void> ScriptJob::count_steps(const Configuration& configuration) {
+Result<void> ScriptBackend::count_steps(const Configuration& configuration) {
   auto place = agent_.request("place", Json::object());
   if (!place) return forward_error(place);
   const std::int64_t now = get_integer(*place, "steps").value_or(steps_);
@@ -77,7 +77,7 @@ Result<void> ScriptJob::count_steps(const Configuration& configuration) {
   return {};
 }
 
-Result<void> ScriptJob::prepare(const Configuration& configuration, Patience patience) {
+Result<void> ScriptBackend::prepare(const Configuration& configuration, Patience patience) {
   if (in_force_ == configuration) return {};
   auto prepared =
       agent_.request("prepare", {{"configuration", configuration.to_json()}}, std::move(patience));
@@ -94,12 +94,13 @@ Result<void> ScriptJob::prepare(const Configuration& configuration, Patience pat
   return {};
 }
 
-std::int64_t ScriptJob::samples_per_step() const {
+std::int64_t ScriptBackend::samples_per_step() const {
   return has_samples_ ? get_integer(facts_, "samples_per_step").value_or(1) : 1;
 }
 
-Result<Json> ScriptJob::ask_for_steps(const Configuration& configuration, const std::string& name,
-                                      nanoseconds expected, const std::function<Json()>& fields) {
+Result<Json> ScriptBackend::ask_for_steps(const Configuration& configuration,
+                                          const std::string& name, nanoseconds expected,
+                                          const std::function<Json()>& fields) {
   for (int renewals = 0; renewals < kMostRenewals; ++renewals) {
     auto turn = measurement_lock_.acquire(*cancel_);
     if (!turn && turn.error().kind == ErrorKind::cancelled) {
@@ -126,8 +127,8 @@ Result<Json> ScriptJob::ask_for_steps(const Configuration& configuration, const 
   return fail(ErrorKind::cancelled, "the script keeps recreating its optimizer");
 }
 
-Result<Block> ScriptJob::run_block(const Configuration& configuration,
-                                   const tuner::BlockRequest& request) {
+Result<Block> ScriptBackend::run_block(const Configuration& configuration,
+                                       const tuner::BlockRequest& request) {
   if (!request.reuse.empty()) {
     return fail(ErrorKind::unsupported, "the batches of a script are its own");
   }
@@ -155,10 +156,10 @@ Result<Block> ScriptJob::run_block(const Configuration& configuration,
   return block;
 }
 
-Result<tuner::UpdateComparison> ScriptJob::compare_updates(const Configuration& reference,
-                                                           const Configuration& candidate,
-                                                           std::int64_t steps,
-                                                           tuner::CheckedSteps which) {
+Result<tuner::UpdateComparison> ScriptBackend::compare_updates(const Configuration& reference,
+                                                               const Configuration& candidate,
+                                                               std::int64_t steps,
+                                                               tuner::CheckedSteps which) {
   static_cast<void>(which);  // from where the training stands
   checked_steps_ = steps;
   auto answer =
@@ -174,7 +175,7 @@ Result<tuner::UpdateComparison> ScriptJob::compare_updates(const Configuration& 
 }
 
 // Over the next steps, not those of the check: the training goes on.
-Result<tuner::UpdateComparison> ScriptJob::compare_rounded(const Configuration& configuration) {
+Result<tuner::UpdateComparison> ScriptBackend::compare_rounded(const Configuration& configuration) {
   const nanoseconds expected = time_of(kMostTimesChecked * checked_steps_);
   auto answer = ask_for_steps(configuration, "check", expected, [&]() -> Json {
     return {{"configuration", configuration.to_json()},
@@ -191,7 +192,7 @@ Result<tuner::UpdateComparison> ScriptJob::compare_rounded(const Configuration& 
   return comparison_of(rounded, get_integer(*answer, "steps").value_or(checked_steps_));
 }
 
-Result<tuner::Profile> ScriptJob::profile(const Configuration& configuration) {
+Result<tuner::Profile> ScriptBackend::profile(const Configuration& configuration) {
   auto answer = ask_for_steps(configuration, "profile", kProfileLimit, [&]() -> Json {
     return {{"count", kProfileSteps},
             {"warmup_steps", std::max<std::int64_t>(kProfileWarmupSteps, warmup_steps_)},
@@ -210,8 +211,8 @@ Result<tuner::Profile> ScriptJob::profile(const Configuration& configuration) {
   return profile;
 }
 
-Result<void> ScriptJob::finish(const Configuration& configuration, const std::string& reason,
-                               const Json& kept) {
+Result<void> ScriptBackend::finish(const Configuration& configuration, const std::string& reason,
+                                   const Json& kept) {
   Json fields = {{"configuration", configuration.to_json()}, {"reason", reason}};
   if (kept.is_object()) fields["kept"] = kept;
   auto answer = agent_.request("finish", std::move(fields));
@@ -220,7 +221,7 @@ Result<void> ScriptJob::finish(const Configuration& configuration, const std::st
   return {};
 }
 
-bool ScriptJob::see_out() {
+bool ScriptBackend::see_out() {
   const AgentEnd& end = agent_.wait_for_end();
   steps_ = std::max(steps_, end.steps);
   return end.has_steps;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/trainers/trainer_job.hpp"
+#include "daemon/trainers/trainer_backend.hpp"
 
 #include <unistd.h>
 
@@ -27,7 +27,7 @@ constexpr const char* kTrainerVariable = "AUTOTUNED_TRAINER_MARK";
 
 }  // namespace
 
-bool is_for_want_of_room(const Error& error) {
+bool is_resource_shortage(const Error& error) {
   return error.kind == ErrorKind::out_of_memory || error.kind == ErrorKind::busy;
 }
 
@@ -40,7 +40,7 @@ std::int64_t host_memory_limit_bytes(const recipes::Recipe& recipe, const Machin
                                    tune.memory_limit_ratio);
 }
 
-TrainerJob::TrainerJob(TrainerJobSpec spec, CancelSource& cancel)
+TrainerBackend::TrainerBackend(TrainerBackendSpec spec, CancelSource& cancel)
     : spec_(std::move(spec)),
       cancel_(&cancel),
       process_knobs_(spec_.knobs, spec_.extension_knobs),
@@ -51,22 +51,22 @@ TrainerJob::TrainerJob(TrainerJobSpec spec, CancelSource& cancel)
                         }),
       outside_time_(spec_.extension_knobs) {}
 
-TrainerJob::~TrainerJob() {
+TrainerBackend::~TrainerBackend() {
   stop();
   drop_reached_file();
 }
 
-void TrainerJob::stop() {
+void TrainerBackend::stop() {
   for (Trainer& trainer : trainers_)
     trainer.client.stop();
   trainers_.clear();
 }
 
-void TrainerJob::drop_dead() {
+void TrainerBackend::drop_dead() {
   trainers_.remove_if([](const Trainer& trainer) { return !trainer.client.is_alive(); });
 }
 
-Result<void> TrainerJob::start(const Configuration& configuration) {
+Result<void> TrainerBackend::start(const Configuration& configuration) {
   remove_unfinished_traces();
   drop_reached_file();
   auto trainer = trainer_for(configuration);
@@ -74,9 +74,8 @@ Result<void> TrainerJob::start(const Configuration& configuration) {
   return {};
 }
 
-Result<TrainerJob::Loaded> TrainerJob::load_trainer(const Configuration& configuration,
-                                                    nanoseconds limit,
-                                                    std::function<void(TrainerEnd)> on_end) {
+Result<TrainerBackend::Loaded> TrainerBackend::load_trainer(
+    const Configuration& configuration, nanoseconds limit, std::function<void(TrainerEnd)> on_end) {
   suspend_others(nullptr);
   std::string mark = std::string(kTrainerVariable) + "=" + std::to_string(getpid()) + "-" +
                      std::to_string(started_);
@@ -102,7 +101,7 @@ Result<TrainerJob::Loaded> TrainerJob::load_trainer(const Configuration& configu
   return Loaded{std::move(*client), std::move(mark), *std::move(loaded)};
 }
 
-Result<TrainerJob::Trainer*> TrainerJob::start_trainer(const Configuration& configuration) {
+Result<TrainerBackend::Trainer*> TrainerBackend::start_trainer(const Configuration& configuration) {
   const Configuration plain = process_knobs_.without_live_extensions(configuration);
   auto loaded =
       load_trainer(plain, kLoadLimit, [this](TrainerEnd end) { take_end(std::move(end)); });
@@ -118,13 +117,13 @@ Result<TrainerJob::Trainer*> TrainerJob::start_trainer(const Configuration& conf
   return &trainers_.front();
 }
 
-void TrainerJob::make_room() {
+void TrainerBackend::make_room() {
   if (trainers_.size() < kTrainersAtOnce) return;
   trainers_.back().client.stop();
   trainers_.pop_back();
 }
 
-Result<TrainerJob::Trainer*> TrainerJob::trainer_for(const Configuration& configuration) {
+Result<TrainerBackend::Trainer*> TrainerBackend::trainer_for(const Configuration& configuration) {
   drop_dead();
   const std::string key = process_knobs_.key_of(configuration);
   for (Trainer& other : trainers_) {
@@ -139,7 +138,7 @@ Result<TrainerJob::Trainer*> TrainerJob::trainer_for(const Configuration& config
   }
   make_room();
   auto started = start_trainer(configuration);
-  if (!started && is_for_want_of_room(started.error()) && !trainers_.empty()) {
+  if (!started && is_resource_shortage(started.error()) && !trainers_.empty()) {
     // Two do not fit: from here on they alternate by restart.
     const std::vector<std::string> others = keys_beside(key);
     stop();
@@ -150,15 +149,15 @@ Result<TrainerJob::Trainer*> TrainerJob::trainer_for(const Configuration& config
   return prepared(**started, configuration);
 }
 
-Result<TrainerJob::Trainer*> TrainerJob::prepared(Trainer& trainer,
-                                                  const Configuration& configuration) {
+Result<TrainerBackend::Trainer*> TrainerBackend::prepared(Trainer& trainer,
+                                                          const Configuration& configuration) {
   auto done = prepare(trainer, configuration);
   if (!done) return tl::unexpected(done.error());
   return &trainer;
 }
 
-Result<Json> TrainerJob::ask(Trainer& trainer, const std::string& name, Json fields,
-                             nanoseconds limit) {
+Result<Json> TrainerBackend::ask(Trainer& trainer, const std::string& name, Json fields,
+                                 nanoseconds limit) {
   suspend_others(&trainer);
   // Nothing of trials runs any more beside what has trained.
   trainer.client.limit_memory(has_trained_ ? 0 : memory_left_for(trainer.client));
@@ -174,7 +173,7 @@ Result<Json> TrainerJob::ask(Trainer& trainer, const std::string& name, Json fie
   return tl::unexpected(std::move(error));
 }
 
-Error TrainerJob::with_rank(const TrainerClient& client, Error error) const {
+Error TrainerBackend::with_rank(const TrainerClient& client, Error error) const {
   const int ranks = spec_.recipe.train.ranks;
   if (ranks == 1 || client.is_alive()) return error;
   // If all of them together hold more than they may, that is no fault of one rank.
@@ -185,7 +184,7 @@ Error TrainerJob::with_rank(const TrainerClient& client, Error error) const {
   return error;
 }
 
-void TrainerJob::take_end(TrainerEnd end) const {
+void TrainerBackend::take_end(TrainerEnd end) const {
   if (!spec_.on_trainer_end) return;
   // If a trainer on a GPU reports that it has no memory, the memory of the GPU is assumed.
   const std::string device = get_string(facts_, "device").value_or(spec_.recipe.device);
@@ -195,7 +194,7 @@ void TrainerJob::take_end(TrainerEnd end) const {
   spec_.on_trainer_end(std::move(end));
 }
 
-std::int64_t TrainerJob::memory_left_for(const TrainerClient& client) {
+std::int64_t TrainerBackend::memory_left_for(const TrainerClient& client) {
   if (spec_.memory_limit_bytes == 0) return 0;
   std::int64_t left = spec_.memory_limit_bytes;
   for (Trainer& other : trainers_) {
@@ -204,10 +203,10 @@ std::int64_t TrainerJob::memory_left_for(const TrainerClient& client) {
   return std::max<std::int64_t>(left, 1);
 }
 
-Result<Json> TrainerJob::train(const Configuration& configuration,
-                               const std::filesystem::path& checkpoint,
-                               const std::function<void(const Json&)>& on_progress,
-                               const Json& extend) {
+Result<Json> TrainerBackend::train(const Configuration& configuration,
+                                   const std::filesystem::path& checkpoint,
+                                   const std::function<void(const Json&)>& on_progress,
+                                   const Json& extend) {
   // A fresh process: nothing of the trials is left in it, neither memory nor settings.
   stop();
   has_trained_ = false;
@@ -243,7 +242,7 @@ Result<Json> TrainerJob::train(const Configuration& configuration,
   return trained;
 }
 
-Result<Json> TrainerJob::save(const std::filesystem::path& file) {
+Result<Json> TrainerBackend::save(const std::filesystem::path& file) {
   if (trainers_.empty()) return fail(ErrorKind::internal, "there is no trained model to save");
   return ask(trainers_.front(), "save", {{"path", file.string()}}, kLoadLimit);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/trainers/trainer_rest.hpp"
+#include "daemon/trainers/trainer_idle.hpp"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -46,37 +46,37 @@ class Child {
 
 TEST(TrainerRest, AProcessThatWaitsIsAtRest) {
   const Child child(/*is_busy=*/false);
-  EXPECT_TRUE(wait_for_rest(child.number(), std::chrono::minutes(1)));
+  EXPECT_TRUE(wait_until_idle(child.number(), std::chrono::minutes(1)));
 }
 
 TEST(TrainerRest, AProcessThatWorksIsNot) {
   const Child child(/*is_busy=*/true);
-  EXPECT_FALSE(wait_for_rest(child.number(), milliseconds(50)));
+  EXPECT_FALSE(wait_until_idle(child.number(), milliseconds(50)));
 }
 
 TEST(TrainerRest, AProcessThatHasEndedIsAtRest) {
   Child child(/*is_busy=*/true);
   const pid_t number = child.number();
   child.end();
-  EXPECT_TRUE(wait_for_rest(number, milliseconds(50)));
+  EXPECT_TRUE(wait_until_idle(number, milliseconds(50)));
 }
 
 TEST(TrainerRest, ATrainerGetsMuchLongerThanItsBlock) {
   Block block;
   block.duration_ns = 100'000'000;
-  EXPECT_EQ(rest_limit({}, block, false), std::chrono::seconds(3));
+  EXPECT_EQ(idle_limit({}, block, false), std::chrono::seconds(3));
   block.duration_ns = 1'000'000'000;
-  EXPECT_EQ(rest_limit({}, block, false), std::chrono::seconds(20));
+  EXPECT_EQ(idle_limit({}, block, false), std::chrono::seconds(20));
 }
 
 TEST(TrainerRest, OneThatIsNotGoingToRestGetsAMoment) {
   Block block;
   block.duration_ns = 1'000'000'000;
-  EXPECT_LE(rest_limit({}, block, true), milliseconds(50));
+  EXPECT_LE(idle_limit({}, block, true), milliseconds(50));
   Configuration spins;
   spins.set("env.OMP_WAIT_POLICY", std::string("active"));
-  EXPECT_LE(rest_limit(spins, block, false), milliseconds(50));
-  EXPECT_GE(rest_limit(spins, block, false), milliseconds(10)) << "the threads may be too few";
+  EXPECT_LE(idle_limit(spins, block, false), milliseconds(50));
+  EXPECT_GE(idle_limit(spins, block, false), milliseconds(10)) << "the threads may be too few";
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/common/output_room.hpp"
+#include "daemon/common/output_space.hpp"
 
 #include <gmock/gmock.h>
 
@@ -47,13 +47,13 @@ TEST(OutputRoom, WhatTheRecipeSavesCounts) {
 
 TEST(OutputRoom, TellsWhatMayNotFitFromWhatCannot) {
   const OutputNeed need = output_need(recipe_with("adamw"), 100 * kMiB);  // 700 in all
-  EXPECT_FALSE(room_finding(need, 700 * kMiB));
-  const auto little = room_finding(need, 699 * kMiB);
+  EXPECT_FALSE(space_finding(need, 700 * kMiB));
+  const auto little = space_finding(need, 699 * kMiB);
   ASSERT_TRUE(little);
   EXPECT_FALSE(little->is_certain);
   EXPECT_THAT(little->text, AllOf(HasSubstr("699.0 MiB of the disk are free"),
                                   HasSubstr("may need 700.0 MiB: two checkpoints of 300.0 MiB")));
-  const auto none = room_finding(need, 99 * kMiB);
+  const auto none = space_finding(need, 99 * kMiB);
   ASSERT_TRUE(none);
   EXPECT_TRUE(none->is_certain);
   EXPECT_THAT(none->text, HasSubstr("the model takes 100.0 MiB: it cannot be written"));
@@ -64,12 +64,12 @@ TEST(OutputRoom, AsksTheNearestFolderThatIsThere) {
   recipes::Recipe recipe = recipe_with("sgd");
   recipe.output_dir = folder / "not/there/yet";
   const auto free = static_cast<std::int64_t>(std::filesystem::space(folder.path()).available);
-  EXPECT_FALSE(output_room(recipe, 1));
-  EXPECT_FALSE(output_room(recipe, 0)) << "not known";
-  const auto none = output_room(recipe, 2 * free + kMiB);
+  EXPECT_FALSE(output_space(recipe, 1));
+  EXPECT_FALSE(output_space(recipe, 0)) << "not known";
+  const auto none = output_space(recipe, 2 * free + kMiB);
   ASSERT_TRUE(none);
   EXPECT_TRUE(none->is_certain);
-  EXPECT_FALSE(output_room(recipe, 2 * free + kMiB, 8 * free + 8 * kMiB)) << "replaced";
+  EXPECT_FALSE(output_space(recipe, 2 * free + kMiB, 8 * free + 8 * kMiB)) << "replaced";
 }
 
 }  // namespace

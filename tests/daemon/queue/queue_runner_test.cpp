@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Jobs with session processes of their own, on disks that do not do as they should.
-#include "daemon/queue/jobs.hpp"
+#include "daemon/queue/queue_runner.hpp"
 
 #include <gmock/gmock.h>
 #include <unistd.h>
@@ -87,9 +87,9 @@ class JobsTest : public testing::Test {
   boost::asio::io_context context_{1};
   std::map<std::int64_t, Json> told_;
   std::int64_t submitted_ = 0;
-  Jobs jobs_{context_, JobStore::open(folder_ / "d").value(),
-             JobLimits{.supervisor = {}, .save_again = 200ms, .start_again = 10ms},
-             [this](std::int64_t id) { note_end(id); }};
+  QueueRunner jobs_{context_, JobStore::open(folder_ / "d").value(),
+                    JobLimits{.supervisor = {}, .save_again = 200ms, .start_again = 10ms},
+                    [this](std::int64_t id) { note_end(id); }};
 };
 
 TEST_F(JobsTest, EndIsToldWhenItIsOnDisk) {

@@ -8,7 +8,7 @@
 
 namespace autotuned::daemon {
 
-struct Places {
+struct InstallationPaths {
   std::filesystem::path program;           // the running `autotuned`
   std::filesystem::path trainer;           // autotuned-trainer beside it, or $AUTOTUNED_TRAINER
   std::filesystem::path built_in_plugins;  // ../lib/autotuned/plugins
@@ -19,7 +19,7 @@ struct Places {
 
 // Derives the paths from /proc/self/exe. Does not check that they exist: a missing trainer is reported when it is
 // started.
-[[nodiscard]] Places find_places();
+[[nodiscard]] InstallationPaths find_installation_paths();
 
 // The folder in which the command was given. An error if it has been deleted since, or may not be read.
 [[nodiscard]] Result<std::filesystem::path> current_folder();

@@ -38,12 +38,12 @@ struct StepsUnder {
 };
 
 // One thread. After ErrorKind::cancelled there is nothing more to ask: end() says why.
-class ScriptJob final : public tuner::TrainingBackend {
+class ScriptBackend final : public tuner::TrainingBackend {
  public:
   // `agent`: our end of the socket that the script has inherited. `cancel` must outlive the job. `most_stall`: how much
   // longer than its steps a request may take before the measurement lock is dropped.
-  ScriptJob(Descriptor agent, CancelSource& cancel, MeasurementLock lock,
-            std::chrono::nanoseconds most_stall = std::chrono::seconds(5))
+  ScriptBackend(Descriptor agent, CancelSource& cancel, MeasurementLock lock,
+                std::chrono::nanoseconds most_stall = std::chrono::seconds(5))
       : agent_(std::move(agent), cancel),
         cancel_(&cancel),
         measurement_lock_(std::move(lock)),

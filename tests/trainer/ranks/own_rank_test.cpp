@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/ranks/rank_place.hpp"
+#include "trainer/ranks/own_rank.hpp"
 
 #include <gmock/gmock.h>
 
@@ -13,8 +13,8 @@ using testing::HasSubstr;
 
 using Variables = std::map<std::string, std::string>;
 
-Result<std::optional<RankPlace>> place_in(const Variables& variables) {
-  return rank_place_from([&variables](const char* name) -> const char* {
+Result<std::optional<OwnRank>> place_in(const Variables& variables) {
+  return own_rank_from([&variables](const char* name) -> const char* {
     const auto found = variables.find(name);
     return found != variables.end() ? found->second.c_str() : nullptr;
   });
@@ -25,7 +25,7 @@ std::string error_in(const Variables& variables) {
   return place ? "" : place.error().message();
 }
 
-TEST(RankPlace, IsReadAsItWasWritten) {
+TEST(OwnRank, IsReadAsItWasWritten) {
   Variables variables;
   for (const std::string& one : rank_variables({.rank = 2, .ranks = 4, .store = "/proc/7/fd/5"}))
     variables[one.substr(0, one.find('='))] = one.substr(one.find('=') + 1);
@@ -36,13 +36,13 @@ TEST(RankPlace, IsReadAsItWasWritten) {
   EXPECT_EQ((*place)->store, "/proc/7/fd/5");
 }
 
-TEST(RankPlace, IsNoneWithoutVariables) {
+TEST(OwnRank, IsNoneWithoutVariables) {
   const auto place = place_in({});
   ASSERT_TRUE(place);
   EXPECT_FALSE(place->has_value());
 }
 
-TEST(RankPlace, NamesTheVariableThatIsWrong) {
+TEST(OwnRank, NamesTheVariableThatIsWrong) {
   EXPECT_THAT(error_in({{"AUTOTUNED_RANK", "1"}}), HasSubstr("AUTOTUNED_RANKS"));
   EXPECT_THAT(error_in({{"AUTOTUNED_RANK", "one"}}), HasSubstr("found 'one'"));
   EXPECT_THAT(error_in({{"AUTOTUNED_RANK", "-1"}}), HasSubstr("found '-1'"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/trainers/trainer_job.hpp"
+#include "daemon/trainers/trainer_backend.hpp"
 
 #include <gmock/gmock.h>
 
@@ -7,13 +7,13 @@
 #include <set>
 
 #include "base/file.hpp"
-#include "tests/daemon/trainers/trainer_job_scene.hpp"
+#include "tests/daemon/trainers/trainer_backend_scene.hpp"
 
 namespace autotuned::daemon {
 namespace {
 
 // However many trainers meet it, before, in and after the training.
-TEST_F(TrainerJobTest, TellsOfADamagedFileOnce) {
+TEST_F(TrainerBackendTest, TellsOfADamagedFileOnce) {
   scene_.behave({{"damaged", 1}});
   ASSERT_TRUE(job().start(start_));
   EXPECT_EQ(damaged_, std::vector<Json>({{{"file", "0.jpg"}, {"what", "is odd"}, {"files", 1}}}));
@@ -31,7 +31,7 @@ TEST_F(TrainerJobTest, TellsOfADamagedFileOnce) {
     EXPECT_FALSE(told.contains("damaged"));
 }
 
-TEST_F(TrainerJobTest, TellsOfAWarningOnce) {
+TEST_F(TrainerBackendTest, TellsOfAWarningOnce) {
   scene_.behave({{"warns", 1}});
   ASSERT_TRUE(job().start(start_));
   ASSERT_TRUE(job().run_block(start_, {}));
@@ -45,7 +45,7 @@ TEST_F(TrainerJobTest, TellsOfAWarningOnce) {
 }
 
 // A training may take days: it takes no turn, and keeps nobody from theirs.
-TEST_F(TrainerJobTest, TrainsWhoeverMeasures) {
+TEST_F(TrainerBackendTest, TrainsWhoeverMeasures) {
   ASSERT_TRUE(job().start(start_));
   const auto other = lock_file(scene_.folder() / "measurement.lock", "process 7", /*wait=*/false);
   ASSERT_TRUE(other);
@@ -53,7 +53,7 @@ TEST_F(TrainerJobTest, TrainsWhoeverMeasures) {
   EXPECT_THAT(warnings_, testing::IsEmpty());
 }
 
-TEST_F(TrainerJobTest, SwitchesLiveWithWarmUp) {
+TEST_F(TrainerBackendTest, SwitchesLiveWithWarmUp) {
   ASSERT_TRUE(job().start(start_));
   ASSERT_TRUE(job().run_block(start_, {}));
   EXPECT_TRUE(scene_.requests("prepare").empty());
@@ -67,7 +67,7 @@ TEST_F(TrainerJobTest, SwitchesLiveWithWarmUp) {
   EXPECT_GT(runs.at(runs.size() - 2).at("minimum_steps"), 0);
 }
 
-TEST_F(TrainerJobTest, WarmsAFastJobUpWithAllSteps) {
+TEST_F(TrainerBackendTest, WarmsAFastJobUpWithAllSteps) {
   scene_.behave({{"rate", 1000}});  // 8 ms a step
   ASSERT_TRUE(job().start(start_));
   ASSERT_TRUE(job().run_block(start_, {}));
@@ -77,7 +77,7 @@ TEST_F(TrainerJobTest, WarmsAFastJobUpWithAllSteps) {
 }
 
 // Whatever else is changed, and wherever the optimizer's state is put back: a recording is no part of a block.
-TEST_F(TrainerJobTest, RecordsAGraphAnewBeforeTheBlock) {
+TEST_F(TrainerBackendTest, RecordsAGraphAnewBeforeTheBlock) {
   ASSERT_TRUE(job().start(start_));
   Configuration graph = with("cuda.graph", true);
   ASSERT_TRUE(job().run_block(graph, {}));
@@ -91,7 +91,7 @@ TEST_F(TrainerJobTest, RecordsAGraphAnewBeforeTheBlock) {
   EXPECT_LT(scene_.requests("run").back().at("minimum_steps"), 6);
 }
 
-TEST_F(TrainerJobTest, WarmsASlowJobUpWithOneStep) {
+TEST_F(TrainerBackendTest, WarmsASlowJobUpWithOneStep) {
   scene_.behave({{"rate", 4}});  // 2 s a step
   ASSERT_TRUE(job().start(start_));
   ASSERT_TRUE(job().run_block(start_, {}));
@@ -100,7 +100,7 @@ TEST_F(TrainerJobTest, WarmsASlowJobUpWithOneStep) {
   EXPECT_EQ(runs.at(runs.size() - 2).at("minimum_steps"), 1);
 }
 
-TEST_F(TrainerJobTest, BlocksTellWhatTheirConfigurationCostsOnce) {
+TEST_F(TrainerBackendTest, BlocksTellWhatTheirConfigurationCostsOnce) {
   scene_.behave({{"one_time", {{"input.cache=prefix", {2'000'000'000, 64}}}}});
   ASSERT_TRUE(job().start(start_));
   const Configuration cached = with("input.cache", std::string("prefix"));
@@ -117,7 +117,7 @@ TEST_F(TrainerJobTest, BlocksTellWhatTheirConfigurationCostsOnce) {
 }
 
 // It is in no block, and the trainer does not tell it: it is what our clock saw.
-TEST_F(TrainerJobTest, BlocksTellWhatAnExtensionDoesWhenItIsSwitchedOn) {
+TEST_F(TrainerBackendTest, BlocksTellWhatAnExtensionDoesWhenItIsSwitchedOn) {
   scene_.behave({{"prepare_lasts_ms", {{"mine.skip=on", 1200}}}});
   ASSERT_TRUE(job().start(start_));
   const Configuration skipping = with("mine.skip", true);
@@ -129,7 +129,7 @@ TEST_F(TrainerJobTest, BlocksTellWhatAnExtensionDoesWhenItIsSwitchedOn) {
 }
 
 // What checkpoints cost shows only in a block that is as long as the time between two.
-TEST_F(TrainerJobTest, BlocksHaveTheirCheckpointWhereThatCosts) {
+TEST_F(TrainerBackendTest, BlocksHaveTheirCheckpointWhereThatCosts) {
   const auto fields = [&](double share) {
     scene_.behave({{"metrics", {{"train.checkpoint_ratio", share}}}});
     scene_.forget_requests();
@@ -152,7 +152,7 @@ TEST_F(TrainerJobTest, BlocksHaveTheirCheckpointWhereThatCosts) {
 
 const std::string kGpuTrace = tests::source_folder() / "tests/profiler/data/rank0.pt.trace.json.gz";
 
-TEST_F(TrainerJobTest, RecordsInATrainerOfItsOwnThatTimesNothing) {
+TEST_F(TrainerBackendTest, RecordsInATrainerOfItsOwnThatTimesNothing) {
   scene_.behave({{"trace", kGpuTrace}, {"notes", {"a kind of record is missing"}}});
   ASSERT_TRUE(job().start(start_));
   ASSERT_TRUE(job().run_block(start_, {}));
@@ -183,7 +183,7 @@ TEST_F(TrainerJobTest, RecordsInATrainerOfItsOwnThatTimesNothing) {
   EXPECT_GT(scene_.requests("run").back().at("line"), scene_.requests("stop")[0].at("line"));
 }
 
-TEST_F(TrainerJobTest, FindingsThatCallForWhatIsDoneAreLeftOut) {
+TEST_F(TrainerBackendTest, FindingsThatCallForWhatIsDoneAreLeftOut) {
   scene_.behave({{"trace", kGpuTrace}});
   const auto knobs_found = [&](const Configuration& configuration) {
     auto profile = job().profile(configuration);
@@ -208,7 +208,7 @@ TEST_F(TrainerJobTest, FindingsThatCallForWhatIsDoneAreLeftOut) {
   EXPECT_TRUE(left.contains("loader.workers")) << "one more may help";
 }
 
-TEST_F(TrainerJobTest, FailedTraceLeavesProfileAndTrainerAlone) {
+TEST_F(TrainerBackendTest, FailedTraceLeavesProfileAndTrainerAlone) {
   for (const Json& fault : Json({{{"do", "abort"}},
                                  {{"do", "error"}, {"kind", "unsupported"}},
                                  {{"do", "garbage"}},
@@ -232,7 +232,7 @@ TEST_F(TrainerJobTest, FailedTraceLeavesProfileAndTrainerAlone) {
   EXPECT_TRUE(ends_.empty()) << "what is told of a trial is not of this";
 }
 
-TEST_F(TrainerJobTest, NothingIsLeftOfATraceThatWasBegun) {
+TEST_F(TrainerBackendTest, NothingIsLeftOfATraceThatWasBegun) {
   const std::vector<std::filesystem::path> left = {
       scene_.folder().write("start.pt.trace.json.gz.part", "of a session that was killed"),
       scene_.folder().write("best.pt.trace.json.gz.part", "of another")};
@@ -247,7 +247,7 @@ TEST_F(TrainerJobTest, NothingIsLeftOfATraceThatWasBegun) {
 }
 
 // Those of other devices measure on the same CPUs.
-TEST_F(TrainerJobTest, MeasuresWhileNoOtherSessionDoes) {
+TEST_F(TrainerBackendTest, MeasuresWhileNoOtherSessionDoes) {
   scene_.behave({{"lock", (scene_.folder() / "measurement.lock").string()}});
   ASSERT_TRUE(job().start(start_));
   ASSERT_TRUE(job().run_block(start_, {}));
@@ -267,7 +267,7 @@ TEST_F(TrainerJobTest, MeasuresWhileNoOtherSessionDoes) {
   }
 }
 
-TEST_F(TrainerJobTest, TraceDoesNotWaitForACache) {
+TEST_F(TrainerBackendTest, TraceDoesNotWaitForACache) {
   ASSERT_TRUE(job().start(start_));
   tuner::Profile profile;
   profile.metrics = {{"input.cache_fill_ns", 12e9}};
@@ -279,7 +279,7 @@ TEST_F(TrainerJobTest, TraceDoesNotWaitForACache) {
   EXPECT_TRUE(job().add_trace(start_, profile, std::chrono::seconds(20)));
 }
 
-TEST_F(TrainerJobTest, TraceThatHasNoRoomBesideOthersIsTakenAlone) {
+TEST_F(TrainerBackendTest, TraceThatHasNoRoomBesideOthersIsTakenAlone) {
   scene_.behave(
       {{"faults",
         {{{"do", "error"}, {"kind", "out_of_memory"}, {"request", "trace"}, {"once", true}}}}});
@@ -294,7 +294,7 @@ TEST_F(TrainerJobTest, TraceThatHasNoRoomBesideOthersIsTakenAlone) {
   EXPECT_EQ(trainers(), 4U);
 }
 
-TEST_F(TrainerJobTest, TraceOfAThirdConfigurationTakesThePlaceOfTheOldest) {
+TEST_F(TrainerBackendTest, TraceOfAThirdConfigurationTakesThePlaceOfTheOldest) {
   ASSERT_TRUE(job().start(start_));
   const Configuration keep = with("memory.malloc", std::string("keep"));
   ASSERT_TRUE(job().run_block(keep, {}));
@@ -308,7 +308,7 @@ TEST_F(TrainerJobTest, TraceOfAThirdConfigurationTakesThePlaceOfTheOldest) {
   EXPECT_EQ(trainers(), 3U);
 }
 
-TEST_F(TrainerJobTest, RestartKnobGetsASecondTrainerThatStays) {
+TEST_F(TrainerBackendTest, RestartKnobGetsASecondTrainerThatStays) {
   ASSERT_TRUE(job().start(start_));
   const Configuration keep = with("memory.malloc", std::string("keep"));
   for (int i = 0; i < 3; ++i) {
@@ -318,7 +318,7 @@ TEST_F(TrainerJobTest, RestartKnobGetsASecondTrainerThatStays) {
   EXPECT_EQ(trainers(), 2);
 }
 
-TEST_F(TrainerJobTest, DeadTrainerIsReplaced) {
+TEST_F(TrainerBackendTest, DeadTrainerIsReplaced) {
   scene_.behave({{"faults", {{{"do", "abort"}, {"request", "run"}, {"once", true}}}}});
   ASSERT_TRUE(job().start(start_));
   const auto failed = job().run_block(start_, {});
@@ -328,7 +328,7 @@ TEST_F(TrainerJobTest, DeadTrainerIsReplaced) {
   EXPECT_EQ(trainers(), 2);
 }
 
-TEST_F(TrainerJobTest, FailedSwitchIsToldEverythingAgain) {
+TEST_F(TrainerBackendTest, FailedSwitchIsToldEverythingAgain) {
   scene_.behave(
       {{"faults",
         {{{"do", "error"}, {"kind", "out_of_memory"}, {"request", "prepare"}, {"once", true}}}}});
@@ -341,7 +341,7 @@ TEST_F(TrainerJobTest, FailedSwitchIsToldEverythingAgain) {
 }
 
 // What an extension leaves behind when it is switched off must not be in the blocks of the reference.
-TEST_F(TrainerJobTest, MeasuresAnExtensionInAProcessOfItsOwn) {
+TEST_F(TrainerBackendTest, MeasuresAnExtensionInAProcessOfItsOwn) {
   const Configuration skipping = with("mine.skip", true);
   ASSERT_TRUE(job().start(start_));
   EXPECT_FALSE(job().share_process(start_, skipping));
@@ -362,7 +362,7 @@ TEST_F(TrainerJobTest, MeasuresAnExtensionInAProcessOfItsOwn) {
   }
 }
 
-TEST_F(TrainerJobTest, TrainsInAFreshTrainer) {
+TEST_F(TrainerBackendTest, TrainsInAFreshTrainer) {
   ASSERT_TRUE(job().start(start_));
   int progress = 0;
   const auto trained =

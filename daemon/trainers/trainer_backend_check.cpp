@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The checks of TrainerJob: runs the same steps under two configurations and compares the updates.
+// The checks of TrainerBackend: runs the same steps under two configurations and compares the updates.
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
 #include <utility>
 
 #include "daemon/trainers/trainer_answer.hpp"
-#include "daemon/trainers/trainer_job.hpp"
+#include "daemon/trainers/trainer_backend.hpp"
 #include "tuner/one_time_cost.hpp"
 
 namespace autotuned::daemon {
@@ -24,9 +24,9 @@ constexpr std::int64_t kLateTenths = 9;
 }  // namespace
 
 // Drops the checkpoints that a check keeps in trainers, however the check ends.
-class TrainerJob::Copies {
+class TrainerBackend::Copies {
  public:
-  explicit Copies(TrainerJob& job) : job_(job) {}
+  explicit Copies(TrainerBackend& job) : job_(job) {}
   ~Copies() {
     for (Trainer& trainer : job_.trainers_) {
       for (const std::string& name : std::exchange(trainer.copies, {})) {
@@ -41,33 +41,33 @@ class TrainerJob::Copies {
   Copies& operator=(const Copies&) = delete;
 
  private:
-  TrainerJob& job_;
+  TrainerBackend& job_;
 };
 
-std::filesystem::path TrainerJob::copy_file() const {
+std::filesystem::path TrainerBackend::copy_file() const {
   return spec_.folder / "reference.checkpoint";
 }
 
-std::filesystem::path TrainerJob::reached_file() const {
+std::filesystem::path TrainerBackend::reached_file() const {
   return spec_.folder / "reached.checkpoint";
 }
 
-void TrainerJob::drop_reached_file() const {
+void TrainerBackend::drop_reached_file() const {
   std::error_code ignored;
   std::filesystem::remove(reached_file(), ignored);
 }
 
-Result<void> TrainerJob::keep_copy(Trainer& trainer, const std::string& request, Json fields,
-                                   const std::string& name) {
+Result<void> TrainerBackend::keep_copy(Trainer& trainer, const std::string& request, Json fields,
+                                       const std::string& name) {
   trainer.copies.insert(name);
   auto kept = ask(trainer, request, std::move(fields), spec_.block_limit);
   if (!kept) return tl::unexpected(kept.error());
   return {};
 }
 
-Result<Json> TrainerJob::check_steps(Trainer& trainer, const Configuration& configuration,
-                                     const CheckPlan& plan, const std::string& from,
-                                     const std::string& checkpoint) {
+Result<Json> TrainerBackend::check_steps(Trainer& trainer, const Configuration& configuration,
+                                         const CheckPlan& plan, const std::string& from,
+                                         const std::string& checkpoint) {
   auto prepared = prepare(trainer, configuration);
   if (!prepared) return tl::unexpected(prepared.error());
   Json restore = {{"name", from}};
@@ -85,7 +85,7 @@ Result<Json> TrainerJob::check_steps(Trainer& trainer, const Configuration& conf
   return block;
 }
 
-Result<void> TrainerJob::plan_from(Trainer& trainer, tuner::CheckedSteps which) {
+Result<void> TrainerBackend::plan_from(Trainer& trainer, tuner::CheckedSteps which) {
   auto place = ask(trainer, "place", Json::object(), spec_.block_limit);
   if (!place) return tl::unexpected(place.error());
   check_plan_.place = *std::move(place);
@@ -103,15 +103,15 @@ Result<void> TrainerJob::plan_from(Trainer& trainer, tuner::CheckedSteps which) 
   return {};
 }
 
-Result<void> TrainerJob::take_reached(Trainer& trainer) {
+Result<void> TrainerBackend::take_reached(Trainer& trainer) {
   return keep_copy(trainer, "import", {{"name", kReached}, {"path", reached_file().string()}},
                    kReached);
 }
 
-Result<tuner::UpdateComparison> TrainerJob::compare_updates(const Configuration& reference,
-                                                            const Configuration& candidate,
-                                                            std::int64_t steps,
-                                                            tuner::CheckedSteps which) {
+Result<tuner::UpdateComparison> TrainerBackend::compare_updates(const Configuration& reference,
+                                                                const Configuration& candidate,
+                                                                std::int64_t steps,
+                                                                tuner::CheckedSteps which) {
   // The steps of a check use all CPUs, on which another session may be measuring.
   const auto lock = lock_measurement();
   if (!lock) return tl::unexpected(lock.error());
@@ -162,7 +162,8 @@ Result<tuner::UpdateComparison> TrainerJob::compare_updates(const Configuration&
   return compare_blocks(*last, blocks[0], blocks[1], check_plan_.base);
 }
 
-Result<tuner::UpdateComparison> TrainerJob::compare_rounded(const Configuration& configuration) {
+Result<tuner::UpdateComparison> TrainerBackend::compare_rounded(
+    const Configuration& configuration) {
   const auto lock = lock_measurement();
   if (!lock) return tl::unexpected(lock.error());
   const Copies copies(*this);
@@ -182,9 +183,10 @@ Result<tuner::UpdateComparison> TrainerJob::compare_rounded(const Configuration&
   return compare_blocks(trainer, *reference, *candidate, kRounded);
 }
 
-Result<tuner::UpdateComparison> TrainerJob::compare_blocks(Trainer& trainer, const Json& reference,
-                                                           const Json& candidate,
-                                                           const std::string& candidate_base) {
+Result<tuner::UpdateComparison> TrainerBackend::compare_blocks(Trainer& trainer,
+                                                               const Json& reference,
+                                                               const Json& candidate,
+                                                               const std::string& candidate_base) {
   auto answer = ask(trainer, "compare",
                     {{"base", check_plan_.base},
                      {"reference", kReference},

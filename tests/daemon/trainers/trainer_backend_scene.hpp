@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A TrainerJob over fake trainers.
+// A TrainerBackend over fake trainers.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -11,20 +11,20 @@
 #include <string>
 #include <vector>
 
-#include "daemon/trainers/trainer_job.hpp"
+#include "daemon/trainers/trainer_backend.hpp"
 #include "tests/daemon/trainers/fake_scene.hpp"
 #include "tests/daemon/trainers/fake_session.hpp"
 
 namespace autotuned::daemon {
 
-class TrainerJobTest : public testing::Test {
+class TrainerBackendTest : public testing::Test {
  protected:
-  TrainerJob& job() {
+  TrainerBackend& job() {
     if (job_) return *job_;
     Machine machine;
     machine.cpus_allowed = 4;
     machine.physical_cores = 4;
-    TrainerJobSpec spec;
+    TrainerBackendSpec spec;
     spec.knobs = recipes::knobs_of(machine);
     recipes::Knob skip;
     skip.name = "mine.skip";
@@ -89,7 +89,7 @@ class TrainerJobTest : public testing::Test {
 
   FakeScene scene_;
   CancelSwitch cancel_;
-  std::optional<TrainerJob> job_;
+  std::optional<TrainerBackend> job_;
   Configuration start_;
   std::chrono::nanoseconds checkpoint_every_ = std::chrono::minutes(10);
   std::vector<Json> damaged_;

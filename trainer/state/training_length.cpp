@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/state/training_plan.hpp"
+#include "trainer/state/training_length.hpp"
 
 #include <algorithm>
 
@@ -12,9 +12,9 @@ std::int64_t divide_up(std::int64_t what, std::int64_t by) {
 
 }  // namespace
 
-TrainingPlan plan_of(const recipes::TrainLength& length, std::int64_t batch_size,
-                     std::int64_t train_samples) {
-  TrainingPlan plan;
+TrainingLength training_length(const recipes::TrainLength& length, std::int64_t batch_size,
+                               std::int64_t train_samples) {
+  TrainingLength plan;
   plan.steps_per_epoch = std::max<std::int64_t>(
       1, length.drop_last ? train_samples / batch_size : divide_up(train_samples, batch_size));
   plan.steps = length.epochs ? *length.epochs * plan.steps_per_epoch
@@ -27,14 +27,14 @@ TrainingPlan plan_of(const recipes::TrainLength& length, std::int64_t batch_size
   return plan;
 }
 
-std::int64_t epochs_begun(std::int64_t steps, const TrainingPlan& plan) {
+std::int64_t epochs_begun(std::int64_t steps, const TrainingLength& plan) {
   return divide_up(steps, plan.steps_per_epoch);
 }
 
-TrainingPlace place_with(std::int64_t batch_size, std::int64_t other_size,
-                         const recipes::TrainLength& length, std::int64_t train_samples,
-                         TrainingPlace place) {
-  const TrainingPlan plan = plan_of(length, batch_size, train_samples);
+TrainingPosition place_with(std::int64_t batch_size, std::int64_t other_size,
+                            const recipes::TrainLength& length, std::int64_t train_samples,
+                            TrainingPosition place) {
+  const TrainingLength plan = training_length(length, batch_size, train_samples);
   const auto steps_in = [&length, batch_size](std::int64_t samples) {
     return length.drop_last ? samples / batch_size : divide_up(samples, batch_size);
   };

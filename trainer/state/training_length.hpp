@@ -10,7 +10,7 @@
 namespace autotuned::trainer {
 
 // The position of a training, without its parameters and optimizer state.
-struct TrainingPlace {
+struct TrainingPosition {
   std::int64_t epoch = 0;
   std::int64_t sample = 0;  // the first of the next batch
   std::int64_t steps = 0;   // done since the initial state
@@ -19,24 +19,24 @@ struct TrainingPlace {
 };
 
 // How long a recipe trains with a batch size.
-struct TrainingPlan {
+struct TrainingLength {
   std::int64_t steps = 0;
   std::int64_t steps_per_epoch = 0;
   std::int64_t epochs = 0;  // begun ones; the last one may be incomplete
   std::int64_t samples = 0;
 };
 // `steps: N` in a recipe means N x its own batch size in samples, rounded up to whole steps.
-[[nodiscard]] TrainingPlan plan_of(const recipes::TrainLength& length, std::int64_t batch_size,
-                                   std::int64_t train_samples);
+[[nodiscard]] TrainingLength training_length(const recipes::TrainLength& length,
+                                             std::int64_t batch_size, std::int64_t train_samples);
 
 // How many epochs of the plan `steps` steps have begun.
-[[nodiscard]] std::int64_t epochs_begun(std::int64_t steps, const TrainingPlan& plan);
+[[nodiscard]] std::int64_t epochs_begun(std::int64_t steps, const TrainingLength& plan);
 
 // A training was at `place` with batches of `other_size` and goes on with batches of `batch_size`. Returns its place then: the
 // same sample, and the steps and samples that batches of `batch_size` would have made up to it. If the epoch has only an
 // incomplete batch of `other_size` left, which is dropped, the epoch is over.
-[[nodiscard]] TrainingPlace place_with(std::int64_t batch_size, std::int64_t other_size,
-                                       const recipes::TrainLength& length,
-                                       std::int64_t train_samples, TrainingPlace place);
+[[nodiscard]] TrainingPosition place_with(std::int64_t batch_size, std::int64_t other_size,
+                                          const recipes::TrainLength& length,
+                                          std::int64_t train_samples, TrainingPosition place);
 
 }  // namespace autotuned::trainer

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/queue/jobs.hpp"
+#include "daemon/queue/queue_runner.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -57,7 +57,7 @@ Result<void> record_cancelled(const Submission& submission, const std::string& r
 }  // namespace
 
 // Copies what the session prints to the log. Lives until the last writer has closed its end.
-struct Jobs::Output : std::enable_shared_from_this<Output> {
+struct QueueRunner::Output : std::enable_shared_from_this<Output> {
   Output(asio::io_context& context, std::filesystem::path file)
       : pipe(context), log(std::move(file)) {}
 
@@ -74,7 +74,8 @@ struct Jobs::Output : std::enable_shared_from_this<Output> {
   std::array<char, 4096> chunk{};
 };
 
-Jobs::Jobs(asio::io_context& context, JobStore store, const JobLimits& limits, OnChange on_change)
+QueueRunner::QueueRunner(asio::io_context& context, JobStore store, const JobLimits& limits,
+                         OnChange on_change)
     : context_(&context),
       store_(std::move(store)),
       limits_(limits),
@@ -82,7 +83,7 @@ Jobs::Jobs(asio::io_context& context, JobStore store, const JobLimits& limits, O
       save_timer_(context),
       start_timer_(context) {}
 
-Result<void> Jobs::recover() {
+Result<void> QueueRunner::recover() {
   auto loaded = store_.load();
   if (!loaded) return tl::unexpected(loaded.error());
   for (const Error& problem : loaded->problems)
@@ -120,7 +121,7 @@ Result<void> Jobs::recover() {
   return {};
 }
 
-void Jobs::tell_history(const QueuedRun& job) {
+void QueueRunner::tell_history(const QueuedRun& job) {
   if (job.run_id.empty()) return;
   const auto submission = store_.submission(job.id);
   const Result<void> recorded =
@@ -138,13 +139,13 @@ void Jobs::tell_history(const QueuedRun& job) {
                              recorded.error().message()}});
 }
 
-void Jobs::schedule() {
+void QueueRunner::schedule() {
   if (is_stopping_) return;
   for (const std::int64_t id : queue_.startable())
     start(*queue_.find(id));
 }
 
-void Jobs::start(QueuedRun& job) {
+void QueueRunner::start(QueuedRun& job) {
   job.state = JobState::running;
   if (job.started_unix_ns == 0) job.started_unix_ns = clock_.unix_time_ns();
   save(job);
@@ -158,7 +159,7 @@ void Jobs::start(QueuedRun& job) {
   asio::post(*context_, [this] { schedule(); });
 }
 
-void Jobs::put_back(QueuedRun& job, const Error& shortage) {
+void QueueRunner::put_back(QueuedRun& job, const Error& shortage) {
   job.state = JobState::queued;
   save(job);
   const bool lets_past = queue_.lets_others_past(job);
@@ -183,7 +184,7 @@ void Jobs::put_back(QueuedRun& job, const Error& shortage) {
   });
 }
 
-Result<void> Jobs::start_session(QueuedRun& job) {
+Result<void> QueueRunner::start_session(QueuedRun& job) {
   auto submission = store_.submission(job.id);
   if (!submission) return tl::unexpected(submission.error());
   auto log = EventLog::open(store_.events(job.id));
@@ -206,7 +207,8 @@ Result<void> Jobs::start_session(QueuedRun& job) {
   SpawnOptions spawn_options;
   spawn_options.output = writing.get();
   spawn_options.folder = submission->folder;
-  spawn_options.environment = std::vector<std::string>{std::string(kJobVariable) + "=" + job.token};
+  spawn_options.environment =
+      std::vector<std::string>{std::string(kMarkVariable) + "=" + job.token};
   for (const std::string& variable : environment_of({"AUTOTUNED_LOCKS"}))
     spawn_options.environment->push_back(variable);
   for (std::string& variable : submission->environment)
@@ -225,7 +227,7 @@ Result<void> Jobs::start_session(QueuedRun& job) {
   return {};
 }
 
-void Jobs::take_event(std::int64_t id, const Json& event) {
+void QueueRunner::take_event(std::int64_t id, const Json& event) {
   QueuedRun& job = *queue_.find(id);
   Running& running = sessions_.at(id);
   job.failed_starts = 0;
@@ -256,7 +258,7 @@ void Jobs::take_event(std::int64_t id, const Json& event) {
   if (running.log.append(event, clock_.now())) on_change_(id);
 }
 
-void Jobs::take_end(std::int64_t id, const Result<int>& outcome) {
+void QueueRunner::take_end(std::int64_t id, const Result<int>& outcome) {
   QueuedRun& job = *queue_.find(id);
   const auto running = sessions_.extract(id);
   job.restarts += running.mapped().session->restarts();
@@ -282,7 +284,7 @@ void Jobs::take_end(std::int64_t id, const Result<int>& outcome) {
   asio::post(*context_, [this] { schedule(); });
 }
 
-void Jobs::end(QueuedRun& job, JobState state, int exit_code, const std::string& error) {
+void QueueRunner::end(QueuedRun& job, JobState state, int exit_code, const std::string& error) {
   job.state = state;
   job.exit_code = exit_code;
   job.error = state == JobState::failed ? error : "";
@@ -303,14 +305,14 @@ void Jobs::end(QueuedRun& job, JobState state, int exit_code, const std::string&
   forget_old();
 }
 
-void Jobs::forget_old() {
+void QueueRunner::forget_old() {
   for (const std::int64_t old : queue_.forget_old(unsaved_)) {
     store_.forget(old);
     untold_.erase(old);
   }
 }
 
-Result<std::int64_t> Jobs::submit(const Submission& submission) {
+Result<std::int64_t> QueueRunner::submit(const Submission& submission) {
   QueuedRun job;
   job.token = submission.token;
   job.device = submission.device;
@@ -353,7 +355,7 @@ Result<std::int64_t> Jobs::submit(const Submission& submission) {
   return queued->id;
 }
 
-Result<std::int64_t> Jobs::cancel(const std::string& name) {
+Result<std::int64_t> QueueRunner::cancel(const std::string& name) {
   const QueuedRun* found = queue_.find(std::string_view(name));
   if (found == nullptr || found->has_ended()) {
     return fail(found == nullptr ? ErrorKind::not_found : ErrorKind::invalid,
@@ -381,7 +383,7 @@ Result<std::int64_t> Jobs::cancel(const std::string& name) {
   return id;
 }
 
-void Jobs::stop(std::chrono::nanoseconds grace) {
+void QueueRunner::stop(std::chrono::nanoseconds grace) {
   is_stopping_ = true;
   save_unsaved();
   for (auto& [id, running] : sessions_) {
@@ -391,14 +393,14 @@ void Jobs::stop(std::chrono::nanoseconds grace) {
   }
 }
 
-void Jobs::leave_sessions() {
+void QueueRunner::leave_sessions() {
   for (auto& [id, running] : sessions_) {
     if (!running.session->leave()) continue;
     log_line(LogLevel::warning, "session_left", {{"job", std::to_string(id)}});
   }
 }
 
-std::optional<Json> Jobs::end_of(const QueuedRun& job) const {
+std::optional<Json> QueueRunner::end_of(const QueuedRun& job) const {
   if (!job.has_ended() || !is_saved(job.id)) return std::nullopt;
   return Json{{"state", to_string(job.state)},
               {"exit_code", job.exit_code},
@@ -406,7 +408,7 @@ std::optional<Json> Jobs::end_of(const QueuedRun& job) const {
               {"error", job.error}};
 }
 
-void Jobs::note(std::int64_t id, const Json& event) {
+void QueueRunner::note(std::int64_t id, const Json& event) {
   const auto running = sessions_.find(id);
   if (running != sessions_.end()) {
     static_cast<void>(running->second.log.append(event, clock_.now()));
@@ -416,7 +418,7 @@ void Jobs::note(std::int64_t id, const Json& event) {
   on_change_(id);
 }
 
-bool Jobs::save(const QueuedRun& job) {
+bool QueueRunner::save(const QueuedRun& job) {
   const auto stored = store_.put(job);
   if (stored) {
     unsaved_.erase(job.id);
@@ -430,7 +432,7 @@ bool Jobs::save(const QueuedRun& job) {
   return false;
 }
 
-void Jobs::save_unsaved() {
+void QueueRunner::save_unsaved() {
   const std::set<std::int64_t> again = unsaved_;
   for (const std::int64_t id : again) {
     const QueuedRun* job = queue_.find(id);
@@ -439,7 +441,7 @@ void Jobs::save_unsaved() {
   forget_old();
 }
 
-void Jobs::save_later() {
+void QueueRunner::save_later() {
   // A save that is due is not postponed: the events of a busy run would do so for ever.
   if (std::exchange(is_save_due_, true)) return;
   save_timer_.expires_after(limits_.save_again);
@@ -454,7 +456,7 @@ void Jobs::save_later() {
   });
 }
 
-Json Jobs::counters() const {
+Json QueueRunner::counters() const {
   return {{"started_unix_ns", started_unix_ns_},
           {"runs", runs_},
           {"trials", trials_},
@@ -466,7 +468,7 @@ Json Jobs::counters() const {
           {"not_saved", unsaved_.size()}};
 }
 
-Json Jobs::memory() const {
+Json QueueRunner::memory() const {
   Json memory = {{"daemon_bytes", resident_bytes(::getpid())}, {"runs", Json::object()}};
   for (const auto& [id, running] : sessions_) {
     std::int64_t bytes = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/scripts/script_job.hpp"
+#include "daemon/scripts/script_backend.hpp"
 
 #include <gmock/gmock.h>
 
@@ -14,9 +14,9 @@ using testing::HasSubstr;
 
 const KnobValue kBf16 = std::string("bf16");
 
-TEST(ScriptJob, LearnsWhatTheScriptIs) {
+TEST(ScriptBackend, LearnsWhatTheScriptIs) {
   ScriptScene scene(Json{{"notes", {"a note"}}});
-  ScriptJob& job = scene.loaded();
+  ScriptBackend& job = scene.loaded();
   EXPECT_EQ(get_string(job.hello(), "python").value_or(""), "3.11.7");
   EXPECT_EQ(job.starting().text("precision.autocast"), "off");
   EXPECT_FALSE(recipes::find_knob(job.knobs(), "cudnn.benchmark")) << "it needs another process";
@@ -28,9 +28,9 @@ TEST(ScriptJob, LearnsWhatTheScriptIs) {
   EXPECT_EQ(job.steps(), 8);
 }
 
-TEST(ScriptJob, SwitchesOnlyWhereItMustAndDropsTheColdSteps) {
+TEST(ScriptBackend, SwitchesOnlyWhereItMustAndDropsTheColdSteps) {
   ScriptScene scene;
-  ScriptJob& job = scene.loaded();
+  ScriptBackend& job = scene.loaded();
   const Configuration candidate = scene.with("precision.autocast", kBf16);
   ASSERT_TRUE(job.run_block(job.starting(), {}));
   ASSERT_TRUE(job.run_block(candidate, {}));
@@ -48,9 +48,9 @@ TEST(ScriptJob, SwitchesOnlyWhereItMustAndDropsTheColdSteps) {
   EXPECT_EQ(blocks[0].at("minimum_ns"), 250'000'000);
 }
 
-TEST(ScriptJob, CountsStepsWhereItCannotCountSamples) {
+TEST(ScriptBackend, CountsStepsWhereItCannotCountSamples) {
   ScriptScene scene(Json{{"samples_per_step", 0}});
-  ScriptJob& job = scene.loaded();
+  ScriptBackend& job = scene.loaded();
   const auto block = job.run_block(job.starting(), {});
   ASSERT_TRUE(block);
   EXPECT_GT(block->steps, 1);
@@ -59,9 +59,9 @@ TEST(ScriptJob, CountsStepsWhereItCannotCountSamples) {
   EXPECT_EQ(job.samples_per_step(), 1);
 }
 
-TEST(ScriptJob, HasNoRungs) {
+TEST(ScriptBackend, HasNoRungs) {
   ScriptScene scene;
-  ScriptJob& job = scene.loaded();
+  ScriptBackend& job = scene.loaded();
   const auto block = job.run_block(job.starting(), {.reuse = "device_batch"});
   ASSERT_FALSE(block);
   EXPECT_EQ(block.error().kind, ErrorKind::unsupported);
@@ -69,9 +69,9 @@ TEST(ScriptJob, HasNoRungs) {
   EXPECT_TRUE(scene.asked("run").empty()) << "no step is made for it";
 }
 
-TEST(ScriptJob, ACandidateThatFailsIsTakenBack) {
+TEST(ScriptBackend, ACandidateThatFailsIsTakenBack) {
   ScriptScene scene(Json{{"faults", {{"precision.autocast=bf16", "out_of_memory"}}}});
-  ScriptJob& job = scene.loaded();
+  ScriptBackend& job = scene.loaded();
   const auto failed = job.run_block(scene.with("precision.autocast", kBf16), {});
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().kind, ErrorKind::out_of_memory);
@@ -82,9 +82,9 @@ TEST(ScriptJob, ACandidateThatFailsIsTakenBack) {
       << "the session says what is in force, whatever the agent has put back";
 }
 
-TEST(ScriptJob, ComparesWhatGoesAlongBesideTheReference) {
+TEST(ScriptBackend, ComparesWhatGoesAlongBesideTheReference) {
   ScriptScene scene(Json{{"wrong", {"precision.autocast=bf16"}}});
-  ScriptJob& job = scene.loaded();
+  ScriptBackend& job = scene.loaded();
   const Configuration candidate = scene.with("precision.autocast", kBf16);
   const auto updates =
       job.compare_updates(job.starting(), candidate, 4, tuner::CheckedSteps::later);
@@ -106,9 +106,9 @@ TEST(ScriptJob, ComparesWhatGoesAlongBesideTheReference) {
   EXPECT_TRUE(scene.asked("prepare").empty()) << "the real steps are the reference's";
 }
 
-TEST(ScriptJob, TellsWhatEachStepRanUnder) {
+TEST(ScriptBackend, TellsWhatEachStepRanUnder) {
   ScriptScene scene;
-  ScriptJob& job = scene.loaded();
+  ScriptBackend& job = scene.loaded();
   const Configuration candidate = scene.with("precision.autocast", kBf16);
   ASSERT_TRUE(job.run_block(job.starting(), {}));
   ASSERT_TRUE(job.compare_updates(job.starting(), candidate, 4, tuner::CheckedSteps::later));
@@ -122,9 +122,9 @@ TEST(ScriptJob, TellsWhatEachStepRanUnder) {
   EXPECT_EQ(scene.let_go().steps(), told) << "none is left out, the cold ones included";
 }
 
-TEST(ScriptJob, GoesOnAsItIsTold) {
+TEST(ScriptBackend, GoesOnAsItIsTold) {
   ScriptScene scene;
-  ScriptJob& job = scene.loaded();
+  ScriptBackend& job = scene.loaded();
   const Json kept = {{"run", "r-1"}, {"change", "memory.malloc default → keep"}};
   ASSERT_TRUE(job.finish(scene.with("memory.malloc", std::string("keep")), "kept", kept));
   const std::int64_t tuned = job.steps();
@@ -134,9 +134,9 @@ TEST(ScriptJob, GoesOnAsItIsTold) {
   EXPECT_EQ(scene.asked("finish").at(0).at("kept"), kept) << "for the loggers of the script";
 }
 
-TEST(ScriptJob, AScriptThatIsKilledHasTheStepsOfItsTuning) {
+TEST(ScriptBackend, AScriptThatIsKilledHasTheStepsOfItsTuning) {
   ScriptScene scene(Json{{"killed", true}});
-  ScriptJob& job = scene.loaded();
+  ScriptBackend& job = scene.loaded();
   ASSERT_TRUE(job.finish(job.starting(), "nothing"));
   EXPECT_FALSE(job.see_out());
   EXPECT_EQ(job.steps(), 8);
@@ -144,9 +144,9 @@ TEST(ScriptJob, AScriptThatIsKilledHasTheStepsOfItsTuning) {
   EXPECT_FALSE(scene.asked("finish").at(0).contains("kept")) << "nothing was kept";
 }
 
-TEST(ScriptJob, AnOptimizerThatIsMadeAnewIsNoFaultOfTheCandidate) {
+TEST(ScriptBackend, AnOptimizerThatIsMadeAnewIsNoFaultOfTheCandidate) {
   ScriptScene scene(Json{{"renewals", 2}});
-  ScriptJob& job = scene.loaded();
+  ScriptBackend& job = scene.loaded();
   const Configuration candidate = scene.with("precision.autocast", kBf16);
   ASSERT_TRUE(job.run_block(candidate, {}));
   scene.let_go();
@@ -155,9 +155,9 @@ TEST(ScriptJob, AnOptimizerThatIsMadeAnewIsNoFaultOfTheCandidate) {
   EXPECT_EQ(prepared[2].at("configuration").at("precision.autocast"), "bf16");
 }
 
-TEST(ScriptJob, AnOptimizerThatIsMadeAnewAllTheTimeEndsTheTuning) {
+TEST(ScriptBackend, AnOptimizerThatIsMadeAnewAllTheTimeEndsTheTuning) {
   ScriptScene scene(Json{{"renewals", 100}});
-  ScriptJob& job = scene.loaded();
+  ScriptBackend& job = scene.loaded();
   const auto block = job.run_block(job.starting(), {});
   ASSERT_FALSE(block);
   EXPECT_EQ(block.error().kind, ErrorKind::cancelled);
@@ -165,7 +165,7 @@ TEST(ScriptJob, AnOptimizerThatIsMadeAnewAllTheTimeEndsTheTuning) {
 }
 
 // A script that ends while a candidate runs is no fault of the candidate.
-TEST(ScriptJob, TheEndOfTheScriptCancels) {
+TEST(ScriptBackend, TheEndOfTheScriptCancels) {
   struct Case {
     const char* behaviour;
     AgentEnd::Kind kind;
@@ -176,7 +176,7 @@ TEST(ScriptJob, TheEndOfTheScriptCancels) {
         Case{"closes_at", AgentEnd::Kind::closed, "has closed its socket"},
         Case{"detaches_at", AgentEnd::Kind::detached, "a tensor was not expected"}}) {
     ScriptScene scene(Json{{one.behaviour, 2}});
-    ScriptJob& job = scene.loaded();
+    ScriptBackend& job = scene.loaded();
     const auto block = job.run_block(job.starting(), {});
     ASSERT_FALSE(block) << one.behaviour;
     EXPECT_EQ(block.error().kind, ErrorKind::cancelled) << one.behaviour;
@@ -188,7 +188,7 @@ TEST(ScriptJob, TheEndOfTheScriptCancels) {
   }
 }
 
-TEST(ScriptJob, AScriptWithoutAStepSaysWhy) {
+TEST(ScriptBackend, AScriptWithoutAStepSaysWhy) {
   ScriptScene scene(Json{{"no_step", "no backward pass was seen"}});
   ASSERT_TRUE(scene.job().greet());
   const auto loaded = scene.job().load();
@@ -198,7 +198,7 @@ TEST(ScriptJob, AScriptWithoutAStepSaysWhy) {
   EXPECT_FALSE(scene.job().end()->has_steps);
 }
 
-TEST(ScriptJob, AScriptWithoutPyTorchSaysNothing) {
+TEST(ScriptBackend, AScriptWithoutPyTorchSaysNothing) {
   ScriptScene scene(Json{{"mute", true}});
   const auto greeted = scene.job().greet();
   ASSERT_FALSE(greeted);
@@ -206,11 +206,11 @@ TEST(ScriptJob, AScriptWithoutPyTorchSaysNothing) {
 }
 
 // Its steps would disturb the blocks of another run, and theirs its own.
-TEST(ScriptJob, MeasuresInTurnWithOtherRuns) {
+TEST(ScriptBackend, MeasuresInTurnWithOtherRuns) {
   const TemporaryFolder folder;
   const auto file = folder / "measurement.lock";
   ScriptScene scene(Json::object(), file, /*limit=*/std::chrono::nanoseconds(1));
-  ScriptJob& job = scene.loaded();
+  ScriptBackend& job = scene.loaded();
   ASSERT_TRUE(job.run_block(job.starting(), {}));
   EXPECT_THAT(scene.told(), testing::IsEmpty());
   const auto other = lock_file(file, "process 7", /*wait=*/false);
@@ -222,11 +222,11 @@ TEST(ScriptJob, MeasuresInTurnWithOtherRuns) {
 }
 
 // As a recipe that trains.
-TEST(ScriptJob, TakesNoTurnsOnceItOnlyTrains) {
+TEST(ScriptBackend, TakesNoTurnsOnceItOnlyTrains) {
   const TemporaryFolder folder;
   const auto file = folder / "measurement.lock";
   ScriptScene scene(Json::object(), file);
-  ScriptJob& job = scene.loaded();
+  ScriptBackend& job = scene.loaded();
   ASSERT_TRUE(job.run_block(job.starting(), {}));
   const auto other = lock_file(file, "process 7", /*wait=*/false);
   ASSERT_TRUE(other);
@@ -235,7 +235,7 @@ TEST(ScriptJob, TakesNoTurnsOnceItOnlyTrains) {
 }
 
 // The agent answers once another has had the lock: if the job kept it, neither would go on.
-TEST(ScriptJob, AnEvaluationDoesNotKeepOthersFromMeasuring) {
+TEST(ScriptBackend, AnEvaluationDoesNotKeepOthersFromMeasuring) {
   for (const char* stalled : {"prepare", "run", "place"}) {
     const TemporaryFolder folder;
     const auto file = folder / "measurement.lock";
@@ -253,22 +253,22 @@ TEST(ScriptJob, AnEvaluationDoesNotKeepOthersFromMeasuring) {
   }
 }
 
-TEST(ScriptJob, AShorterWaitForOthersCanBeSet) {
+TEST(ScriptBackend, AShorterWaitForOthersCanBeSet) {
   const TemporaryFolder folder;
   const auto file = folder / "measurement.lock";
   ScriptScene scene(Json::object(), file);
-  ScriptJob& job = scene.loaded();
+  ScriptBackend& job = scene.loaded();
   const auto other = lock_file(file, "process 7", /*wait=*/false);
   ASSERT_TRUE(other);
   job.limit_turn_wait(std::chrono::nanoseconds(1));
   EXPECT_TRUE(job.run_block(job.starting(), {})) << "not after an hour";
 }
 
-TEST(ScriptJob, TheEndOfTheScriptEndsTheWaitForAnotherRun) {
+TEST(ScriptBackend, TheEndOfTheScriptEndsTheWaitForAnotherRun) {
   const TemporaryFolder folder;
   const auto file = folder / "measurement.lock";
   ScriptScene scene(Json::object(), file);
-  ScriptJob& job = scene.loaded();
+  ScriptBackend& job = scene.loaded();
   const auto other = lock_file(file, "process 7", /*wait=*/false);
   ASSERT_TRUE(other);
   scene.cancel().request();
@@ -281,11 +281,11 @@ TEST(ScriptJob, TheEndOfTheScriptEndsTheWaitForAnotherRun) {
   EXPECT_TRUE(scene.asked("run").empty());
 }
 
-TEST(ScriptJob, StepsOfAnotherKindEndTheTuning) {
+TEST(ScriptBackend, StepsOfAnotherKindEndTheTuning) {
   ScriptScene once(Json{{"timeouts", 1}});
   EXPECT_TRUE(once.loaded().run_block(once.job().starting(), {})) << "it was an evaluation";
   ScriptScene always(Json{{"timeouts", 100}});
-  ScriptJob& job = always.loaded();
+  ScriptBackend& job = always.loaded();
   const auto block = job.run_block(job.starting(), {});
   ASSERT_FALSE(block);
   EXPECT_EQ(block.error().kind, ErrorKind::cancelled);

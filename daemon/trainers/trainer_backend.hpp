@@ -32,7 +32,7 @@
 
 namespace autotuned::daemon {
 
-struct TrainerJobSpec {
+struct TrainerBackendSpec {
   recipes::Recipe recipe;
   std::vector<recipes::Knob> knobs;
   std::vector<std::string> extension_knobs;  // those of `knobs` that trainer extensions obey
@@ -60,13 +60,13 @@ struct TrainerJobSpec {
                                                    const Machine& machine);
 
 // Whether a trainer failed because another process has what it needs: memory, or a GPU in EXCLUSIVE_PROCESS mode.
-[[nodiscard]] bool is_for_want_of_room(const Error& error);
+[[nodiscard]] bool is_resource_shortage(const Error& error);
 
-class TrainerJob final : public tuner::TrainingBackend {
+class TrainerBackend final : public tuner::TrainingBackend {
  public:
   // `cancel` must outlive the job.
-  TrainerJob(TrainerJobSpec spec, CancelSource& cancel);
-  ~TrainerJob() override;
+  TrainerBackend(TrainerBackendSpec spec, CancelSource& cancel);
+  ~TrainerBackend() override;
 
   // Starts a trainer for `configuration` and loads the recipe. The trainer's hello and its answer to
   // `load` are then known. Removes what a session that was killed in a trace or a check has left of it.
@@ -108,7 +108,7 @@ class TrainerJob final : public tuner::TrainingBackend {
   Result<Json> train(const Configuration& configuration, const std::filesystem::path& checkpoint,
                      const std::function<void(const Json&)>& on_progress, const Json& extend = {});
   // Stops all trainers of this job (SIGSTOP) until its next request, because another job is going to be measured.
-  void rest() { suspend_others(nullptr); }
+  void suspend_all() { suspend_others(nullptr); }
   // Writes the model that train() has trained.
   Result<Json> save(const std::filesystem::path& file);
   void stop();
@@ -235,7 +235,7 @@ class TrainerJob final : public tuner::TrainingBackend {
   // The part of the memory limit that the other trainers leave to this one, in bytes.
   [[nodiscard]] std::int64_t memory_left_for(const TrainerClient& client);
 
-  TrainerJobSpec spec_;
+  TrainerBackendSpec spec_;
   CancelSource* cancel_;
   ProcessKnobs process_knobs_;
   TrainerReports reports_;
@@ -248,7 +248,7 @@ class TrainerJob final : public tuner::TrainingBackend {
   int started_ = 0;                        // chooses the log
   MeasurementLock measurement_lock_;
   OutsideTime outside_time_;
-  std::map<std::string, bool> comes_to_rest_;  // by key: whether it did after its last block
+  std::map<std::string, bool> becomes_idle_;  // by key: whether it did after its last block
   std::set<std::pair<std::string, std::string>>
       misfits_;             // keys that do not fit at once, both orders
   std::string failed_key_;  // of the block that failed last, beside another trainer

@@ -24,22 +24,22 @@ struct OutputNeed {
 };
 [[nodiscard]] OutputNeed output_need(const recipes::Recipe& recipe, std::int64_t parameter_bytes);
 
-inline constexpr const char* kRoomRemedy = "free some, or name another folder with --output";
+inline constexpr const char* kSpaceRemedy = "free some, or name another folder with --output";
 
-struct RoomFinding {
+struct SpaceFinding {
   // True: even the model does not fit. False: the checkpoints may not fit; a short training writes few or none.
   bool is_certain = false;
-  std::string text;  // without the folder and without kRoomRemedy
+  std::string text;  // without the folder and without kSpaceRemedy
 };
 // Nothing if there is enough space.
-[[nodiscard]] std::optional<RoomFinding> room_finding(const OutputNeed& need,
-                                                      std::int64_t free_bytes);
+[[nodiscard]] std::optional<SpaceFinding> space_finding(const OutputNeed& need,
+                                                        std::int64_t free_bytes);
 
 // The same for the recipe's output folder, or the nearest existing folder above it. Also nothing if the size of the
 // parameters is not known (0) or the file system cannot be asked. `freed_bytes`: space that is freed while the training
 // writes.
-[[nodiscard]] std::optional<RoomFinding> output_room(const recipes::Recipe& recipe,
-                                                     std::int64_t parameter_bytes,
-                                                     std::int64_t freed_bytes = 0);
+[[nodiscard]] std::optional<SpaceFinding> output_space(const recipes::Recipe& recipe,
+                                                       std::int64_t parameter_bytes,
+                                                       std::int64_t freed_bytes = 0);
 
 }  // namespace autotuned::daemon

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/common/output_room.hpp"
+#include "daemon/common/output_space.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -36,22 +36,22 @@ OutputNeed output_need(const recipes::Recipe& recipe, std::int64_t parameter_byt
   return need;
 }
 
-std::optional<RoomFinding> room_finding(const OutputNeed& need, std::int64_t free_bytes) {
+std::optional<SpaceFinding> space_finding(const OutputNeed& need, std::int64_t free_bytes) {
   if (free_bytes >= need.most_bytes()) return std::nullopt;
   const std::string free = format_bytes(free_bytes) + " of the disk are free";
   if (free_bytes < need.model_bytes) {
-    return RoomFinding{true, free + ", and the model takes " + format_bytes(need.model_bytes) +
-                                 ": it cannot be written"};
+    return SpaceFinding{true, free + ", and the model takes " + format_bytes(need.model_bytes) +
+                                  ": it cannot be written"};
   }
-  return RoomFinding{false, free + ", and the training may need " +
-                                format_bytes(need.most_bytes()) + ": two checkpoints of " +
-                                format_bytes(need.checkpoint_bytes) +
-                                ", one beside the other while it is replaced, and the model" +
-                                (need.saves_bytes > 0 ? " with what is saved of it" : "")};
+  return SpaceFinding{false, free + ", and the training may need " +
+                                 format_bytes(need.most_bytes()) + ": two checkpoints of " +
+                                 format_bytes(need.checkpoint_bytes) +
+                                 ", one beside the other while it is replaced, and the model" +
+                                 (need.saves_bytes > 0 ? " with what is saved of it" : "")};
 }
 
-std::optional<RoomFinding> output_room(const recipes::Recipe& recipe, std::int64_t parameter_bytes,
-                                       std::int64_t freed_bytes) {
+std::optional<SpaceFinding> output_space(const recipes::Recipe& recipe,
+                                         std::int64_t parameter_bytes, std::int64_t freed_bytes) {
   if (parameter_bytes <= 0) return std::nullopt;
   std::filesystem::path there = recipe.output_dir;
   std::error_code ignored;
@@ -66,7 +66,7 @@ std::optional<RoomFinding> output_room(const recipes::Recipe& recipe, std::int64
   }
   constexpr std::uintmax_t kMost = std::uintmax_t{1} << 62U;
   const auto free_bytes = static_cast<std::int64_t>(std::min(space.available, kMost));
-  return room_finding(output_need(recipe, parameter_bytes), free_bytes + freed_bytes);
+  return space_finding(output_need(recipe, parameter_bytes), free_bytes + freed_bytes);
 }
 
 }  // namespace autotuned::daemon

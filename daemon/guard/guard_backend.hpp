@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two sides of a guard as one backend that the tuner measures: two configurations of one TrainerJob, or two
+// The two sides of a guard as one backend that the tuner measures: two configurations of one TrainerBackend, or two
 // TrainerJobs.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 #include "base/configuration.hpp"
 #include "base/result.hpp"
-#include "daemon/trainers/trainer_job.hpp"
+#include "daemon/trainers/trainer_backend.hpp"
 #include "tuner/training_backend.hpp"
 
 namespace autotuned::daemon {
@@ -20,10 +20,10 @@ inline constexpr const char* kGuardSide = "guard.side";
 
 // Only measures: it makes no checks and no profiles. While one of two jobs handles a request, the trainers of the other
 // one are stopped (SIGSTOP).
-class GuardJobs final : public tuner::TrainingBackend {
+class GuardBackend final : public tuner::TrainingBackend {
  public:
   // `against` is null where both sides are configurations of `own`. Both must outlive this.
-  GuardJobs(TrainerJob& own, TrainerJob* against) : own_(&own), against_(against) {}
+  GuardBackend(TrainerBackend& own, TrainerBackend* against) : own_(&own), against_(against) {}
 
   // Starts a trainer of each job.
   Result<void> start(const Configuration& own, const Configuration& against);
@@ -38,10 +38,10 @@ class GuardJobs final : public tuner::TrainingBackend {
 
  private:
   // The job of the configuration's side. Stops the trainers of the other one.
-  TrainerJob& working(const Configuration& configuration);
+  TrainerBackend& working(const Configuration& configuration);
 
-  TrainerJob* own_;
-  TrainerJob* against_;
+  TrainerBackend* own_;
+  TrainerBackend* against_;
 };
 
 }  // namespace autotuned::daemon

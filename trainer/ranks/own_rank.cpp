@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/ranks/rank_place.hpp"
+#include "trainer/ranks/own_rank.hpp"
 
 #include <charconv>
 #include <string_view>
@@ -27,13 +27,13 @@ Result<int> number_of(const char* name, const char* text) {
 
 }  // namespace
 
-std::vector<std::string> rank_variables(const RankPlace& place) {
+std::vector<std::string> rank_variables(const OwnRank& place) {
   return {std::string(kRank) + "=" + std::to_string(place.rank),
           std::string(kRanks) + "=" + std::to_string(place.ranks),
           std::string(kStore) + "=" + place.store.string()};
 }
 
-Result<std::optional<RankPlace>> rank_place_from(const VariableLookup& variable) {
+Result<std::optional<OwnRank>> own_rank_from(const VariableLookup& variable) {
   const char* const text = variable(kRank);
   if (text == nullptr) return std::nullopt;
   const auto rank = number_of(kRank, text);
@@ -51,7 +51,7 @@ Result<std::optional<RankPlace>> rank_place_from(const VariableLookup& variable)
     return fail(ErrorKind::invalid, "is not set, although AUTOTUNED_RANK is", kStore,
                 "start ranks by `autotuned run --ranks N`");
   }
-  return RankPlace{.rank = *rank, .ranks = *ranks, .store = store};
+  return OwnRank{.rank = *rank, .ranks = *ranks, .store = store};
 }
 
 }  // namespace autotuned::trainer

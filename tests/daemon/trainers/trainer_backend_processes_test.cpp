@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/daemon/trainers/trainer_job_scene.hpp"
+#include "tests/daemon/trainers/trainer_backend_scene.hpp"
 
 namespace autotuned::daemon {
 namespace {
@@ -22,7 +22,7 @@ Json no_room_once(const std::string& request) {
              {"once", true}}}}};
 }
 
-TEST_F(TrainerJobTest, TwoThatDoNotFitAlternate) {
+TEST_F(TrainerBackendTest, TwoThatDoNotFitAlternate) {
   scene_.behave(no_room_once("load"));
   const Configuration keep = with("memory.malloc", std::string("keep"));
   ASSERT_TRUE(job().start(start_));
@@ -35,7 +35,7 @@ TEST_F(TrainerJobTest, TwoThatDoNotFitAlternate) {
 }
 
 // They fit when they load, and not when one of them works.
-TEST_F(TrainerJobTest, TwoThatDoNotFitInABlockAlternate) {
+TEST_F(TrainerBackendTest, TwoThatDoNotFitInABlockAlternate) {
   scene_.behave(no_room_once("run"));
   const Configuration keep = with("memory.malloc", std::string("keep"));
   ASSERT_TRUE(job().start(start_));
@@ -52,7 +52,7 @@ TEST_F(TrainerJobTest, TwoThatDoNotFitInABlockAlternate) {
 }
 
 // A configuration that has too little memory even alone is nobody's neighbour's fault.
-TEST_F(TrainerJobTest, OneThatDoesNotFitAloneSaysSo) {
+TEST_F(TrainerBackendTest, OneThatDoesNotFitAloneSaysSo) {
   scene_.behave({{"faults",
                   {{{"do", "error"},
                     {"kind", "out_of_memory"},
@@ -68,7 +68,7 @@ TEST_F(TrainerJobTest, OneThatDoesNotFitAloneSaysSo) {
 }
 
 // The candidate may have taken its neighbour down: the next try must be alone.
-TEST_F(TrainerJobTest, ABlockThatFailedBesideAnotherTrainerIsMeasuredAlone) {
+TEST_F(TrainerBackendTest, ABlockThatFailedBesideAnotherTrainerIsMeasuredAlone) {
   const Configuration keep = with("memory.malloc", std::string("keep"));
   ASSERT_TRUE(job().start(start_));
   ASSERT_TRUE(job().run_block(keep, {}));
@@ -82,7 +82,7 @@ TEST_F(TrainerJobTest, ABlockThatFailedBesideAnotherTrainerIsMeasuredAlone) {
 }
 
 // Of a GPU that one process alone may use.
-TEST_F(TrainerJobTest, TwoThatMayNotShareTheGpuAlternate) {
+TEST_F(TrainerBackendTest, TwoThatMayNotShareTheGpuAlternate) {
   scene_.behave({{"device", "cuda:0"},
                  {"faults",
                   {{{"do", "error"},
@@ -100,7 +100,7 @@ TEST_F(TrainerJobTest, TwoThatMayNotShareTheGpuAlternate) {
 }
 
 // Else what the host takes to get ahead of the GPU would be a large part of each block.
-TEST_F(TrainerJobTest, ABlockOnAGpuHasEnoughStepsToKeepItBusy) {
+TEST_F(TrainerBackendTest, ABlockOnAGpuHasEnoughStepsToKeepItBusy) {
   scene_.behave({{"device", "cuda:0"}, {"rate", 200}});  // 40 ms a step
   ASSERT_TRUE(job().start(start_));
   ASSERT_TRUE(job().run_block(start_, {}));
@@ -108,7 +108,7 @@ TEST_F(TrainerJobTest, ABlockOnAGpuHasEnoughStepsToKeepItBusy) {
   EXPECT_GT(blocks().back().at("minimum_ns"), 300'000'000);
 }
 
-TEST_F(TrainerJobTest, ABlockOnAGpuWithSlowStepsEndsEarlier) {
+TEST_F(TrainerBackendTest, ABlockOnAGpuWithSlowStepsEndsEarlier) {
   scene_.behave({{"device", "cuda:0"}, {"rate", 40}});  // 0.2 s a step
   ASSERT_TRUE(job().start(start_));
   ASSERT_TRUE(job().run_block(start_, {}));
@@ -116,7 +116,7 @@ TEST_F(TrainerJobTest, ABlockOnAGpuWithSlowStepsEndsEarlier) {
 }
 
 // What LibTorch keeps for later is what the other one lacks.
-TEST_F(TrainerJobTest, TheWaitingTrainerOfAGpuGivesItsMemoryBack) {
+TEST_F(TrainerBackendTest, TheWaitingTrainerOfAGpuGivesItsMemoryBack) {
   scene_.behave({{"device", "cuda:0"}});
   const Configuration keep = with("memory.malloc", std::string("keep"));
   ASSERT_TRUE(job().start(start_));
@@ -135,7 +135,7 @@ TEST_F(TrainerJobTest, TheWaitingTrainerOfAGpuGivesItsMemoryBack) {
   EXPECT_EQ(scene_.requests("release").size(), 2U) << "the other one waits as before";
 }
 
-TEST_F(TrainerJobTest, ATrainerThatCannotGiveMemoryBackWaitsAllTheSame) {
+TEST_F(TrainerBackendTest, ATrainerThatCannotGiveMemoryBackWaitsAllTheSame) {
   scene_.behave({{"device", "cuda:0"},
                  {"faults", {{{"do", "error"}, {"kind", "invalid"}, {"request", "release"}}}}});
   ASSERT_TRUE(job().start(start_));
@@ -146,14 +146,14 @@ TEST_F(TrainerJobTest, ATrainerThatCannotGiveMemoryBackWaitsAllTheSame) {
   EXPECT_EQ(blocks().back().value("warmup_steps", 0), 0);
 }
 
-TEST_F(TrainerJobTest, OnTheCpuNothingIsGivenBack) {
+TEST_F(TrainerBackendTest, OnTheCpuNothingIsGivenBack) {
   ASSERT_TRUE(job().start(start_));
   ASSERT_TRUE(job().run_block(start_, {}));
   ASSERT_TRUE(job().run_block(with("memory.malloc", std::string("keep")), {}));
   EXPECT_TRUE(scene_.requests("release").empty());
 }
 
-TEST_F(TrainerJobTest, WaitingTrainerIsStopped) {
+TEST_F(TrainerBackendTest, WaitingTrainerIsStopped) {
   const Configuration keep = with("memory.malloc", std::string("keep"));
   ASSERT_TRUE(job().start(start_));
   ASSERT_TRUE(job().run_block(start_, {}));
@@ -167,7 +167,7 @@ TEST_F(TrainerJobTest, WaitingTrainerIsStopped) {
   EXPECT_EQ(scene_.requests("stop").size(), 2U) << "the stopped one was made to go on";
 }
 
-TEST_F(TrainerJobTest, ACancelReachesTheWorkingTrainerBesideAStoppedOne) {
+TEST_F(TrainerBackendTest, ACancelReachesTheWorkingTrainerBesideAStoppedOne) {
   scene_.behave({{"faults", {{{"do", "await_cancel"}, {"request", "profile"}}}}});
   const Configuration keep = with("memory.malloc", std::string("keep"));
   ASSERT_TRUE(job().start(start_));
@@ -179,7 +179,7 @@ TEST_F(TrainerJobTest, ACancelReachesTheWorkingTrainerBesideAStoppedOne) {
 }
 
 // What the waiting trainer has started stands still as long as it is in its group.
-TEST_F(TrainerJobTest, ChildrenOfTheWaitingTrainerAreStopped) {
+TEST_F(TrainerBackendTest, ChildrenOfTheWaitingTrainerAreStopped) {
   scene_.behave(
       {{"block_lasts_ms", 30},
        {"faults", {{{"do", "spin"}, {"request", "load"}, {"when", {"memory.malloc=keep"}}}}}});
@@ -190,7 +190,7 @@ TEST_F(TrainerJobTest, ChildrenOfTheWaitingTrainerAreStopped) {
 }
 
 // It has left the group, lost its parent and cleared its environment: that the trainer adopts it tells whose it is.
-TEST_F(TrainerJobTest, ANeighbourThatHidesFailsTheBlock) {
+TEST_F(TrainerBackendTest, ANeighbourThatHidesFailsTheBlock) {
   scene_.behave({{"block_lasts_ms", 30},
                  {"faults",
                   {{{"do", "spin"},
@@ -205,7 +205,7 @@ TEST_F(TrainerJobTest, ANeighbourThatHidesFailsTheBlock) {
   EXPECT_THAT(block.error().what, testing::HasSubstr("slows its neighbour"));
 }
 
-TEST_F(TrainerJobTest, ANeighbourThatUsesTheCpuFailsTheBlock) {
+TEST_F(TrainerBackendTest, ANeighbourThatUsesTheCpuFailsTheBlock) {
   scene_.behave({{"block_lasts_ms", 30},
                  {"faults",
                   {{{"do", "spin"},
@@ -223,7 +223,7 @@ TEST_F(TrainerJobTest, ANeighbourThatUsesTheCpuFailsTheBlock) {
   EXPECT_TRUE(alone) << alone.error().message();
 }
 
-TEST_F(TrainerJobTest, ATrainerIsMadeReadyInAProcessOfItsOwnAtTheInitialState) {
+TEST_F(TrainerBackendTest, ATrainerIsMadeReadyInAProcessOfItsOwnAtTheInitialState) {
   const Configuration keep = with("memory.malloc", std::string("keep"));
   ASSERT_TRUE(job().start(start_));
   EXPECT_FALSE(job().share_process(start_, keep));
@@ -253,7 +253,7 @@ TEST_F(TrainerJobTest, ATrainerIsMadeReadyInAProcessOfItsOwnAtTheInitialState) {
   EXPECT_EQ(scene_.requests("run").size(), 1U);
 }
 
-TEST_F(TrainerJobTest, AProcessThatIsToBeAloneIsTheOnlyOne) {
+TEST_F(TrainerBackendTest, AProcessThatIsToBeAloneIsTheOnlyOne) {
   const Configuration keep = with("memory.malloc", std::string("keep"));
   ASSERT_TRUE(job().start(start_));
   ASSERT_TRUE(job().make_ready(start_, tuner::ProcessChoice::reuse));
@@ -266,7 +266,7 @@ TEST_F(TrainerJobTest, AProcessThatIsToBeAloneIsTheOnlyOne) {
     EXPECT_LT(stop.at("line"), third.at("line")) << "before it starts";
 }
 
-TEST_F(TrainerJobTest, AFreshProcessTakesThePlaceOfTheRunningOne) {
+TEST_F(TrainerBackendTest, AFreshProcessTakesThePlaceOfTheRunningOne) {
   const Configuration keep = with("memory.malloc", std::string("keep"));
   ASSERT_TRUE(job().start(start_));
   ASSERT_TRUE(job().make_ready(start_, tuner::ProcessChoice::reuse));
@@ -292,7 +292,7 @@ Json stirs(const std::string& request, const std::string& when, int for_ms = 0) 
 constexpr const char* kSpins = "env.GOMP_SPINCOUNT";
 
 // What one trainer without an extension does says nothing about the next one.
-TEST_F(TrainerJobTest, ACandidateThatSpinsDoesNotHideThoseAfterIt) {
+TEST_F(TrainerBackendTest, ACandidateThatSpinsDoesNotHideThoseAfterIt) {
   Json puts_off = stirs("run", "mine.skip=on");
   puts_off["once"] = true;
   scene_.behave({{"faults", {stirs("load", "env.GOMP_SPINCOUNT=infinite"), puts_off}}});
@@ -309,7 +309,7 @@ TEST_F(TrainerJobTest, ACandidateThatSpinsDoesNotHideThoseAfterIt) {
   EXPECT_TRUE(job().run_block(start_, {})) << "the reference goes on";
 }
 
-TEST_F(TrainerJobTest, AnExtensionIsNotTimedWhileItsOwnTrainerSpins) {
+TEST_F(TrainerBackendTest, AnExtensionIsNotTimedWhileItsOwnTrainerSpins) {
   scene_.behave({{"faults",
                   {stirs("load", "env.GOMP_SPINCOUNT=infinite"),
                    stirs("load", "env.OMP_WAIT_POLICY=active")}}});
@@ -329,7 +329,7 @@ TEST_F(TrainerJobTest, AnExtensionIsNotTimedWhileItsOwnTrainerSpins) {
 }
 
 // What an extension of both does may wait for the threads that hide it.
-TEST_F(TrainerJobTest, ThreadsThatSpinAreNoPlaceToHideForAnExtensionOfBoth) {
+TEST_F(TrainerBackendTest, ThreadsThatSpinAreNoPlaceToHideForAnExtensionOfBoth) {
   scene_.behave({{"faults", {stirs("load", "env.GOMP_SPINCOUNT=infinite")}}});
   ASSERT_TRUE(job().start(start_));
   const Configuration skipping = with("mine.skip", true);
@@ -347,7 +347,7 @@ TEST_F(TrainerJobTest, ThreadsThatSpinAreNoPlaceToHideForAnExtensionOfBoth) {
   EXPECT_TRUE(other) << other.error().message();
 }
 
-TEST_F(TrainerJobTest, AnExtensionOfBothIsSeenOutWhereALiveKnobTellsThemApart) {
+TEST_F(TrainerBackendTest, AnExtensionOfBothIsSeenOutWhereALiveKnobTellsThemApart) {
   Json puts_off = stirs("run", "loader.workers=2");
   puts_off["once"] = true;
   scene_.behave({{"faults", {puts_off}}});
@@ -362,7 +362,7 @@ TEST_F(TrainerJobTest, AnExtensionOfBothIsSeenOutWhereALiveKnobTellsThemApart) {
 }
 
 // That is the candidate's bad luck, and never ends the run.
-TEST_F(TrainerJobTest, AnExtensionIsNotTimedBesideAReferenceThatSpins) {
+TEST_F(TrainerBackendTest, AnExtensionIsNotTimedBesideAReferenceThatSpins) {
   scene_.behave({{"faults", {stirs("load", "env.GOMP_SPINCOUNT=infinite")}}});
   ASSERT_TRUE(job().start(start_));
   const Configuration spinning = with(kSpins, std::string("infinite"));
@@ -378,7 +378,7 @@ TEST_F(TrainerJobTest, AnExtensionIsNotTimedBesideAReferenceThatSpins) {
 }
 
 // As what omp_wait_policy proposes does.
-TEST_F(TrainerJobTest, AnExtensionIsTimedBesideAReferenceThatSpinsForAWhile) {
+TEST_F(TrainerBackendTest, AnExtensionIsTimedBesideAReferenceThatSpinsForAWhile) {
   scene_.behave({{"faults", {stirs("run", "env.GOMP_SPINCOUNT=300000", /*for_ms=*/30)}}});
   ASSERT_TRUE(job().start(start_));
   const Configuration spinning = with(kSpins, std::string("300000"));
@@ -392,7 +392,7 @@ TEST_F(TrainerJobTest, AnExtensionIsTimedBesideAReferenceThatSpinsForAWhile) {
 }
 
 // A busy machine may have kept it from its rest.
-TEST_F(TrainerJobTest, OneThatComesToRestAfterAllIsSeenOutAgain) {
+TEST_F(TrainerBackendTest, OneThatComesToRestAfterAllIsSeenOutAgain) {
   Json once = stirs("load", "memory.malloc=keep", /*for_ms=*/5000);
   once["once"] = true;
   scene_.behave({{"faults", {once}}});
