@@ -50,7 +50,8 @@ class Running {
 class Scene {
  public:
   // `tune` and `data` are lines of the recipe; the default lets two plugins propose.
-  explicit Scene(const Json& behaviour = fast_job());
+  Scene() : Scene(fast_job(nullptr)) {}
+  explicit Scene(const Json& behaviour);
 
   // Releasing gradients gives 30 %, keeping memory (which needs another trainer) 20 %. `faults`: one of the trainers, or a list.
   [[nodiscard]] static Json fast_job(const Json& faults = nullptr);
