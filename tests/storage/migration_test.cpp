@@ -80,7 +80,8 @@ TEST_F(MigrationTest, FindingsOfVersion11HaveNoSeverityAndNoRemedy) {
 // Of each row of plugin_answers: plugin, kind and subject.
 std::vector<std::string> kinds_in(const History& history) {
   std::vector<std::string> kinds;
-  for (const PluginAnswerRow& answer : history.plugin_answers(sample_run().id).value()) {
+  const auto answers = history.plugin_answers(sample_run().id);
+  for (const PluginAnswerRow& answer : answers.value()) {
     kinds.push_back(answer.plugin + " " + std::string(to_string(answer.kind)) +
                     (answer.subject.empty() ? "" : " " + answer.subject));
   }
