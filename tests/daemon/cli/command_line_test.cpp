@@ -275,6 +275,8 @@ TEST(Refusals, ComeBeforeAnythingStarts) {
   refuse({"serve", "--web-control"});
   refuse({"export", "last"});
   refuse({"export", "last", "--html", ""});
+  EXPECT_TRUE(scene.fake().requests().empty());
+  // A check asks the trainer what there is.
   std::string text = *read_file(recipe, 1 << 20);
   const std::string train = "batch_size: 8";
   text.replace(text.find(train), train.size(), train + ", ranks: 2");
@@ -284,7 +286,6 @@ TEST(Refusals, ComeBeforeAnythingStarts) {
   scene.set("LOCAL_WORLD_SIZE=65");
   scene.set("RANK=0");
   refuse_run("--budget", "0s");
-  EXPECT_TRUE(scene.fake().requests().empty());
   EXPECT_FALSE(std::filesystem::exists(scene.history()));
   tests::expect_golden("daemon/cli/golden/refusals.txt", cases.text());
 }

@@ -342,7 +342,8 @@ TEST(Story, CountsOfPluginsAddUp) {
   EXPECT_EQ(plugin_counts(record).tried, 1);
   EXPECT_EQ(silent_plugins(record).size(), 4U) << "they are told all the same";
   std::map<std::string, Json> kinds;
-  for (const Json& silence : story_json(record).at("silent_plugins"))
+  const Json story = story_json(record);
+  for (const Json& silence : story.at("silent_plugins"))
     kinds[silence.at("plugin")] = silence.at("kind");
   EXPECT_EQ(kinds.at("amp"), "asked");
   EXPECT_EQ(kinds.at("old"), "refused");
