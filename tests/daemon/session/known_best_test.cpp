@@ -178,7 +178,8 @@ TEST_F(KnownBest, IsOfTheSearchBeforeTheRunsThatVerifiedIt) {
   EXPECT_TRUE(history_->put_run(run_of("r-20261121-000002", kLong)));
   add_answer("r-20261121-000002", "new", "1");
   add_run("r-20261121-000003", kLong, best, RejectionReason::no_gain);
-  add_answer("r-20261121-000003", "(machine)", "", false, "CPU: it is hot");
+  add_answer("r-20261121-000003", storage::kMachineName, "", false, "CPU: it is hot",
+             storage::AnswerKind::machine);
   EXPECT_THAT(take_over(kLong, {{"amp", "1"}}), IsEmpty());
   EXPECT_TRUE(input_.is_known_best_complete);
   EXPECT_NE(take_over(kLong, {{"amp", "1"}, {"new", "1"}}), "");
