@@ -58,6 +58,7 @@ class Loader::State {
   State& operator=(const State&) = delete;
 
   Result<Batch> next();
+  void give(Position position, std::span<const std::uint32_t> indices);
   void release(int slot, const BatchBuffer* other = nullptr);
   void resume();
   bool pause();  // whether it was running
@@ -146,7 +147,7 @@ Result<Batch> Loader::State::next() {
   if (ring_.is_next_ready()) return ring_.deliver();
   const std::int64_t start_ns = now_ns();
   while (!ring_.is_next_ready()) {
-    assert(ring_.can_be_ready() && "the caller holds every slot");
+    assert(ring_.can_be_ready() && "the caller holds every slot, or has given no batch");
     if (is_filled_by_caller()) {
       fill_chunk(lock, callers_scratch_);
     } else {
@@ -157,6 +158,12 @@ Result<Batch> Loader::State::next() {
   lock.unlock();
   if (batch) batch->wait_ns = now_ns() - start_ns;
   return batch;
+}
+
+void Loader::State::give(Position position, std::span<const std::uint32_t> indices) {
+  const Guard guard(mutex_);
+  ring_.give(position, indices);
+  if (is_running_) work_.notify_one();
 }
 
 void Loader::State::release(int slot, const BatchBuffer* other) {
@@ -455,6 +462,9 @@ Loader::~Loader() = default;
 
 Result<Batch> Loader::next() {
   return state_->next();
+}
+void Loader::give(Position position, std::span<const std::uint32_t> indices) {
+  state_->give(position, indices);
 }
 void Loader::release(int slot, const BatchBuffer* other) {
   state_->release(slot, other);
