@@ -215,8 +215,9 @@ class Session:
             self._watch.learn_again()
 
     def _give_back(self) -> None:
-        """At the end: memory that only changes which were not kept have needed."""
+        """At the end: memory and threads that only changes which were not kept have needed."""
         memory.release_graphs(self._script)
+        self._script.end_trials()
         knobs, pins = self._knobs, "loader.pin_memory"
         if knobs is not None and not knobs.now[pins] and any(one[pins] for one in self._prepared):
             memory.release_pinned()
