@@ -86,8 +86,8 @@ class SwitchedTest(PhotosTest):
         for options in ({}, {"drop_last": True}, {"shuffle": False}, {"num_workers": 1}):
             for threads in (1, 3):
                 with self.subTest(threads=threads, **options):
-                    settings = LoaderSettings(options.get("num_workers", 0), 2, False, False,
-                                              threads)
+                    workers = options.get("num_workers", 0)
+                    settings = LoaderSettings(workers, 2, False, False, threads)
                     epochs, ours, wanted = self.compare(lambda: settings, **options)
                     self.assert_same(ours, wanted)
                     self.assertEqual(set(epochs.made_by), {settings})

@@ -112,6 +112,7 @@ class Session:
             self._watch.safely(activity.abandon)
         self._watch.check = None
         self._watch.safely(self._go_back)
+        self._watch.safely(self._script.end_trials)
         if self._is_at_boundary:
             self._watch.safely(self._give_back)
         self._knobs = None
@@ -215,9 +216,8 @@ class Session:
             self._watch.learn_again()
 
     def _give_back(self) -> None:
-        """At the end: memory and threads that only changes which were not kept have needed."""
+        """At the end: memory that only changes which were not kept have needed."""
         memory.release_graphs(self._script)
-        self._script.end_trials()
         knobs, pins = self._knobs, "loader.pin_memory"
         if knobs is not None and not knobs.now[pins] and any(one[pins] for one in self._prepared):
             memory.release_pinned()
@@ -484,5 +484,6 @@ class Session:
         configuration = self._configuration(request)
         if self._knobs is not None:
             self._knobs.apply(configuration)
+        self._watch.safely(self._script.end_trials)
         self._watch.safely(self._give_back)
         return {"steps": self._script.clock.steps}

@@ -276,6 +276,10 @@ class SwitchableBatches:
             return
         if self._engines:
             self._engines[-1].gate.is_open = False
+            if self._engines[-1].settings.native_threads > 0:
+                # No generator of the script's was drawn from for what it has ready. So the next
+                # engine makes that, and the steps behind a switch are measured as all others.
+                self._shared.take_back(self._engines.pop().give_up())
         if any(engine.settings == settings for engine in self._engines):
             # It still hands out what it was promised before: that comes first.
             self._drain()

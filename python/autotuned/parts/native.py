@@ -7,6 +7,7 @@ been promised.
 
 from __future__ import annotations
 
+import contextlib
 import weakref
 from typing import Any
 
@@ -20,6 +21,7 @@ from .tensors import equal_trees, tensors_in
 
 # By so many levels of 256 a pixel may differ where libraries round differently.
 _MOST_LEVELS = 2.0
+_MOST_SEED = 1 << 53  # which every reader of JSON takes for a whole number
 # Pictures of a batch that are decoded by both sides, where their transforms draw.
 _DECODED = 2
 
@@ -37,11 +39,12 @@ class NativeEngine:
         generator: torch.Generator,
     ) -> None:
         self.settings = settings
-        # As a worker's seed: by the script's own generator, and nothing is drawn from that.
-        seed = torch.empty((), dtype=torch.int64).random_(generator=generator)
+        # Of a copy of the script's generator, as the seed of workers; one for each engine.
+        drawn = torch.empty((), dtype=torch.int64).random_(generator=generator)
+        seed = (int(drawn) + settings.native_threads) % _MOST_SEED
         self._loader = weakref.ref(loader)  # which is the script's
         self._given: GivenBatches = plan_of(loader).open(
-            settings.native_threads, settings.prefetch_batches, int(seed)
+            settings.native_threads, settings.prefetch_batches, seed
         )
         self.begin_again(gate)
 
@@ -69,6 +72,14 @@ class NativeEngine:
             batch = pinned(batch)
         return self.gate.promised.popleft(), batch
 
+    def give_up(self) -> list[Any]:
+        """The indices of all that it was promised. Its threads rest until it begins again."""
+        promised = list(self.gate.promised)
+        self.gate.promised.clear()
+        with contextlib.suppress(Exception):  # in a process that was forked, say
+            self._given.begin()
+        return promised
+
     def end(self) -> None:
         self._given.close()
 
@@ -76,9 +87,7 @@ class NativeEngine:
         end_in_time(self.end)
 
 
-def fault_of(
-    loader: DataLoader, index: Any, own: Any, native: Any, expects_same: bool
-) -> str:
+def fault_of(loader: DataLoader, index: Any, own: Any, native: Any, expects_same: bool) -> str:
     """Why a batch cannot be in the place of another one that the script's own process makes.
 
     Empty: it can, or it claims to be the same value for value, which is not judged here.

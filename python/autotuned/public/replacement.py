@@ -54,7 +54,9 @@ class ReplacedLoader:
                 self._plan = plan_of(self._loader)
             except NoPlan as error:
                 raise ValueError(f"the DataLoader is not as it was: {error}") from None
-            self._batches = self._plan.open(self._workers, self._prefetch_factor, int(seed))
+            self._batches = self._plan.open(
+                self._workers, self._prefetch_factor, int(seed) % (1 << 53)
+            )
         self._loops += 1
         return self._loop(self._batches, indices, self._loops)
 
