@@ -154,27 +154,33 @@ Result<CheckRecord> run_exact(const SessionInput& input, TrainingBackend& backen
   return first;
 }
 
+// Of a script, a change of its loader alone is checked by the batches, which are compared only where nothing else differs.
+bool is_of_scripts_loader(const SessionInput& input, const Configuration& change) {
+  return input.is_script && std::ranges::all_of(change.values(), [](const auto& entry) {
+           return entry.first.starts_with("loader.");
+         });
+}
+
 Result<CheckRecord> run_numerics(const SessionInput& input, TrainingBackend& backend,
-                                 const Configuration& candidate) {
+                                 const Configuration& reference, const Configuration& candidate) {
   Configuration same_batch = candidate;
   if (const KnobValue* batch = input.starting.find("batch_size")) {
     same_batch.set("batch_size", *batch);
   }
-  auto updates =
-      backend.compare_updates(input.starting, same_batch, kCheckSteps, CheckedSteps::later);
+  auto updates = backend.compare_updates(reference, same_batch, kCheckSteps, CheckedSteps::later);
   if (!updates) return forward_error(updates);
   const LossKind loss = loss_of(input);
   CheckRecord later = check_numerics(*updates, /*rounded=*/nullptr, loss);
   if (!later.passed && updates->finite) {
     // Compare with the effect of rounding alone: the job itself may amplify small differences.
-    auto rounded = backend.compare_rounded(input.starting);
+    auto rounded = backend.compare_rounded(reference);
     if (!rounded && rounded.error().kind != ErrorKind::unsupported) return forward_error(rounded);
     if (rounded) later = check_numerics(*updates, &*rounded, loss);
   }
   const bool is_only_look = looks_at(backend).size() == 1;
   if (!is_only_look) later.detail += kAfterMeasuring;
   if (!later.passed || is_only_look) return later;
-  updates = backend.compare_updates(input.starting, same_batch, 1, CheckedSteps::first);
+  updates = backend.compare_updates(reference, same_batch, 1, CheckedSteps::first);
   if (!updates) return forward_error(updates);
   CheckRecord first = check_numerics(*updates, /*rounded=*/nullptr, loss);
   return first.passed ? later : first;
@@ -216,7 +222,8 @@ Result<std::vector<CheckRecord>> run_checks(const SessionInput& input, TrainingB
     }
   }
   if (needs_numerics) {
-    auto passed = keep(run_numerics(input, backend, candidate));
+    const Configuration& beside = is_of_scripts_loader(input, change) ? incumbent : input.starting;
+    auto passed = keep(run_numerics(input, backend, beside, candidate));
     if (!passed) return forward_error(passed);
     if (!*passed) return checks;
   }

@@ -31,6 +31,7 @@ struct Interaction {
 constexpr std::array kInteractions = {
     Interaction{"batch_size", "threads.intra_op", "a larger batch gives each thread more to do"},
     Interaction{"loader.workers", "threads.intra_op", "both need the same CPUs"},
+    Interaction{"loader.native_threads", "threads.intra_op", "both need the same CPUs"},
     Interaction{"batch_size", "precision.autocast", "16-bit units need more work at a time"},
     Interaction{"layout.memory_format", "precision.autocast",
                 "16-bit kernels are made for one memory format"},

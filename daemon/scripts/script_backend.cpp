@@ -26,13 +26,15 @@ constexpr int kMostRenewals = 5;
 // A check makes a step once as the reference, once as the candidate, and once more where it is compared rounded.
 constexpr std::int64_t kMostTimesChecked = 3;
 
-// Losses and figures of one part of an answer to `check`.
+// Losses, inputs and figures of one part of an answer to `check`.
 Result<tuner::UpdateComparison> comparison_of(const Json& part, std::int64_t steps) {
   auto comparison = comparison_from(part);
   if (!comparison) return comparison;
   comparison->steps = steps;
   comparison->reference_losses = losses_from(member(part, "reference_losses"));
   comparison->candidate_losses = losses_from(member(part, "candidate_losses"));
+  comparison->reference_inputs = inputs_of(member(part, "reference_inputs"));
+  comparison->candidate_inputs = inputs_of(member(part, "candidate_inputs"));
   return comparison;
 }
 

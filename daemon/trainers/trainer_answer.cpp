@@ -64,9 +64,9 @@ std::vector<double> losses_from(const Json& list) {
   return losses;
 }
 
-std::vector<tuner::UpdateComparison::StepInput> inputs_of(const Json& block) {
+std::vector<tuner::UpdateComparison::StepInput> inputs_of(const Json& list) {
   std::vector<tuner::UpdateComparison::StepInput> inputs;
-  for (const Json& one : member(block, "inputs")) {
+  for (const Json& one : list) {
     inputs.push_back({.labels = get_string(one, "labels").value_or(""),
                       .images = get_string(one, "images").value_or("")});
     for (const Json& projection : member(one, "projections")) {

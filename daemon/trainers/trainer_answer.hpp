@@ -20,7 +20,7 @@ namespace autotuned::daemon {
 // Reads a list of losses. An entry that is not a number reads as NaN.
 [[nodiscard]] std::vector<double> losses_from(const Json& list);
 
-// The `inputs` of a block.
-[[nodiscard]] std::vector<tuner::UpdateComparison::StepInput> inputs_of(const Json& block);
+// A list of what the model was given, such as the `inputs` of a block.
+[[nodiscard]] std::vector<tuner::UpdateComparison::StepInput> inputs_of(const Json& list);
 
 }  // namespace autotuned::daemon

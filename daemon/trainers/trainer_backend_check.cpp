@@ -199,8 +199,8 @@ Result<tuner::UpdateComparison> TrainerBackend::compare_blocks(Trainer& trainer,
   comparison->steps = get_integer(candidate, "steps").value_or(0);
   comparison->reference_losses = losses_from(member(reference, "losses"));
   comparison->candidate_losses = losses_from(member(candidate, "losses"));
-  comparison->reference_inputs = inputs_of(reference);
-  comparison->candidate_inputs = inputs_of(candidate);
+  comparison->reference_inputs = inputs_of(member(reference, "inputs"));
+  comparison->candidate_inputs = inputs_of(member(candidate, "inputs"));
   return comparison;
 }
 

@@ -24,23 +24,24 @@ def fixture(name: str) -> torch.Tensor:
     return torch.frombuffer(content, dtype=getattr(torch, facts["type"])).view(facts["shape"])
 
 
-def png(pixels: torch.Tensor) -> bytes:
-    """A PNG file of bytes (3, rows, columns)."""
+def png(pixels: torch.Tensor, filter_type: int = 0) -> bytes:
+    """A PNG file of bytes (3, rows, columns). There is no filter above 4."""
 
     def chunk(name: bytes, body: bytes) -> bytes:
         end = struct.pack(">I", zlib.crc32(name + body))
         return struct.pack(">I", len(body)) + name + body + end
 
     _, height, width = pixels.shape
-    rows = b"".join(b"\0" + bytes(row.flatten().tolist()) for row in pixels.permute(1, 2, 0))
+    begin = bytes([filter_type])
+    rows = b"".join(begin + bytes(row.flatten().tolist()) for row in pixels.permute(1, 2, 0))
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     content = chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
     return b"\x89PNG\r\n\x1a\n" + content
 
 
-def write_png(path: Path, pixels: torch.Tensor) -> str:
+def write_png(path: Path, pixels: torch.Tensor, filter_type: int = 0) -> str:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(png(pixels))
+    path.write_bytes(png(pixels, filter_type))
     return str(path)
 
 

@@ -206,6 +206,32 @@ class PatchTest(unittest.TestCase):
         changed = [line for line in answer["diff"].splitlines() if line[:1] in "+-"]
         self.assertEqual(len(changed), 2 + 2 + 2, "no other line is touched")
 
+    def test_threads_take_the_place_of_a_loader(self):
+        self.write(PLAIN)
+        changes = {
+            "loader.native_threads": change(0, 2),
+            "loader.workers": change(0, 1),
+            "loader.prefetch_batches": change(2, 4),
+            "loader.pin_memory": change(False, True),
+        }
+        text, words = self.patched(changes, self.places(PLAIN))
+        self.assertEqual(words, [])
+        self.assertIn(
+            'train_loader = autotuned.Loader.of(DataLoader(dataset(), **{**train_kwargs, '
+            '"pin_memory": True}), workers=2, prefetch_factor=4)\n',
+            text,
+        )
+        self.assertIn("import DataLoader\nimport autotuned\n", text)
+        self.assertIn("test_loader = DataLoader(dataset(), batch_size=8)\n", text)
+        self.write(PLAIN.replace("import argparse\n", "import argparse\nimport autotuned\n"))
+        places = self.places((self.folder / "train.py").read_text())
+        text, _ = self.patched({"loader.native_threads": change(0, 1)}, places)
+        self.assertEqual(text.count("import autotuned\n"), 1)
+        self.assertIn("of(DataLoader(dataset(), **train_kwargs), workers=1)\n", text)
+        places["loaders"] = []
+        _, words = self.patched({"loader.native_threads": change(0, 1)}, places)
+        self.assertIn("autotuned.Loader.of(DataLoader(...), workers=1)", words[-1])
+
     def test_arguments_that_are_there_are_replaced(self):
         text = PLAIN.replace(
             "DataLoader(dataset(), **train_kwargs)",

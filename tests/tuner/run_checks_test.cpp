@@ -87,6 +87,26 @@ TEST_F(RunChecks, NumericsAreComparedWithTheStart) {
   EXPECT_TRUE(asked_[0].candidate.flag("optimizer.fused")) << "the whole candidate";
 }
 
+// Where more differs than the loader, a script compares no batches.
+TEST_F(RunChecks, TheLoaderOfAScriptIsComparedBesideWhatWasKept) {
+  input_.is_script = true;
+  recipes::Knob threads;
+  threads.name = "loader.native_threads";
+  threads.type = recipes::KnobType::integer;
+  threads.maximum = 4;
+  threads.default_value = std::int64_t{0};
+  threads.risk = recipes::RiskClass::numerics;
+  input_.knobs.push_back(threads);
+  input_.starting.set(threads.name, std::int64_t{0});
+  incumbent_.set(threads.name, std::int64_t{0});
+  const Configuration alone = change(threads.name, std::int64_t{2});
+  EXPECT_EQ(run(alone).back().risk, "numerics");
+  EXPECT_EQ(asked_.front().reference, incumbent_);
+  asked_.clear();
+  run(alone.with(change("precision.autocast", std::string("bf16"))));
+  EXPECT_EQ(asked_.front().reference, input_.starting);
+}
+
 TEST_F(RunChecks, TheJobsOwnTurnsAreLookedAtWhereTheCandidateFailsLater) {
   int looks = 0;
   const auto turned = [](std::int64_t steps, double cosine) {

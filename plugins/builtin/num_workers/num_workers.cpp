@@ -17,6 +17,7 @@ using sdk::Answer;
 using sdk::Situation;
 
 constexpr const char* kWorkers = "loader.workers";
+constexpr const char* kNativeThreads = "loader.native_threads";  // of scripts alone
 // A step that waits less than this has nothing to win that could be measured.
 constexpr double kLeastWaitRatio = 0.02;
 constexpr double kBusyRatio = 0.9;
@@ -154,6 +155,9 @@ std::vector<std::int64_t> counts_to_try(const Demand& demand, std::int64_t now,
 Answer propose(const Situation& situation) {
   std::string obstacle = situation.obstacle(kWorkers);
   if (!obstacle.empty()) return sdk::none(std::move(obstacle));
+  if (situation.incumbent<std::int64_t>(kNativeThreads).value_or(0) > 0) {
+    return sdk::none("threads of C++ make the batches, and worker processes none");
+  }
   const auto now = situation.incumbent<std::int64_t>(kWorkers);
   const auto demand = now ? demand_of(situation, *now) : std::nullopt;
   if (!demand) return sdk::none("the profile does not say how long the step waits for data");

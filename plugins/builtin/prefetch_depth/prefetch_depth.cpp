@@ -25,6 +25,9 @@ constexpr double kSavedShare = 0.5;
 Answer propose(const Situation& situation) {
   std::string obstacle = situation.obstacle(kDepth);
   if (!obstacle.empty()) return sdk::none(std::move(obstacle));
+  if (situation.incumbent<std::int64_t>("loader.native_threads").value_or(0) > 0) {
+    return sdk::none("threads of C++ make the batches, and share the work of each of them");
+  }
   const std::int64_t workers = situation.incumbent<std::int64_t>(kWorkers).value_or(0);
   if (workers == 0) {
     return sdk::none("without loader workers no batch is prepared in advance");

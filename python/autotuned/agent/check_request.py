@@ -52,8 +52,9 @@ def begin_check(
     limit_ns = limit_of(request)
     if rest != before and rest == configuration:
         makes_again = knobs.may_make_again(rest)
+        expects_same = knobs.claims_same_batches(rest)
         knobs.apply(rest)
-        check: Any = BatchCheck(script, steps, makes_again)
+        check: Any = BatchCheck(script, steps, makes_again, expects_same)
     else:
         check = _numeric_check(script, knobs, method, configuration, steps, is_rounded)
         if method == "auto" and check.method == "twin":

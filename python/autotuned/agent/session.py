@@ -112,6 +112,7 @@ class Session:
             self._watch.safely(activity.abandon)
         self._watch.check = None
         self._watch.safely(self._go_back)
+        self._watch.safely(self._script.end_trials)
         if self._is_at_boundary:
             self._watch.safely(self._give_back)
         self._knobs = None
@@ -483,5 +484,6 @@ class Session:
         configuration = self._configuration(request)
         if self._knobs is not None:
             self._knobs.apply(configuration)
+        self._watch.safely(self._script.end_trials)
         self._watch.safely(self._give_back)
         return {"steps": self._script.clock.steps}

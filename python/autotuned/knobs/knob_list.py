@@ -133,6 +133,15 @@ def _gather(script: Script, no_root: str) -> Knob:
     return knob
 
 
+def training_obstacle(script: Script) -> str:
+    """Why no settings of a loader can be changed; empty: there is one that can."""
+    found = script.training_loader()
+    if found is None:
+        several = sum(one.is_trained_from for one in script.loaders) > 1
+        return "several loaders train" if several else "no DataLoader feeds the training"
+    return found.obstacle or ("the loader is gone" if found.loader is None else "")
+
+
 def loader_of_training(script: Script, notes: list[str]) -> list[Knob]:
     """What is worth a word goes into `notes`."""
     found = script.training_loader()
@@ -148,15 +157,8 @@ def loader_of_training(script: Script, notes: list[str]) -> list[Knob]:
         return set_field
 
     own = loaders.LoaderSettings(0, 2, False, False)
-    obstacle, risk = "", "exact"
-    if found is None:
-        several = sum(one.is_trained_from for one in script.loaders) > 1
-        obstacle = "several loaders train" if several else "no DataLoader feeds the training"
-    elif found.obstacle:
-        obstacle = found.obstacle
-    elif loader is None:
-        obstacle = "the loader is gone"
-    else:
+    obstacle, risk = training_obstacle(script), "exact"
+    if not obstacle and found is not None and loader is not None:
         own = loaders.LoaderSettings.own(loader)
         obstacle = _obstacle_of_workers(found, loader, own)
         # First: making samples of it to see what they draw could change it.

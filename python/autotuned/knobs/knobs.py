@@ -16,6 +16,7 @@ from ..protocol import RequestError
 from . import knob_list
 from .knob import Configuration, Knob, Value
 from .knob_compile import compile_knob
+from .knob_native import native_knob
 
 _FUSED = (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW, torch.optim.Adagrad)
 _FUSED_ON_CPU = (torch.optim.Adagrad,)  # alone; elsewhere its step would fail
@@ -30,6 +31,7 @@ def names() -> list[str]:
         [
             "cudnn.benchmark",
             "layout.memory_format",
+            "loader.native_threads",
             "loader.persistent_workers",
             "loader.pin_memory",
             "loader.prefetch_batches",
@@ -53,6 +55,7 @@ def _loader_settings(configuration: Configuration) -> LoaderSettings:
         int(configuration["loader.prefetch_batches"]),
         bool(configuration["loader.pin_memory"]),
         bool(configuration["loader.persistent_workers"]),
+        int(configuration["loader.native_threads"]),
     )
 
 
@@ -72,6 +75,7 @@ class Knobs:
                 compile_knob(script),
                 *self._optimizer(),
                 *knob_list.loader_of_training(script, self.notes),
+                native_knob(script),
                 *knob_list.process(),
             ]
         }
@@ -135,6 +139,10 @@ class Knobs:
         return not self._has_own_data or any(
             self.knobs[name].risk == "semantics" for name in self.changed(configuration)
         )
+
+    def claims_same_batches(self, configuration: Configuration) -> bool:
+        """Whether this change leaves the batches as they are, but for rounding."""
+        return all(self.knobs[name].risk != "semantics" for name in self.changed(configuration))
 
     def part(self, configuration: Configuration, reaches: str) -> Configuration:
         """The configuration in force with the change in those knobs only that reach this."""

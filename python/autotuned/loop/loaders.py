@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A loader of the script, and what is known of it."""
+"""A loader of the script, what is known of it, and the settings that it can have."""
 
 from __future__ import annotations
 
+import dataclasses
 import weakref
 from typing import Any
 
 from torch.utils.data import DataLoader
 
 from ..parts.engines import LoaderSettings
-from ..parts.loader import obstacle_of
+from ..parts.loader import lack_of_memory, obstacle_of
 from ..parts.tensors import tensors_in
 
 
@@ -42,6 +43,38 @@ class FoundLoader:
         size = sum(one.numel() * one.element_size() for one in tensors)
         self.batch_bytes = max(self.batch_bytes, size)
         self.is_on_device = self.is_on_device or any(one.device.type != "cpu" for one in tensors)
+
+    def settings(self, changes: dict[str, Any]) -> LoaderSettings:
+        """Its own with these changes; its own alone where these have failed."""
+        own = self.own()
+        if not changes:
+            return own
+        wanted = dataclasses.replace(own, **changes).without_idle(own)
+        return own if wanted in self.refused else wanted
+
+    def own(self) -> LoaderSettings:
+        loader = self.loader
+        if loader is None:
+            return LoaderSettings(0, 2, False, False)
+        return LoaderSettings.own(loader)
+
+    def lack_of(self, settings: LoaderSettings) -> str:
+        """Why it cannot have these; empty: it can, as far as is known."""
+        own = self.own()
+        wanted = settings.without_idle(own)
+        if self.loader is None or wanted == own:
+            return ""
+        return self.refused.get(wanted, "") or lack_of_memory(wanted, self.batch_bytes)
+
+    def keeps(self, settings: LoaderSettings) -> bool:
+        """Of native threads those of the two configurations that a trial compares."""
+        waiting = sum(one.native_threads > 0 for one in self.kept_engines)
+        return settings.native_threads > 0 and waiting < 2 and settings not in self.refused
+
+    def end_native(self, stays: LoaderSettings) -> None:
+        """All engines of native threads that wait, but for those of these settings."""
+        for settings in [one for one in self.kept_engines if one.native_threads and one != stays]:
+            self.kept_engines.pop(settings).end()
 
     @property
     def loader(self) -> DataLoader | None:

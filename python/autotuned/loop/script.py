@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader
 
 from ..parts import compiling, rows
 from ..parts.flags import Flags
-from ..parts.loader import LoaderSettings, SwitchableBatches, lack_of_memory
+from ..parts.loader import LoaderSettings, SwitchableBatches
 from ..parts.tensors import RandomState, as_channels_last, map_tensors, tensors_in
 from .loaders import FoundLoader, kind_of
 from .places import place_of_caller
@@ -224,6 +224,7 @@ class Script:
         self.zero_grad_keeps = False  # the script asks for gradients that are filled with zeros
         self.last_loss: torch.Tensor | None = None
         self.peak_device_bytes = 0  # in steps that were timed on a GPU
+        self.is_tuned = True  # until end_trials()
         # The configuration in force.
         self.forward = ForwardSettings()
         self.loader_changes: dict[str, Any] = {}  # fields of LoaderSettings
@@ -432,24 +433,19 @@ class Script:
     # --- batches
 
     def wanted(self, found: FoundLoader) -> LoaderSettings:
-        loader = found.loader
-        own = (
-            LoaderSettings.own(loader)
-            if loader is not None
-            else LoaderSettings(0, 2, False, False)
-        )
-        training = self.training_loader()
-        if training is not found or not self.loader_changes:
-            return own
-        wanted = dataclasses.replace(own, **self.loader_changes)
-        return own if wanted in found.refused else wanted
+        is_trained_from = self.training_loader() is found
+        return found.settings(self.loader_changes if is_trained_from else {})
 
     def lack_of(self, settings: LoaderSettings) -> str:
         """Why the training's loader cannot have these settings; empty: no reason is known."""
         found = self.training_loader()
-        if found is None or found.loader is None or settings == LoaderSettings.own(found.loader):
-            return ""
-        return found.refused.get(settings, "") or lack_of_memory(settings, found.batch_bytes)
+        return "" if found is None else found.lack_of(settings)
+
+    def end_trials(self) -> None:
+        """Nothing waits any more for a change that was not kept."""
+        self.is_tuned = False
+        for found in self.loaders:
+            found.end_native(self.wanted(found))
 
     def batches_of(
         self, loader: DataLoader, on_batch: Callable[..., None]
@@ -473,6 +469,7 @@ class Script:
             found.kept_engines,
             found.start_ns,
             refuse,
+            lambda settings: self.is_tuned and found.keeps(settings),
         )
 
     # --- forward passes

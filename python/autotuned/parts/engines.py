@@ -12,7 +12,7 @@ import dataclasses
 import threading
 import time
 import warnings
-from typing import Any, Iterable, Iterator
+from typing import Any, Callable, Iterable, Iterator
 
 import torch
 from torch.utils.data import DataLoader
@@ -25,6 +25,20 @@ class LoaderSettings:
     prefetch_batches: int  # per worker
     pin_memory: bool
     persistent_workers: bool
+    native_threads: int = 0  # which make the batches; 0: the DataLoader does
+
+    def without_idle(self, own: "LoaderSettings") -> "LoaderSettings":
+        """Where native threads make the batches, settings of processes say nothing."""
+        if self.native_threads == 0:
+            return self
+        return dataclasses.replace(
+            self, workers=own.workers, persistent_workers=own.persistent_workers
+        )
+
+    @property
+    def outlives_switches(self) -> bool:
+        """Whether to begin costs time: an engine of these waits for its next turn."""
+        return self.workers > 0 or self.native_threads > 0
 
     @staticmethod
     def own(loader: DataLoader) -> "LoaderSettings":
@@ -191,11 +205,16 @@ class Engine:
 
     def end_after_failure(self) -> None:
         """Ends the engine after a failure. Its workers may hang."""
+        end_in_time(self.end)
 
-        def end() -> None:
-            with contextlib.suppress(Exception):
-                self.end()
 
-        thread = threading.Thread(target=end, daemon=True)
-        thread.start()
-        thread.join(_MOST_END_S)
+def end_in_time(end: Callable[[], None]) -> None:
+    """Ends something as far as it comes: the script does not wait for ever."""
+
+    def try_to_end() -> None:
+        with contextlib.suppress(Exception):
+            end()
+
+    thread = threading.Thread(target=try_to_end, daemon=True)
+    thread.start()
+    thread.join(_MOST_END_S)

@@ -8,7 +8,8 @@ out what it has been promised and ends; behind it the new one begins. The random
 script's own iterator would draw are drawn, once, and no others.
 
 An engine with other settings than the script's own may fail: its processes may be killed, hang, or
-never start. Then it ends, and what it was promised is made as the script makes it.
+never start, or our threads cannot read a file. Then it ends, and what it was promised is made as
+the script makes it.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from torch.utils.data import DataLoader, IterableDataset
 from torch.utils.data import dataloader as torch_dataloader
 
 from .engines import Engine, Gate, LoaderSettings, Shared
+from .native import NativeEngine
 from .tensors import RandomState, equal_trees
 
 
@@ -58,6 +60,8 @@ _SHARED_MEMORY = "/dev/shm"
 
 def lack_of_memory(settings: LoaderSettings, batch_bytes: int) -> str:
     """Why the batches of these workers would not fit into shared memory; empty: they fit."""
+    if settings.native_threads > 0:
+        return ""  # threads share the memory of the process
     needed = 2 * settings.workers * settings.prefetch_batches * batch_bytes
     try:
         free = shutil.disk_usage(_SHARED_MEMORY).free
@@ -114,20 +118,24 @@ class SwitchableBatches:
         wanted: Callable[[], LoaderSettings],
         on_batch: Callable[["SwitchableBatches", Any, int], None],
         is_first: bool,
-        kept: dict[LoaderSettings, Engine],
+        kept: dict[LoaderSettings, Any],
         start_ns: dict[LoaderSettings, int],
         on_refused: Callable[[LoaderSettings, Exception], None] | None = None,
+        keeps: Callable[[LoaderSettings], bool] = lambda settings: False,
     ) -> None:
+        """`keeps`: whether an engine that is not in force waits for later epochs all the same."""
         self.loader = loader
         self._wanted = wanted
         self._on_batch = on_batch
         self._on_refused = on_refused
         self._own = LoaderSettings.own(loader)
         self._refused: set[LoaderSettings] = set()
+        self._keeps = keeps
         self._kept = kept  # engines with workers that no epoch uses now
-        self._mine: dict[LoaderSettings, Engine] = {}  # those of this epoch
+        self._mine: dict[LoaderSettings, Any] = {}  # those of this epoch
         self._start_ns = start_ns  # what it took to start processes, by settings
         self.batches_made = 0
+        self.made_by = self._own  # the settings under which the last batch was made
         self._shared = Shared(iter(loader._index_sampler))
         try:
             self._length = len(loader._index_sampler)
@@ -140,9 +148,10 @@ class SwitchableBatches:
         self._generator.set_state(source.get_state())
         if is_first or not (loader.persistent_workers and loader.num_workers > 0):
             torch.empty((), dtype=torch.int64).random_(generator=loader.generator)
-        # Index and batch, or the exception that comes in its place.
-        self._ready: collections.deque[tuple[Any, Any, Exception | None]] = collections.deque()
-        self._engines: list[Engine] = []
+        # Index and batch, or the exception that comes in its place, and who made it.
+        self._ready: collections.deque[tuple[Any, Any, Exception | None, LoaderSettings]]
+        self._ready = collections.deque()
+        self._engines: list[Any] = []
         self._engines = [self._started(self._now())]
 
     def __iter__(self) -> "SwitchableBatches":
@@ -165,16 +174,23 @@ class SwitchableBatches:
         self._on_batch(self, (index, batch), time.monotonic_ns() - began_ns)
         return batch
 
-    def is_as_made_here(self, index: Any, batch: Any) -> bool:
-        """Whether the script's own process makes the same batch of this index.
+    def made_here(self, index: Any) -> Any:
+        """The batch that the script's own process makes of this index.
 
         Nothing is drawn from a generator by that.
         """
         state = RandomState(others=True)
         try:
-            return equal_trees(_make(self.loader, index), batch)
+            return _make(self.loader, index)
         finally:
             state.restore()
+
+    def is_as_made_here(self, index: Any, batch: Any) -> bool:
+        return equal_trees(self.made_here(index), batch)
+
+    def is_stale(self) -> bool:
+        """Whether the last batch was prepared before the settings that are in force now."""
+        return self.made_by != self._now()
 
     def __del__(self) -> None:
         # An epoch that the script leaves early. At the end of the interpreter PyTorch's own
@@ -189,7 +205,7 @@ class SwitchableBatches:
         settings = self._wanted()
         return self._own if settings in self._refused else settings
 
-    def _started(self, settings: LoaderSettings) -> Engine:
+    def _started(self, settings: LoaderSettings) -> Any:
         """An engine for the following batches; if it cannot start, one like the script's own."""
         try:
             return self._engine(settings, None)
@@ -199,7 +215,7 @@ class SwitchableBatches:
             self._refuse(settings, error)
         return self._engine(self._own, None)
 
-    def _engine(self, settings: LoaderSettings, promised: list[Any] | None) -> Engine:
+    def _engine(self, settings: LoaderSettings, promised: list[Any] | None) -> Any:
         """An engine for all following batches, or for these indices."""
         gate = Gate(self._shared if promised is None else iter(promised), self._length)
         began_ns = time.monotonic_ns()
@@ -213,7 +229,8 @@ class SwitchableBatches:
             else:
                 generator = torch.Generator()
                 generator.set_state(self._generator.get_state())
-                engine = Engine(settings, self.loader, gate, generator)
+                kind: Any = NativeEngine if settings.native_threads > 0 else Engine
+                engine = kind(settings, self.loader, gate, generator)
         except Exception:
             if promised is None:
                 self._shared.take_back(gate.promised)
@@ -221,7 +238,7 @@ class SwitchableBatches:
                 idle.end_after_failure()
             raise
         engine.is_alone = promised is not None
-        if settings.workers and not engine.is_alone:
+        if settings.outlives_switches and not engine.is_alone:
             self._mine[settings] = engine
             if idle is None:
                 self._start_ns[settings] = time.monotonic_ns() - began_ns
@@ -232,12 +249,14 @@ class SwitchableBatches:
             self._follow_settings()
         while True:
             if self._ready:
-                index, batch, error = self._ready.popleft()
+                index, batch, error, self.made_by = self._ready.popleft()
                 if error is not None:
                     raise error
                 return index, batch
             try:
-                return self._engines[0].next()
+                made = self._engines[0].next()
+                self.made_by = self._engines[0].settings
+                return made
             except StopIteration:
                 if len(self._engines) == 1:
                     self._leave()
@@ -257,6 +276,10 @@ class SwitchableBatches:
             return
         if self._engines:
             self._engines[-1].gate.is_open = False
+            if self._engines[-1].settings.native_threads > 0:
+                # No generator of the script's was drawn from for what it has ready. So the next
+                # engine makes that, and the steps behind a switch are measured as all others.
+                self._shared.take_back(self._engines.pop().give_up())
         if any(engine.settings == settings for engine in self._engines):
             # This engine still has batches that it was promised before: they come first.
             self._drain()
@@ -268,14 +291,14 @@ class SwitchableBatches:
             engine = self._engines[0]
             before = len(engine.gate.promised)
             try:
-                self._ready.append((*engine.next(), None))
+                self._ready.append((*engine.next(), None, engine.settings))
             except StopIteration:
                 self._drop_first()
             except Exception as error:
                 if not engine.is_own:
                     self._replace_first(error, is_last=False)
                     continue
-                self._ready.append((None, None, error))
+                self._ready.append((None, None, error, engine.settings))
                 if len(engine.gate.promised) >= before > 0:  # it fails for good
                     self._drop_first()
 
@@ -309,7 +332,9 @@ class SwitchableBatches:
         """Called after the last batch: workers stay alive only if the settings say so."""
         stays = self._now()
         for settings, engine in self._mine.items():
-            if settings == stays and settings.persistent_workers and settings not in self._kept:
+            is_native = settings.native_threads > 0
+            waits = settings == stays and (settings.persistent_workers or is_native)
+            if (waits or self._keeps(settings)) and settings not in self._kept:
                 self._kept[settings] = engine
             elif engine.is_own:
                 engine.end()

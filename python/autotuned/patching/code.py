@@ -6,6 +6,7 @@ CODE = {
     "layout.memory_format": (
         "output = model(images.to(memory_format=torch.channels_last))  # not the parameters"
     ),
+    "loader.native_threads": "autotuned.Loader.of(DataLoader(...), workers={code})",
     "loader.persistent_workers": "DataLoader(..., persistent_workers={code})",
     "loader.pin_memory": "DataLoader(..., pin_memory={code})",
     "loader.prefetch_batches": "DataLoader(..., prefetch_factor={code})",

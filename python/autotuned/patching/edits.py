@@ -118,6 +118,15 @@ class Source:
         """The name of PyTorch at the top of this file."""
         return self._torch()[1]
 
+    def imports(self, name: str) -> bool:
+        """Whether the top of this file has it under its own name."""
+        return any(
+            alias.name == name and alias.asname is None
+            for statement in self.tree.body
+            if isinstance(statement, ast.Import)
+            for alias in statement.names
+        )
+
     def _torch(self) -> tuple[int, str]:
         for place, statement in enumerate(self.tree.body):
             if isinstance(statement, ast.Import):

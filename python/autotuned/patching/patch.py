@@ -143,7 +143,7 @@ class Patch:
 
     # --- knobs
 
-    def _loader(self, wanted: dict[str, str]) -> list[tuple[Source, Edit]]:
+    def _call_of_loader(self) -> tuple[Source, ast.Call]:
         training = [one for one in self._parts("loaders") if one.get("is_trained_from")]
         if len(training) != 1:
             raise NotFound("it is not known which loader trains")
@@ -152,11 +152,34 @@ class Patch:
         )
         if len(call.args) > 5 or any(isinstance(one, ast.Starred) for one in call.args):
             raise NotFound(f"{source.path}:{call.lineno} passes its arguments by position")
+        return source, call
+
+    def _loader(self, wanted: dict[str, str]) -> list[tuple[Source, Edit]]:
+        source, call = self._call_of_loader()
         return [(source, edit) for edit in source.with_keywords(call, wanted)]
+
+    def _native(self, change: Json) -> list[tuple[Source, Edit]]:
+        """Around the call: what the script asks of its loader goes on to be answered."""
+        source, call = self._call_of_loader()
+        edits = []
+        if "loader.pin_memory" in change:
+            pins = {"pin_memory": as_code(change["loader.pin_memory"])}
+            edits = source.with_keywords(call, pins)
+        given = f", workers={as_code(change[_NATIVE])}"
+        if "loader.prefetch_batches" in change:
+            given += f", prefetch_factor={as_code(change['loader.prefetch_batches'])}"
+        start, end = source.start(call), source.end(call)
+        edits.append(Edit(start, start, b"autotuned.Loader.of("))
+        edits.append(Edit(end, end, f"{given})".encode()))
+        if not source.imports("autotuned"):
+            edits.append(source.behind_imports("import autotuned"))
+        return [(source, edit) for edit in edits]
 
     def loader(self) -> list[tuple[Source, Edit]]:
         """Edits a loader for all of its knobs at once: one argument needs another."""
         change = {name: one["to"] for name, one in self._changes.items()}
+        if change.get(_NATIVE):
+            return self._native(change)
         wanted = {
             argument: as_code(change[knob])
             for knob, argument in _ARGUMENTS.items()
@@ -302,7 +325,7 @@ class Patch:
     def _plans(self) -> list[tuple[list[str], Callable[[], list[tuple[Source, Edit]]]]]:
         """Knobs that are set by one change of the text, and that change."""
         groups: list[tuple[list[str], Callable[[], list[tuple[Source, Edit]]]]] = [
-            (list(_ARGUMENTS), self.loader),
+            ([*_ARGUMENTS, _NATIVE], self.loader),
             (["optimizer.fused", "optimizer.foreach"], self.optimizer),
             (["optimizer.set_to_none"], self.set_to_none),
             (["layout.memory_format"], self.layout),
@@ -416,6 +439,7 @@ class Patch:
         return b"".join(parts)
 
 
+_NATIVE = "loader.native_threads"
 _ARGUMENTS = {
     "loader.workers": "num_workers",
     "loader.prefetch_batches": "prefetch_factor",

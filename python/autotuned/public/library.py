@@ -11,11 +11,11 @@ import ctypes
 import functools
 import json
 import weakref
-from typing import Any
+from typing import Any, Sequence
 
 from ..installation.programs import find_loader_library
 
-_INTERFACE = 1  # AUTOTUNED_LOADER_INTERFACE
+_INTERFACE = 2  # AUTOTUNED_LOADER_INTERFACE
 # A capsule keeps this pointer; DLPack's consumers look for the name.
 _DLTENSOR = ctypes.c_char_p(b"dltensor")
 
@@ -51,6 +51,14 @@ def _functions() -> ctypes.CDLL:
         text,
     ]
     opened.autotuned_loader_next.argtypes = [ctypes.c_void_p, ctypes.POINTER(_Batch), text]
+    opened.autotuned_loader_give.argtypes = [
+        ctypes.c_void_p,
+        ctypes.c_int64,
+        ctypes.c_int64,
+        ctypes.c_void_p,
+        ctypes.c_int64,
+        text,
+    ]
     for name in ("close", "give_back", "free_text"):
         function = getattr(opened, f"autotuned_loader_{name}")
         function.restype = None
@@ -102,6 +110,18 @@ class NativeLoader:
             self._handle, epoch, sample, ctypes.byref(error)
         ):
             raise RuntimeError(_taken(error))
+
+    def give(self, epoch: int, sample: int, indices: Sequence[int]) -> None:
+        """The samples of the next batch, of a loader with `given_batches`."""
+        error = ctypes.c_void_p()
+        try:
+            numbers = (ctypes.c_uint32 * len(indices))(*indices)
+        except TypeError as wrong:
+            raise ValueError(f"the samples of a batch are whole numbers: {wrong}") from None
+        if not _functions().autotuned_loader_give(
+            self._handle, epoch, sample, numbers, len(numbers), ctypes.byref(error)
+        ):
+            raise ValueError(_taken(error))
 
     def next(self) -> tuple[Any, Any]:
         """Images and targets, as tensors."""

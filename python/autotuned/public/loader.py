@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Iterator, Mapping, Sequence
 
 from .library import NativeLoader
+from .replacement import ReplacedLoader
 from .translation import described
 
 _DEFAULT_INDEX_BYTES = 1 << 30
@@ -122,6 +123,17 @@ class Loader:
         self._lock = threading.Lock()  # the native loader serves one thread at a time
         self._place: _Place | None = None  # of the loop that has the native loader
         self._next = (0, 0)  # epoch and batch at which the next loop begins
+
+    @staticmethod
+    def of(loader: Any, *, workers: int = 0, prefetch_factor: int | None = None) -> ReplacedLoader:
+        """The batches of a DataLoader, in the order of its sampler.
+
+        `workers` are threads, each with `prefetch_factor` batches ready (that of the DataLoader,
+        or 2). Transforms that draw random numbers draw others. ValueError: the data set is no
+        ImageFolder, or something else of the DataLoader is not known, which it names.
+        """
+        ahead = prefetch_factor or loader.prefetch_factor or 2
+        return ReplacedLoader(loader, workers, ahead)
 
     def __len__(self) -> int:
         """Batches of a whole epoch."""

@@ -23,6 +23,14 @@ class _Unknown(Exception):
     """A stage that has no exact counterpart; the text says why."""
 
 
+class UnknownStage(ValueError):
+    """Transforms that are not translated. `why` is a clause that names the stage."""
+
+    def __init__(self, text: str, why: str) -> None:
+        super().__init__(text)
+        self.why = why
+
+
 def _is_of_torchvision(stage: Any) -> bool:
     return type(stage).__module__.startswith("torchvision.transforms.")
 
@@ -260,13 +268,40 @@ def described(transforms: Any) -> Described:
             found += describe(stage, got)
             got = gives or got
         except _Unknown as error:
-            raise ValueError(
+            raise UnknownStage(
                 f"autotuned.Loader cannot do exactly what {stage!r} does: {error}; take it out, "
-                "or describe the transforms as a recipe does (docs/recipe.md)"
+                "or describe the transforms as a recipe does (docs/recipe.md)",
+                f"what {stage!r} does is not known exactly: {error}",
             ) from None
     if got == _PICTURE:
-        raise ValueError(
-            "the transforms end with a PIL image: add ToTensor() for floats from 0 to 1, or "
-            "PILToTensor() for bytes"
+        why = "the transforms end with a PIL image"
+        raise UnknownStage(
+            f"{why}: add ToTensor() for floats from 0 to 1, or PILToTensor() for bytes", why
         )
     return found
+
+
+_DRAWING = {
+    "color_jitter",
+    "rand_augment",
+    "random_crop",
+    "random_erasing",
+    "random_flip",
+    "random_resized_crop",
+    "random_rotation",
+}
+_RESIZING = {"random_resized_crop", "resize", "resize_shorter"}
+
+
+def _names(stages: Described) -> set[str]:
+    return {one if isinstance(one, str) else next(iter(one)) for one in stages}
+
+
+def draws(stages: Described) -> bool:
+    """Whether any of what described() gives draws random numbers."""
+    return bool(_names(stages) & _DRAWING)
+
+
+def resizes(stages: Described) -> bool:
+    """Whether any of them computes pixels between others, which libraries round differently."""
+    return bool(_names(stages) & _RESIZING)

@@ -146,10 +146,16 @@ Json FakeAgent::run(const Json& request) {
 
 Json FakeAgent::check(const Json& request) {
   const std::int64_t count = request.at("steps");
-  bool is_wrong = false;
-  for (const Json& setting : behaviour_.value("wrong", Json::array())) {
-    is_wrong = is_wrong || has_setting(request.at("configuration"), setting.get<std::string>());
-  }
+  const auto has_any = [&](const char* behaviour) {
+    const Json settings = behaviour_.value(behaviour, Json::array());
+    return std::ranges::any_of(settings, [&](const Json& setting) {
+      return has_setting(request.at("configuration"), setting.get<std::string>());
+    });
+  };
+  const bool is_wrong = has_any("wrong");
+  const auto input = [](const char* images) {
+    return Json{{"labels", "1"}, {"images", images}, {"projections", {0.5, -1.5}}};
+  };
   step(count);
   const Json losses = Json(std::vector<double>(static_cast<std::size_t>(count), 2.0));
   const Json parameter = {{"name", "weight"},
@@ -162,6 +168,10 @@ Json FakeAgent::check(const Json& request) {
                  {"notes", Json::array()},    {"parameters", {parameter}},
                  {"buffers", Json::array()},  {"reference_losses", losses},
                  {"candidate_losses", losses}};
+  if (behaviour_.contains("other_batches")) {
+    answer["reference_inputs"] = Json::array({input("1")});
+    answer["candidate_inputs"] = Json::array({input(has_any("other_batches") ? "others" : "1")});
+  }
   if (request.value("rounded", false)) {
     Json rounded = answer;
     rounded["equal"] = false;

@@ -5,6 +5,7 @@
 //   factors          by setting, how many times the rate it gives
 //   faults           by setting, the kind of error with which `run` fails
 //   wrong            settings under which another model is trained
+//   other_batches    settings under which a check sees batches of other samples
 //   samples_per_step 8; 0: they do not come from a loader
 //   once             by setting, the nanoseconds that a block says it took once; memory.malloc has such a cost then
 //   samples_left     0: not known; most_samples_left: the same, by "epochs"

@@ -106,6 +106,24 @@ TEST(ScriptBackend, ComparesWhatGoesAlongBesideTheReference) {
   EXPECT_TRUE(scene.asked("prepare").empty()) << "the real steps are the reference's";
 }
 
+TEST(ScriptBackend, TellsWhatTheModelWasGiven) {
+  ScriptScene scene(Json{{"other_batches", {"precision.autocast=bf16"}}});
+  ScriptBackend& job = scene.loaded();
+  for (const bool is_other : {false, true}) {
+    const Configuration candidate =
+        is_other ? scene.with("precision.autocast", kBf16) : job.starting();
+    const auto updates =
+        job.compare_updates(job.starting(), candidate, 4, tuner::CheckedSteps::later);
+    ASSERT_TRUE(updates) << updates.error().message();
+    ASSERT_EQ(updates->reference_inputs.size(), 1U);
+    ASSERT_EQ(updates->candidate_inputs.size(), 1U);
+    EXPECT_EQ(updates->reference_inputs[0].images, "1");
+    EXPECT_EQ(updates->candidate_inputs[0].images, is_other ? "others" : "1");
+    EXPECT_EQ(updates->candidate_inputs[0].labels, "1");
+    EXPECT_THAT(updates->candidate_inputs[0].projections, testing::ElementsAre(0.5, -1.5));
+  }
+}
+
 TEST(ScriptBackend, TellsWhatEachStepRanUnder) {
   ScriptScene scene;
   ScriptBackend& job = scene.loaded();

@@ -101,7 +101,8 @@ std::string code_of(const std::string& page) {
 std::vector<std::string> unknown_words(const std::string& text) {
   static const std::set<std::string> kKeysOfRecipes = {"train.batch_size", "train.drop_last",
                                                        "train.ranks"};
-  static const std::set<std::string> kKnobsOfScripts = {"optimizer.foreach"};
+  static const std::set<std::string> kKnobsOfScripts = {"loader.native_threads",
+                                                        "optimizer.foreach"};
   std::set<std::string> parts;
   for (const std::string& name : known()) {
     if (const std::size_t dot = name.find('.'); dot != name.npos) parts.insert(name.substr(0, dot));

@@ -3,12 +3,15 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <memory>
 #include <new>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -121,6 +124,15 @@ int32_t autotuned_loader_start(autotuned_loader* loader, int64_t epoch, int64_t 
   return done(error, [&]() -> Result<void> {
     if (auto here = check_process(*loader); !here) return here;
     return loader->loading->start({epoch, sample});
+  });
+}
+
+int32_t autotuned_loader_give(autotuned_loader* loader, int64_t epoch, int64_t sample,
+                              const uint32_t* indices, int64_t count, char** error) {
+  return done(error, [&]() -> Result<void> {
+    if (auto here = check_process(*loader); !here) return here;
+    const auto samples = static_cast<std::size_t>(std::max<std::int64_t>(0, count));
+    return loader->loading->give({epoch, sample}, std::span(indices, samples));
   });
 }
 

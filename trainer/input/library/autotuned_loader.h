@@ -21,7 +21,7 @@ extern "C" {
 #define AUTOTUNED_LOADER_API __attribute__((visibility("default")))
 
 /* The version of this interface. A library with another number has other functions. */
-#define AUTOTUNED_LOADER_INTERFACE 1
+#define AUTOTUNED_LOADER_INTERFACE 2
 AUTOTUNED_LOADER_API int32_t autotuned_loader_interface(void);
 
 /* A loader: a data set, its transforms, and the threads that work on them. */
@@ -64,6 +64,7 @@ typedef struct autotuned_loader_batch {
  *   rank, ranks      the part of the samples, split like DistributedSampler (0 of 1)
  *   cache_bytes      memory for pictures in their form before the first random transform (0)
  *   index_bytes      memory for the index of JPEG files, with which only the crop is decoded (1 GiB)
+ *   given_batches    the caller gives the samples of each batch: autotuned_loader_give() (false)
  *
  * The order and all draws are those of a trainer with the same data, seed, batch size, drop_last and ranks.
  * `description` is set to a map in JSON, freed as an error is: `samples` and `batches` of an epoch of this rank, and
@@ -73,9 +74,18 @@ AUTOTUNED_LOADER_API autotuned_loader* autotuned_loader_open(const char* setting
                                                              char** description, char** error);
 
 /* Sets the position of the next batch, in the order of this epoch, and starts the workers. Ready batches that come next
- * anyway are kept. Returns 1, or 0 on failure: a negative number, or a sample beyond the epoch. */
+ * anyway are kept. Returns 1, or 0 on failure: a negative number, or a sample beyond the epoch.
+ * With given_batches: batches that were given and not taken are forgotten, whatever the position. The function must be
+ * called before the first batch is given. */
 AUTOTUNED_LOADER_API int32_t autotuned_loader_start(autotuned_loader* loader, int64_t epoch,
                                                     int64_t sample, char** error);
+
+/* With given_batches: gives the samples of the batch after those given before, in this order. `epoch` and `sample`, the
+ * position of its first sample, decide the draws of its random transforms. The indices are copied. Returns 1, or 0 on
+ * failure: no samples, more than batch_size of them, or one that the data do not have. */
+AUTOTUNED_LOADER_API int32_t autotuned_loader_give(autotuned_loader* loader, int64_t epoch,
+                                                   int64_t sample, const uint32_t* indices,
+                                                   int64_t count, char** error);
 
 /* Waits for the next batch. After the last batch of an epoch the next epoch begins. Returns 1, or 0 on failure: a file
  * that cannot be read or decoded, which the text names, after all batches before it; or no memory. The same failure is

@@ -129,8 +129,10 @@ Result<void> Loading::make_loader() {
     slots_.push_back(std::move(*slot));
     settings.ring.push_back(buffer_of(slots_.back()));
   }
-  const SampleOrder order{
-      .seed = settings_.seed, .is_shuffled = settings_.is_shuffled, .share = settings_.share};
+  const SampleOrder order{.seed = settings_.seed,
+                          .is_shuffled = settings_.is_shuffled,
+                          .share = settings_.share,
+                          .is_given = settings_.are_batches_given};
   const SignalsBlocked blocked;
   auto loader = Loader::create(*data_, order, pipeline_, std::move(settings));
   if (!loader) return forward_error(loader);
@@ -176,6 +178,13 @@ std::string Loading::description() const {
 }
 
 Result<void> Loading::start(Position position) {
+  if (settings_.are_batches_given) {
+    loader_->seek({});
+    given_ = 0;
+    has_failed_ = false;
+    loader_->resume();
+    return {};
+  }
   if (position.epoch < 0 || position.sample < 0 || position.sample > samples_) {
     return fail(ErrorKind::invalid,
                 "there is no sample " + std::to_string(position.sample) + " in epoch " +
@@ -192,7 +201,35 @@ Result<void> Loading::start(Position position) {
   return {};
 }
 
+Result<void> Loading::give(Position position, std::span<const std::uint32_t> indices) {
+  if (!settings_.are_batches_given) {
+    return fail(ErrorKind::unsupported, "the loader has an order of its own", kOfLoader,
+                "open it with given_batches");
+  }
+  if (position.epoch < 0 || position.sample < 0 || indices.empty() ||
+      std::ssize(indices) > settings_.batch_size) {
+    return fail(ErrorKind::invalid,
+                "a batch of " + std::to_string(indices.size()) + " samples at sample " +
+                    std::to_string(position.sample) + " of epoch " + std::to_string(position.epoch),
+                kOfLoader,
+                "a batch has 1 to " + std::to_string(settings_.batch_size) +
+                    " samples; epochs and samples are counted from 0");
+  }
+  const std::uint32_t highest = *std::ranges::max_element(indices);
+  if (highest >= data_->size()) {
+    return fail(ErrorKind::invalid, "there is no sample " + std::to_string(highest), kOfLoader,
+                "the data have " + std::to_string(data_->size()) + " samples, counted from 0");
+  }
+  loader_->give(position, indices);
+  ++given_;
+  return {};
+}
+
 Result<Loading::Taken> Loading::next() {
+  if (settings_.are_batches_given && given_ == 0) {
+    return fail(ErrorKind::invalid, "all batches that were given have been taken", kOfLoader,
+                "give the next one before");
+  }
   // Before the batch: without memory for the one after it, none is lost.
   auto other = take_slot();
   if (!other) return forward_error(other);
@@ -201,6 +238,7 @@ Result<Loading::Taken> Loading::next() {
     has_failed_ = true;
     return forward_error(batch);
   }
+  if (given_ > 0) --given_;
   Slot& slot = slots_[static_cast<std::size_t>(batch->slot)];
   std::swap(slot, *other);
   const BatchBuffer buffer = buffer_of(slot);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -37,13 +38,17 @@ class Loading {
   // ErrorKind::invalid: there is no such position.
   [[nodiscard]] Result<void> start(Position position);
 
+  // ErrorKind::unsupported: batches are not given. ErrorKind::invalid: no samples or too many, or one that is not there.
+  [[nodiscard]] Result<void> give(Position position, std::span<const std::uint32_t> indices);
+
   // Memory of a batch; its blocks go back to image_blocks() and target_blocks().
   struct Taken {
     std::int64_t samples = 0;
     Block images;
     Block targets;
   };
-  // Errors as Loader::next(), and ErrorKind::out_of_memory, after which the same batch comes next.
+  // Errors as Loader::next(), ErrorKind::out_of_memory, after which the same batch comes next, and ErrorKind::invalid: all
+  // batches that were given have been taken.
   [[nodiscard]] Result<Taken> next();
 
   [[nodiscard]] SampleShape shape() const { return pipeline_.shape(); }
@@ -78,6 +83,7 @@ class Loading {
   std::shared_ptr<BlockPool> target_blocks_;
   std::vector<Slot> slots_;
   bool has_failed_ = false;         // until it is started again
+  std::int64_t given_ = 0;          // batches, and not taken
   std::unique_ptr<Loader> loader_;  // last: its threads use all of these
 };
 

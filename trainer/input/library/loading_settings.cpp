@@ -47,7 +47,8 @@ const recipes::Field& settings_field() {
            .default_text = "1",
            .range = {.minimum = 1, .maximum = 1e6}},
           {.key = "cache_bytes", .type = integer, .default_text = "0", .range = kBytes},
-          {.key = "index_bytes", .type = integer, .default_text = "1073741824", .range = kBytes}}};
+          {.key = "index_bytes", .type = integer, .default_text = "1073741824", .range = kBytes},
+          {.key = "given_batches", .type = boolean, .default_text = "false"}}};
   return field;
 }
 
@@ -89,11 +90,16 @@ Result<LoadingSettings> read_loading_settings(std::string_view text) {
   settings.share = {.rank = number("rank"), .ranks = number("ranks"), .drops = settings.drop_last};
   settings.cache_bytes = number("cache_bytes");
   settings.index_bytes = number("index_bytes");
+  settings.are_batches_given = values->at("given_batches").get<bool>();
   if (settings.share.rank >= settings.share.ranks) {
     return fail(ErrorKind::invalid,
                 "the rank is " + std::to_string(settings.share.rank) + " of " +
                     std::to_string(settings.share.ranks),
                 kOfSettings, "ranks are numbered from 0");
+  }
+  if (settings.are_batches_given && settings.share.ranks > 1) {
+    return fail(ErrorKind::invalid, "batches that are given have no ranks", kOfSettings,
+                "give each rank its own batches");
   }
   return settings;
 }

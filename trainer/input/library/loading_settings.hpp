@@ -27,6 +27,7 @@ struct LoadingSettings {
   Share share;
   std::int64_t cache_bytes = 0;
   std::int64_t index_bytes = 0;
+  bool are_batches_given = false;  // by Loading::give()
 };
 
 // Reads JSON or YAML as autotuned_loader.h describes it. ErrorKind::invalid names all mistakes at once.

@@ -10,14 +10,17 @@ namespace autotuned::input {
 
 BatchRing::BatchRing(std::int64_t samples, SampleOrder order)
     : samples_(order.share.samples_of(samples)),
-      order_(samples, order.seed, order.is_shuffled, order.share) {}
+      order_(samples, order.seed, order.is_shuffled, order.share),
+      is_given_(order.is_given) {}
 
 void BatchRing::configure(const LoaderSettings& settings, Position position) {
   batch_size_ = settings.batch_size;
   drop_last_ = settings.drop_last;
   slots_.resize(settings.ring.size());
   sequence_.assign(slots_.size(), 0);
-  const auto most = static_cast<std::size_t>(std::min(batch_size_, samples_));
+  // A batch that is given may hold a sample several times.
+  const auto most =
+      static_cast<std::size_t>(is_given_ ? batch_size_ : std::min(batch_size_, samples_));
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     slots_[i].buffer = settings.ring[i];
     slots_[i].indices.resize(most);
@@ -30,6 +33,7 @@ void BatchRing::seek(Position position) {
   assert(position.epoch >= 0 && position.sample >= 0 && position.sample <= samples_);
   for (Slot& slot : slots_)
     slot.stage = Stage::free;
+  given_.clear();
   begun_ = 0;
   delivered_ = 0;
   claiming_ = kNone;
@@ -39,8 +43,14 @@ void BatchRing::seek(Position position) {
   deliver_at_ = position;
 }
 
+void BatchRing::give(Position position, std::span<const std::uint32_t> indices) {
+  assert(is_given_ && position.epoch >= 0 && position.sample >= 0);
+  assert(!indices.empty() && std::ssize(indices) <= batch_size_);
+  given_.push_back({position, {indices.begin(), indices.end()}});
+}
+
 bool BatchRing::can_claim() const {
-  return claiming_ != kNone || (!has_failed_ && free_slot() != kNone);
+  return claiming_ != kNone || (!has_failed_ && has_batch_to_begin() && free_slot() != kNone);
 }
 
 BatchRing::Chunk BatchRing::claim(std::int64_t most_samples) {
@@ -126,22 +136,39 @@ int BatchRing::free_slot() const {
 }
 
 void BatchRing::begin_batch(int index) {
-  if (is_epoch_over_at(begin_at_.sample)) begin_at_ = {begin_at_.epoch + 1, 0};
   Slot& slot = slots_[static_cast<std::size_t>(index)];
   slot.stage = Stage::filling;
   slot.batch.slot = index;
-  slot.batch.samples = std::min(batch_size_, samples_ - begin_at_.sample);
-  slot.batch.position = begin_at_;
   slot.claimed = 0;
   slot.filled = 0;
   slot.error.reset();
+  if (is_given_) {
+    take_given(slot);
+  } else {
+    take_from_order(slot);
+  }
+  sequence_[static_cast<std::size_t>(begun_) % sequence_.size()] = index;
+  ++begun_;
+  claiming_ = index;
+}
+
+void BatchRing::take_given(Slot& slot) {
+  const Given& next = given_.front();
+  slot.batch.samples = std::ssize(next.indices);
+  slot.batch.position = next.position;
+  slot.batch.ends_epoch = false;  // that is the caller's business
+  std::ranges::copy(next.indices, slot.indices.begin());
+  given_.pop_front();
+}
+
+void BatchRing::take_from_order(Slot& slot) {
+  if (is_epoch_over_at(begin_at_.sample)) begin_at_ = {begin_at_.epoch + 1, 0};
+  slot.batch.samples = std::min(batch_size_, samples_ - begin_at_.sample);
+  slot.batch.position = begin_at_;
   const auto order = order_.of_epoch(begin_at_.epoch);
   std::copy_n(order.begin() + begin_at_.sample, slot.batch.samples, slot.indices.begin());
   begin_at_.sample += slot.batch.samples;
   slot.batch.ends_epoch = is_epoch_over_at(begin_at_.sample);
-  sequence_[static_cast<std::size_t>(begun_) % sequence_.size()] = index;
-  ++begun_;
-  claiming_ = index;
 }
 
 bool BatchRing::is_epoch_over_at(std::int64_t sample) const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <span>
 #include <vector>
@@ -33,9 +34,12 @@ class BatchRing {
   // For data with `samples` samples.
   BatchRing(std::int64_t samples, SampleOrder order);
 
-  // Forgets every batch and goes on at `position`. The only call that allocates.
+  // Forgets every batch and goes on at `position`. The only call that allocates, but for give().
   void configure(const LoaderSettings& settings, Position position);
   void seek(Position position);
+
+  // Loader::give().
+  void give(Position position, std::span<const std::uint32_t> indices);
 
   // Whether a batch has unclaimed samples or could begin.
   [[nodiscard]] bool can_claim() const;
@@ -52,7 +56,7 @@ class BatchRing {
 
   // Whether the next batch to deliver is full or has failed.
   [[nodiscard]] bool is_next_ready() const;
-  // Whether the next batch can become ready: not if the caller holds every slot.
+  // Whether the next batch can become ready: not if the caller holds every slot, or has given none.
   [[nodiscard]] bool can_be_ready() const { return delivered_ < begun_ || can_claim(); }
   // REQUIRES: is_next_ready(). A failed batch stays the next one to deliver.
   [[nodiscard]] Result<Batch> deliver();
@@ -80,15 +84,25 @@ class BatchRing {
     std::int64_t error_sample = 0;
   };
 
+  struct Given {
+    Position position;
+    std::vector<std::uint32_t> indices;
+  };
+
   static constexpr int kNone = -1;
 
   [[nodiscard]] int free_slot() const;
+  [[nodiscard]] bool has_batch_to_begin() const { return !is_given_ || !given_.empty(); }
   void begin_batch(int slot);
+  void take_given(Slot& slot);
+  void take_from_order(Slot& slot);
   [[nodiscard]] bool is_epoch_over_at(std::int64_t sample) const;
   [[nodiscard]] int due_slot() const;
 
   std::int64_t samples_;  // of an epoch
   EpochOrder order_;
+  bool is_given_;
+  std::deque<Given> given_;  // and not begun
   std::int64_t batch_size_ = 1;
   bool drop_last_ = true;
   std::vector<Slot> slots_;

@@ -58,10 +58,30 @@ class Loader::State {
   State& operator=(const State&) = delete;
 
   Result<Batch> next();
-  void release(int slot, const BatchBuffer* other = nullptr);
-  void resume();
+  void give(Position position, std::span<const std::uint32_t> indices) {
+    const Guard guard(mutex_);
+    ring_.give(position, indices);
+    if (is_running_) work_.notify_one();
+  }
+  void release(int slot, const BatchBuffer* other = nullptr) {
+    const Guard guard(mutex_);
+    ring_.release(slot, other);
+    if (is_running_) work_.notify_one();
+  }
+  void resume() {
+    const Guard guard(mutex_);
+    is_running_ = true;
+    work_.notify_all();
+  }
   bool pause();  // whether it was running
-  void seek(Position position);
+  void seek(Position position) {
+    const bool was_running = pause();
+    {
+      const Guard guard(mutex_);
+      ring_.seek(position);
+    }
+    if (was_running) resume();
+  }
   Result<void> reconfigure(LoaderSettings settings);
 
   int fullness() const {
@@ -77,8 +97,18 @@ class Loader::State {
     return statistics_;
   }
   void time_parts(bool is_on);
-  void record_spans(std::int64_t most);
-  PartSpans take_spans();
+  void record_spans(std::int64_t most) {
+    time_parts(true);
+    const Guard guard(mutex_);
+    spans_ = {};
+    most_spans_ = most;
+  }
+  PartSpans take_spans() {
+    time_parts(false);
+    const Guard guard(mutex_);
+    most_spans_ = 0;
+    return std::exchange(spans_, {});
+  }
   void fill_cache(int threads, std::chrono::nanoseconds most,
                   const std::function<bool()>& is_cancelled);
   Result<void> supply(Supply what);
@@ -146,7 +176,7 @@ Result<Batch> Loader::State::next() {
   if (ring_.is_next_ready()) return ring_.deliver();
   const std::int64_t start_ns = now_ns();
   while (!ring_.is_next_ready()) {
-    assert(ring_.can_be_ready() && "the caller holds every slot");
+    assert(ring_.can_be_ready() && "the caller holds every slot, or has given no batch");
     if (is_filled_by_caller()) {
       fill_chunk(lock, callers_scratch_);
     } else {
@@ -159,32 +189,11 @@ Result<Batch> Loader::State::next() {
   return batch;
 }
 
-void Loader::State::release(int slot, const BatchBuffer* other) {
-  const Guard guard(mutex_);
-  ring_.release(slot, other);
-  if (is_running_) work_.notify_one();
-}
-
-void Loader::State::resume() {
-  const Guard guard(mutex_);
-  is_running_ = true;
-  work_.notify_all();
-}
-
 bool Loader::State::pause() {
   Lock lock(mutex_);
   const bool was_running = std::exchange(is_running_, false);
   idle_.wait(lock, [this] { return filling_ == 0; });
   return was_running;
-}
-
-void Loader::State::seek(Position position) {
-  const bool was_running = pause();
-  {
-    const Guard guard(mutex_);
-    ring_.seek(position);
-  }
-  if (was_running) resume();
 }
 
 Result<void> Loader::State::reconfigure(LoaderSettings settings) {
@@ -290,20 +299,6 @@ void Loader::State::add_spans(SampleWriter::Scratch& scratch, PartSpan chunk) {
     add(span);
   }
   scratch.spans.clear();
-}
-
-void Loader::State::record_spans(std::int64_t most) {
-  time_parts(true);
-  const Guard guard(mutex_);
-  spans_ = {};
-  most_spans_ = most;
-}
-
-PartSpans Loader::State::take_spans() {
-  time_parts(false);
-  const Guard guard(mutex_);
-  most_spans_ = 0;
-  return std::exchange(spans_, {});
 }
 
 void Loader::State::time_parts(bool is_on) {
@@ -455,6 +450,9 @@ Loader::~Loader() = default;
 
 Result<Batch> Loader::next() {
   return state_->next();
+}
+void Loader::give(Position position, std::span<const std::uint32_t> indices) {
+  state_->give(position, indices);
 }
 void Loader::release(int slot, const BatchBuffer* other) {
   state_->release(slot, other);

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "base/result.hpp"
@@ -33,6 +34,8 @@ struct SampleOrder {
   std::uint64_t seed = 1;
   bool is_shuffled = true;
   Share share = {};  // of several ranks; an epoch, and the positions in it, are those of this part
+  // The order of somebody else: the caller gives the samples of each batch (Loader::give). Nothing above counts then.
+  bool is_given = false;
 };
 
 struct LoaderSettings {
@@ -103,8 +106,14 @@ class Loader {
   // full; while paused it is filled in the caller's thread, so this always returns.
   // An Error (from Dataset::read, with the file) is returned instead of the batch that failed, after all batches before
   // it, and again until seek() or reconfigure().
-  // REQUIRES: the caller holds fewer slots than the ring has.
+  // REQUIRES: the caller holds fewer slots than the ring has. Where the order is given, a batch was given that was not
+  // handed out yet.
   [[nodiscard]] Result<Batch> next();
+  // The batch that follows those given before: its samples, and the position of the first one, by which samples draw their
+  // random numbers. It has memory of its own until it gets a slot. seek() and reconfigure() forget the batches that were not
+  // handed out.
+  // REQUIRES: the order is given; 1 to batch_size indices, each below Dataset::size(); no negative position.
+  void give(Position position, std::span<const std::uint32_t> indices);
   // Gives a slot back, in any order. With `other` the caller keeps the buffer of the slot, which has that one from now
   // on, of the same size. REQUIRES: held since next().
   void release(int slot, const BatchBuffer* other = nullptr);

@@ -165,6 +165,71 @@ TEST(AutotunedLoader, RefusesPlacesThatAreNotThere) {
   }
 }
 
+std::string give(autotuned_loader* loader, std::int64_t epoch, std::int64_t sample,
+                 const std::vector<std::uint32_t>& indices) {
+  char* error = nullptr;
+  const int given = autotuned_loader_give(loader, epoch, sample, indices.data(),
+                                          static_cast<std::int64_t>(indices.size()), &error);
+  EXPECT_EQ(given == 1, error == nullptr);
+  return taken(error);
+}
+
+TEST(AutotunedLoader, TakesTheBatchesOfItsCaller) {
+  const std::vector<std::vector<std::uint32_t>> batches = {
+      {22, 0, 5, 5, 1}, {3}, {4, 4}, {0, 1, 2}, {9, 8}};
+  for (const std::int64_t workers : {0, 2}) {
+    Json asked = settings(workers);
+    asked["given_batches"] = true;
+    const OpenLoader loader = open(asked);
+    start(loader.get(), 0);
+    for (std::size_t i = 0; i < batches.size(); ++i)
+      EXPECT_EQ(give(loader.get(), 0, static_cast<std::int64_t>(5 * i), batches[i]), "");
+    for (const auto& indices : batches)
+      expect_samples(HeldBatch(loader.get()), indices);
+    char* error = nullptr;
+    autotuned_loader_batch none{};
+    EXPECT_EQ(autotuned_loader_next(loader.get(), &none, &error), 0);
+    EXPECT_THAT(taken(error), HasSubstr("all batches that were given have been taken"));
+    EXPECT_EQ(give(loader.get(), 1, 0, {2, 3}), "");
+    expect_samples(HeldBatch(loader.get()), std::vector<std::uint32_t>{2, 3});
+    // What is left of an epoch is forgotten at the start of the next one.
+    EXPECT_EQ(give(loader.get(), 1, 2, {4}), "");
+    start(loader.get(), 0);
+    EXPECT_EQ(give(loader.get(), 2, 0, {6}), "");
+    expect_samples(HeldBatch(loader.get()), std::vector<std::uint32_t>{6});
+  }
+}
+
+TEST(AutotunedLoader, DrawsByThePositionThatIsGiven) {
+  Json asked = settings(0);
+  asked["input"] = Json::parse(R"([{"random_crop": {"size": 1}}])");
+  const OpenLoader own = open(asked);
+  asked["given_batches"] = true;
+  asked["workers"] = 2;
+  const OpenLoader given = open(asked);
+  EpochOrder order(kSamples, 4, true);
+  const auto indices = order.of_epoch(2).subspan(10, 5);
+  start(own.get(), 2, 10);
+  start(given.get(), 0);
+  EXPECT_EQ(give(given.get(), 2, 10, {indices.begin(), indices.end()}), "");
+  const HeldBatch one(own.get());
+  const HeldBatch other(given.get());
+  EXPECT_EQ(std::memcmp(one.images().data, other.images().data, std::size_t{5} * 3), 0);
+}
+
+TEST(AutotunedLoader, RefusesBatchesThatCannotBe) {
+  EXPECT_THAT(give(open(settings(0)).get(), 0, 0, {1}), HasSubstr("an order of its own"));
+  Json asked = settings(0);
+  asked["given_batches"] = true;
+  const OpenLoader loader = open(asked);
+  EXPECT_THAT(give(loader.get(), 0, 0, {}), HasSubstr("a batch of 0 samples"));
+  EXPECT_THAT(give(loader.get(), 0, 0, {1, 1, 1, 1, 1, 1}), HasSubstr("a batch has 1 to 5"));
+  EXPECT_THAT(give(loader.get(), -1, 0, {1}), HasSubstr("of epoch -1"));
+  EXPECT_THAT(give(loader.get(), 0, 0, {1, 23}), HasSubstr("there is no sample 23"));
+  asked["ranks"] = 2;
+  EXPECT_THAT(error_of(asked), HasSubstr("no ranks"));
+}
+
 TEST(AutotunedLoader, DescribesItsTensors) {
   Json asked = settings(0);
   const HeldBatch bytes(open(asked).get());  // also after the loader was closed

@@ -4,6 +4,9 @@
 
 #include <gmock/gmock.h>
 
+#include <cstdint>
+#include <vector>
+
 namespace autotuned::input {
 namespace {
 
@@ -100,6 +103,36 @@ TEST(BatchRing, ABatchThatCannotBeFinishedFails) {
   ring.seek({0, 0});
   finish(ring, ring.claim(8), {});
   EXPECT_TRUE(ring.deliver());
+}
+
+TEST(BatchRing, TakesBatchesThatAreGiven) {
+  BatchRing ring(100, {.is_given = true});
+  ring.configure(settings(4, 2), {});
+  EXPECT_FALSE(ring.can_claim());
+  EXPECT_FALSE(ring.can_be_ready());
+  ring.give({3, 200}, std::vector<std::uint32_t>{7, 7, 99});
+  ring.give({3, 203}, std::vector<std::uint32_t>{1, 0, 2, 5});
+  ASSERT_TRUE(ring.can_claim());
+  const auto first = ring.claim(2);
+  EXPECT_THAT(first.indices, ElementsAre(7, 7));
+  EXPECT_EQ(first.position, (Position{3, 200}));
+  const auto rest = ring.claim(9);
+  EXPECT_THAT(rest.indices, ElementsAre(99));
+  EXPECT_EQ(rest.position, (Position{3, 202}));
+  const auto second = ring.claim(9);
+  EXPECT_THAT(second.indices, ElementsAre(1, 0, 2, 5));
+  EXPECT_FALSE(ring.can_claim());
+  finish(ring, second, {});
+  finish(ring, first, {});
+  finish(ring, rest, {});
+  const auto delivered = ring.deliver();
+  ASSERT_TRUE(delivered);
+  EXPECT_EQ(delivered->samples, 3);
+  EXPECT_FALSE(delivered->ends_epoch);
+  EXPECT_EQ(ring.deliver()->samples, 4);
+  ring.give({4, 0}, std::vector<std::uint32_t>{8});
+  ring.seek({});
+  EXPECT_FALSE(ring.can_claim());  // it was forgotten
 }
 
 TEST(BatchRing, NamesTheFirstSampleThatFailed) {

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/plugins/share.hpp"
+
+namespace autotuned::plugins {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr const char* kThreads = "loader.native_threads";
+
+// A script whose step waits for `wait` of its time, on eight CPUs.
+Json waiting_script(double wait, int workers = 0, const std::string& risk = "exact") {
+  Json json = situation("fashion_cnn_cpu");
+  json["knobs"][kThreads] = {{"type", "integer"}, {"default", 0},     {"minimum", 0},
+                             {"maximum", 8},      {"risk", risk},     {"switch", "live"},
+                             {"unavailable", ""}, {"unit", "threads"}};
+  json["incumbent"][kThreads] = 0;
+  json["incumbent"]["loader.workers"] = workers;
+  json["permissions"] = {{"exact", true},
+                         {"numerics", true},
+                         {"semantics", false},
+                         {"knobs", Json::array()},
+                         {"option", "--allow"}};
+  json["metrics"]["step.data_wait_ratio"] = wait;
+  json["environment"]["cpus_allowed"] = 8;
+  return json;
+}
+
+std::vector<int> thread_counts(const Json& answer) {
+  std::vector<int> all;
+  for (const Json& candidate : answer.at("candidates"))
+    all.push_back(candidate.at("change").at(kThreads).get<int>());
+  return all;
+}
+
+TEST(NativeLoader, IsProposedWhereTheStepWaits) {
+  // 3 of 4 parts of the step: three times what the rest takes.
+  const Json answer = ask("native_loader", waiting_script(0.75));
+  EXPECT_THAT(thread_counts(answer), ElementsAre(3, 2));
+  EXPECT_THAT(first_reason(answer),
+              HasSubstr("waits 75 % of its time for data, and threads of C++"));
+  EXPECT_NEAR(first_gain(answer), 1 / (1 - 0.375), 1e-9);
+  EXPECT_NEAR(first_share(answer), 0.75, 1e-9);
+  EXPECT_THAT(thread_counts(ask("native_loader", waiting_script(0.1))), ElementsAre(1));
+}
+
+TEST(NativeLoader, GoesByTheWorkersThatDoNotKeepUp) {
+  EXPECT_THAT(thread_counts(ask("native_loader", waiting_script(0.5, 2))), ElementsAre(4, 3));
+  EXPECT_THAT(thread_counts(ask("native_loader", waiting_script(0.9, 4))), ElementsAre(8, 7))
+      << "all CPUs";
+  Json json = waiting_script(0.9, 4);
+  json["job"]["device"] = "cuda:0";
+  EXPECT_THAT(thread_counts(ask("native_loader", json)), ElementsAre(7, 6));
+}
+
+TEST(NativeLoader, AddsAThreadWhileTheStepWaits) {
+  Json json = waiting_script(0.75);
+  tell(json, {{kThreads, 3}}, "accepted", 2.5);
+  EXPECT_THAT(none_because(ask("native_loader", waiting_script(0.01))),
+              HasSubstr("waits only 1.0 %"));
+  json["metrics"]["step.data_wait_ratio"] = 0.2;
+  const Json answer = ask("native_loader", json);
+  EXPECT_THAT(thread_counts(answer), ElementsAre(4));
+  EXPECT_THAT(first_reason(answer), HasSubstr("although 3 threads of C++ make it"));
+  tell(json, {{kThreads, 4}}, "rejected", 0.99);
+  EXPECT_THAT(none_because(ask("native_loader", json)), HasSubstr("another thread was tried"));
+  json["incumbent"][kThreads] = 8;
+  EXPECT_THAT(none_because(ask("native_loader", json)), HasSubstr("already has a thread (8)"));
+}
+
+TEST(NativeLoader, SaysWhyNot) {
+  Json json = waiting_script(0.75);
+  json["knobs"][kThreads]["unavailable"] = "the data set is a Photos, and known is ImageFolder";
+  EXPECT_THAT(none_because(ask("native_loader", json)), HasSubstr("the data set is a Photos"));
+  EXPECT_THAT(none_because(ask("native_loader", waiting_script(0.75, 0, "semantics"))),
+              HasSubstr("(--allow: semantics or loader.native_threads)"));
+  json = waiting_script(0.75, 0, "semantics");
+  json["permissions"]["knobs"] = Json::array({kThreads});
+  EXPECT_THAT(thread_counts(ask("native_loader", json)), ElementsAre(3, 2));
+  tell(json, {{kThreads, 3}}, "rejected", 0.9);
+  tell(json, {{kThreads, 2}}, "rejected", 0.9);
+  EXPECT_THAT(none_because(ask("native_loader", json)), HasSubstr("were not faster"));
+  EXPECT_THAT(none_because(ask("native_loader", situation("fashion_cnn_cpu"))),
+              HasSubstr("the loader of a recipe"));
+}
+
+// Processes that make nothing are not worth a trial.
+TEST(NativeLoader, LeavesNothingToSettingsOfProcesses) {
+  Json json = waiting_script(0.5, 2);
+  json["incumbent"][kThreads] = 4;
+  for (const char* plugin : {"num_workers", "prefetch_depth"})
+    EXPECT_THAT(none_because(ask(plugin, json)), HasSubstr("threads of C++")) << plugin;
+}
+
+}  // namespace
+}  // namespace autotuned::plugins
