@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/plugins/share.hpp"
+#include "tests/plugins/answers.hpp"
 
 namespace autotuned::plugins {
 namespace {
