@@ -6,6 +6,7 @@
 
 #include "base/enum_names.hpp"
 #include "base/machine/allocator_library.hpp"
+#include "base/utf8.hpp"
 #include "recipes/environment_variables.hpp"
 
 namespace autotuned::recipes {
@@ -276,6 +277,21 @@ constexpr std::array kKnobs = {
         .summary = "Batches are copied to the GPU on a CUDA stream of their own, during the step."},
 };
 
+// What a value has to be on every machine, in words; empty if it is that.
+std::string expected_type(const Domain& domain, const KnobValue& value) {
+  switch (domain.type) {
+    case KnobType::boolean:
+      return std::holds_alternative<bool>(value) ? "" : "true or false";
+    case KnobType::integer: {
+      const auto* const number = std::get_if<std::int64_t>(&value);
+      if (number != nullptr && *number >= domain.minimum) return {};
+      return "an integer of at least " + std::to_string(domain.minimum);
+    }
+    default:
+      return std::holds_alternative<std::string>(value) ? "" : "a text";
+  }
+}
+
 std::string why_unavailable(Needs needs, const Machine& machine) {
   if (needs == Needs::second_cpu && machine.cpus_allowed < 2) return "needs a second CPU";
   if (needs != Needs::gpu || !machine.gpus.empty()) return {};
@@ -388,6 +404,20 @@ std::optional<Knob> find_knob(const std::vector<Knob>& knobs, std::string_view n
   knob.how = KnobSwitch::restart;
   knob.summary = "Environment variable of the trainer. An empty value leaves it unset.";
   return knob;
+}
+
+Result<void> check_types(const Configuration& configuration) {
+  for (const auto& [name, value] : configuration.values()) {
+    const auto* const entry = std::ranges::find(kKnobs, name, &KnobEntry::name);
+    const bool is_built_in = entry != kKnobs.end();
+    if (!is_built_in && !is_environment_name(name)) continue;
+    const std::string expected = is_built_in ? expected_type(entry->domain, value)
+                                             : expected_type({.type = KnobType::text}, value);
+    if (expected.empty()) continue;
+    return fail(ErrorKind::invalid,
+                "expected " + expected + ", found " + quote_for_message(to_text(value)), name);
+  }
+  return {};
 }
 
 Configuration default_configuration(const std::vector<Knob>& knobs) {

@@ -74,6 +74,11 @@ struct Knob {
 // ErrorKind::unsupported: the knob cannot be changed here and `value` is not its default, or this machine cannot have that choice.
 [[nodiscard]] Result<void> check_value(const Knob& knob, const KnobValue& value);
 
+// Checks what holds on every machine: a built-in knob and env.NAME have a value of their type, and an integer is not below the least
+// one. Other names may have any value: a plugin, a script or another version declares them. ErrorKind::invalid names the first knob with
+// another value.
+[[nodiscard]] Result<void> check_types(const Configuration& configuration);
+
 // Reads a value that a person wrote: on/off/true/false, a number, a choice.
 [[nodiscard]] Result<KnobValue> parse_value(const Knob& knob, std::string_view text);
 

@@ -224,7 +224,10 @@ std::string tab_advice(std::string_view text, int line) {
 }  // namespace
 
 std::string Diagnostic::text() const {
-  std::string result = file;
+  // No file has such a name: it was mistyped or made up, and its end says nothing.
+  constexpr std::size_t kMostBytesOfName = 255;
+  const bool is_shown_whole = file.size() - (file.rfind('/') + 1) <= kMostBytesOfName;
+  std::string result = is_shown_whole ? file : quote_for_message(file);
   if (line > 0) result += ':' + std::to_string(line) + ':' + std::to_string(column);
   return result + ": " + message;
 }

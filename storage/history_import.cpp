@@ -14,6 +14,7 @@
 
 #include "base/printable.hpp"
 #include "storage/connection.hpp"
+#include "storage/rows.hpp"
 #include "storage/run_owners.hpp"
 
 namespace autotuned::storage {
@@ -221,6 +222,38 @@ Result<void> check_ids(const Database& copy, const fs::path& file) {
   return {};
 }
 
+// A value of another type would stop whatever reads the row here.
+Result<void> check_stored_configurations(const Database& copy, const fs::path& file) {
+  struct Place {
+    const char* table;
+    std::vector<const char*> columns;
+  };
+  const std::array places = {
+      Place{"runs", {"starting_configuration", "best_configuration"}},
+      Place{"trials", {"reference_configuration", "change"}},
+      Place{"best_configurations", {"configuration"}},
+  };
+  for (const Place& place : places) {
+    auto rows = prepare(copy, std::string("SELECT * FROM ") + place.table, {});
+    while (rows.executeStep()) {
+      const Row row(rows);
+      try {
+        for (const char* const column : place.columns)
+          static_cast<void>(row.configuration(column));
+        if (row.has("training")) check_configurations(row.json("training"));
+      } catch (const DamagedRow& damage) {
+        return fail(ErrorKind::corrupt,
+                    printable("the history is damaged (table " + std::string(place.table) + ", " +
+                              row.key() + "): " + damage.what()),
+                    file,
+                    "remove or correct this row in a copy of the file, and import the copy; "
+                    "nothing was imported");
+      }
+    }
+  }
+  return {};
+}
+
 // A snapshot of a history that may be in use, checked and brought up to date.
 Result<void> copy_history(Database& from, Database& copy, const fs::path& file) {
   if (SQLite::Backup(copy, from).executeStep(-1) != SQLITE_DONE) {
@@ -231,7 +264,8 @@ Result<void> copy_history(Database& from, Database& copy, const fs::path& file) 
     return tl::unexpected(corrupt_error("the history is damaged: " + findings, file));
   }
   if (auto migrated = migrate(copy, file); !migrated) return migrated;
-  return check_ids(copy, file);
+  if (auto checked = check_ids(copy, file); !checked) return checked;
+  return check_stored_configurations(copy, file);
 }
 
 }  // namespace

@@ -277,8 +277,23 @@ Fields progress_fields(const RunRow& run) {
   return std::move(writer.fields);
 }
 
+void check_configurations(const Json& training) {
+  const auto check = [](const Json& configuration, const char* place) {
+    if (!configuration.is_object()) return;
+    if (const auto read = configuration_from(configuration); !read)
+      throw DamagedRow(std::string("column training: ") + place + ": " + read.error().message());
+  };
+  check(member(member(training, "check"), "refused"), "check.refused");
+  const Json& fallbacks = member(training, "fallbacks");
+  if (!fallbacks.is_array()) return;
+  for (const Json& fallback : fallbacks)
+    check(member(fallback, "configuration"), "fallbacks");
+}
+
 RunRow run_from(const Row& row) {
-  return read<RunRow>(row);
+  RunRow run = read<RunRow>(row);
+  check_configurations(run.training);
+  return run;
 }
 
 Fields fields_of(const RunId& run, const TrialRecord& trial) {

@@ -15,6 +15,8 @@ namespace autotuned::storage {
 [[nodiscard]] Fields ceiling_fields(double samples_per_second, const std::string& bound_by,
                                     const Json& ladder);
 [[nodiscard]] Fields progress_fields(const RunRow& run);
+// Checks the configurations in `training` of a run; throws DamagedRow as reading the row does.
+void check_configurations(const Json& training);
 [[nodiscard]] RunRow run_from(const Row& row);
 
 [[nodiscard]] Fields fields_of(const RunId& run, const TrialRecord& trial);

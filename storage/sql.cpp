@@ -7,6 +7,8 @@
 #include <cmath>
 #include <limits>
 
+#include "recipes/knobs.hpp"
+
 namespace autotuned::storage {
 namespace {
 
@@ -144,6 +146,14 @@ int update(SQLite::Database& database, const std::string& table, const Fields& f
   return prepare(database, sql + " WHERE " + where, values).exec();
 }
 
+Result<Configuration> configuration_from(const Json& value) {
+  auto configuration = Configuration::from_json(value);
+  if (!configuration) return configuration;
+  if (auto checked = recipes::check_types(*configuration); !checked)
+    return tl::unexpected(checked.error());
+  return configuration;
+}
+
 SQLite::Column Row::column(const char* name, int type) const {
   SQLite::Column found = statement_.getColumn(name);
   if (found.getType() != type) damaged(name, "the value has another type");
@@ -193,7 +203,7 @@ Json Row::json(const char* name) const {
 }
 
 Configuration Row::configuration(const char* name) const {
-  auto value = Configuration::from_json(json(name));
+  auto value = configuration_from(json(name));
   if (!value) damaged(name, value.error().message());
   return *std::move(value);
 }

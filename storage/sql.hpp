@@ -57,6 +57,10 @@ void upsert(SQLite::Database& database, const std::string& table, const std::str
 int update(SQLite::Database& database, const std::string& table, const Fields& fields,
            const std::string& where, const std::vector<Value>& where_values);
 
+// Reads a stored configuration. ErrorKind::invalid if a knob of this version has a value that none of its readers expects
+// (recipes::check_types()).
+[[nodiscard]] Result<Configuration> configuration_from(const Json& value);
+
 // Thrown for a stored value that this program could not have written.
 class DamagedRow : public std::runtime_error {
  public:

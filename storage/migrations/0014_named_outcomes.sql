@@ -15,18 +15,19 @@ UPDATE plugin_answers SET
   subject = substr(outcome, 1, max(instr(outcome, ': ') - 1, 0))
 WHERE plugin IN (SELECT sequence FROM plugins WHERE name = '(machine)');
 
-ALTER TABLE trials ADD COLUMN is_given_up INTEGER NOT NULL DEFAULT 0;
-UPDATE trials SET is_given_up = 1 WHERE rejection = 'no_gain' AND reason GLOB 'gain unlikely*';
-
 -- Versions before 9 stored no name of a rejection. An ablation of theirs that ended undecided has dropped its change: 'no_gain' says so.
 UPDATE trials SET rejection = CASE
   WHEN (SELECT passed FROM checks WHERE checks.run_id = trials.run_id AND checks.trial_number = trials.number
         ORDER BY sequence DESC LIMIT 1) = 0 THEN 'not_same_model'
   WHEN pairs > 0 AND high_ratio < 1.0 THEN 'slower'
   WHEN reason GLOB 'no gain shown in its time*' AND kind <> 'ablation' THEN 'undecided_in_time'
-  WHEN reason GLOB 'no gain*' THEN 'no_gain'
+  WHEN reason GLOB 'no gain*' OR reason GLOB 'gain unlikely*' THEN 'no_gain'
   END
 WHERE verdict = 'rejected' AND rejection IS NULL;
+
+-- After the names, which older rows get above.
+ALTER TABLE trials ADD COLUMN is_given_up INTEGER NOT NULL DEFAULT 0;
+UPDATE trials SET is_given_up = 1 WHERE rejection = 'no_gain' AND reason GLOB 'gain unlikely*';
 
 UPDATE runs SET training = json_set(training, '$.disturbance_subjects', (
   SELECT json_group_array(substr(value, 1, max(instr(value, ': ') - 1, 0))) FROM json_each(runs.training, '$.disturbances')))

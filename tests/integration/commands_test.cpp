@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is remembered, and the commands that tell it.
 #include <gmock/gmock.h>
+#include <sys/stat.h>
+
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "storage/history.hpp"
 #include "tests/integration/told.hpp"
@@ -121,8 +126,8 @@ TEST_F(Commands, BestIsARecipe) {
   EXPECT_EQ(known.at("speedup_low"), run_->at("best").at("speedup_low"));
 }
 
-TEST(Predict, ReplacesNoMaskAndSaysWhatToDo) {
-  const Scene scene;
+// The output folder of a model that was trained before.
+std::string trained_folder(const Scene& scene) {
   const auto& folder = scene.folder();
   folder.write("seen/best.yaml",
                "autotuned: 1\n"
@@ -136,12 +141,40 @@ TEST(Predict, ReplacesNoMaskAndSaysWhatToDo) {
                "output: {dir: seen}\n");
   folder.write("seen/model.pt", "weights");
   folder.write("seen/summary.json", "{}");
+  return (folder / "seen").string();
+}
+
+TEST(Predict, ReplacesNoMaskAndSaysWhatToDo) {
+  const Scene scene;
+  const auto& folder = scene.folder();
+  const std::string model = trained_folder(scene);
   const std::string picture = folder.write("a.png", "picture").string();
   folder.write("masks/a.png", "mine");
-  const Outcome refused = scene.command(
-      {"predict", (folder / "seen").string(), picture, "--masks", (folder / "masks").string()});
+  const Outcome refused =
+      scene.command({"predict", model, picture, "--masks", (folder / "masks").string()});
   Told(scene, "commands").ends(2, "a mask that is there", refused);
   EXPECT_EQ(folder.read("masks/a.png"), "mine");
+}
+
+TEST(Predict, SaysWhatIsNoFile) {
+  const Scene scene;
+  const std::string model = trained_folder(scene);
+  const std::string missing = (scene.folder() / "none.png").string();
+  const std::string pipe = (scene.folder() / "pipe").string();
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {pipe, "is a pipe, and picture files are expected"},
+      {"/dev/zero", "is a device, and picture files are expected"},
+      {model, "is a folder, and picture files are expected"},
+      {missing, "there is no such file"}};
+  for (const auto& [picture, said] : cases) {
+    const Outcome refused = scene.command({"predict", model, picture});
+    EXPECT_EQ(refused.code, 2) << refused.err;
+    EXPECT_THAT(refused.err, HasSubstr(said));
+  }
+  const Outcome weights = scene.command({"predict", model, missing, "--weights", pipe});
+  EXPECT_EQ(weights.code, 2);
+  EXPECT_THAT(weights.err, HasSubstr("is a pipe, and a file of weights is expected"));
 }
 
 TEST(Forget, LetsTheNextRunSearchAnew) {

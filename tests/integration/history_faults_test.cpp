@@ -177,6 +177,39 @@ TEST(HistoryFault, RowThatCannotBeReadCostsItselfOnly) {
   told.ends(1, "show the other one", scene.command({"show", before}));
 }
 
+// Readers of a knob rely on its type.
+TEST(HistoryFault, KnobOfAnotherTypeCostsItsRowOnly) {
+  const Scene scene;
+  ASSERT_EQ(scene.run({"--tune-only"}).code, 0);
+  const std::string first = scene.last_run().at("run");
+  edit(scene,
+       R"(UPDATE runs SET state = 'tuning', starting_configuration = '{"batch_size": "x"}')");
+  const std::string html = (scene.folder() / "x.html").string();
+  const std::vector<std::vector<std::string>> commands = {
+      {"show", first}, {"explain", first}, {"export", first, "--html", html}};
+  for (const std::vector<std::string>& command : commands) {
+    const Outcome outcome = scene.command(command);
+    EXPECT_EQ(outcome.code, 1) << command.front() << ": " << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(first)) << command.front();
+    EXPECT_THAT(outcome.err, HasSubstr("starting_configuration: batch_size")) << command.front();
+  }
+  const Outcome again = ended(0, scene.run({"--tune-only"}));
+  EXPECT_THAT(again.err, HasSubstr("starting_configuration: batch_size"));
+  EXPECT_NE(again.json().at("run"), first);
+
+  const std::string copy = (scene.folder() / "copy.db").string();
+  expect_code(0, scene.command({"history", "backup", copy}));
+  const std::string other = (scene.folder() / "other.db").string();
+  const Outcome refused = scene.command({"history", "import", copy, "--history", other});
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("starting_configuration: batch_size"));
+
+  edit(scene, R"(UPDATE best_configurations SET configuration = '{"batch_size": "x"}')");
+  const Outcome best = scene.command({"best", scene.recipe().string()});
+  EXPECT_EQ(best.code, 1);
+  EXPECT_THAT(best.err, HasSubstr("table best_configurations"));
+}
+
 // Somebody has removed a row with other tools.
 TEST(HistoryFault, RowThatIsMissingCostsThoseThatReferToIt) {
   const Scene scene;

@@ -99,6 +99,29 @@ TEST(Knobs, RefuseValuesOutsideTheirDomain) {
   EXPECT_EQ(kind("env.MALLOC_ARENA_MAX", std::string("a\0b", 3)), "invalid");
 }
 
+TEST(Knobs, KnowTheTypeOfAValueOnEveryMachine) {
+  const auto checked = [](const char* name, KnobValue value) {
+    Configuration configuration;
+    configuration.set(name, std::move(value));
+    return check_types(configuration);
+  };
+  EXPECT_TRUE(check_types(default_configuration(knobs_of(Machine{}))));
+  EXPECT_TRUE(checked("loader.workers", std::int64_t{4096}));
+  EXPECT_TRUE(checked("precision.autocast", std::string("of a newer version")));
+  EXPECT_TRUE(checked("env.A", std::string("b")));
+  EXPECT_TRUE(checked("plugin.own", 0.5));
+  EXPECT_TRUE(checked("env.LD_PRELOAD", true)) << "no name of a variable that may be set";
+  for (const KnobValue& value :
+       {KnobValue(std::string("x")), KnobValue(true), KnobValue(8.0), KnobValue(std::int64_t{0})})
+    EXPECT_FALSE(checked("batch_size", value)) << to_text(value);
+  EXPECT_FALSE(checked("env.A", std::int64_t{1}));
+  EXPECT_FALSE(checked("precision.autocast", true));
+  const auto refused = checked("cuda.graph", std::string(5000, 'x'));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().where, "cuda.graph");
+  EXPECT_LT(refused.error().what.size(), 120U);
+}
+
 TEST(Knobs, ReadWhatAPersonWrites) {
   const auto read = [](std::string_view name, std::string_view text) {
     const auto value = parse_value(knob(name), text);

@@ -145,5 +145,12 @@ TEST(Utf8, QuotesForMessages) {
   EXPECT_EQ(quote_for_message(std::string(61, 'x')), "\"" + std::string(60, 'x') + "…\"");
 }
 
+TEST(DiagnosticText, ShortensANameThatNoFileHas) {
+  const std::string longest(255, 'a');
+  EXPECT_EQ((Diagnostic{"b/" + longest, 3, 5, "is odd"}.text()), "b/" + longest + ":3:5: is odd");
+  EXPECT_EQ((Diagnostic{std::string(5000, 'a'), 0, 0, "is odd"}.text()),
+            "\"" + std::string(60, 'a') + "…\": is odd");
+}
+
 }  // namespace
 }  // namespace autotuned::recipes

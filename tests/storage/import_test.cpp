@@ -351,6 +351,27 @@ TEST_F(ImportTest, RefusesIdsThatNoRunHas) {
   }
 }
 
+// Commands here would stop at such a row.
+TEST_F(ImportTest, RefusesConfigurationsThatCannotBeRead) {
+  const std::vector<std::pair<std::string, std::string>> columns = {
+      {"runs", "starting_configuration"},
+      {"runs", "best_configuration"},
+      {"trials", "reference_configuration"},
+      {"trials", "change"},
+      {"best_configurations", "configuration"}};
+  put_best(theirs_, best_of(kTheirs, 7));
+  const std::string bytes = folder_.read("theirs.db");
+  for (const auto& [table, column] : columns) {
+    folder_.write("theirs.db", bytes);
+    run_sql(theirs_, "UPDATE " + table + " SET " + column + R"( = '{"batch_size": "x"}')");
+    expect_refused(ErrorKind::corrupt, "(table " + table + ", ");
+    expect_refused(ErrorKind::corrupt, "column " + column + ": batch_size: expected an integer");
+  }
+  folder_.write("theirs.db", bytes);
+  run_sql(theirs_, R"(UPDATE runs SET training = '{"check": {"refused": {"batch_size": "x"}}}')");
+  expect_refused(ErrorKind::corrupt, "column training: check.refused: batch_size");
+}
+
 TEST_F(ImportTest, RefusesATrigger) {
   run_sql(theirs_, "CREATE TRIGGER other AFTER UPDATE ON runs BEGIN DELETE FROM trials; END");
   expect_refused(ErrorKind::corrupt, "not a history");

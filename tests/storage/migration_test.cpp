@@ -130,6 +130,8 @@ TEST_F(MigrationTest, RejectionsOfOlderVersionsGetTheirNameFromTheirSentence) {
       {TrialKind::proposal, Reason::no_gain, "no gain worth having", 1.0, Reason::no_gain, false},
       {TrialKind::proposal, Reason::not_same_model, "gain unlikely, says a check", 1.2,
        Reason::not_same_model, false},
+      {TrialKind::proposal, {}, "gain unlikely: 0.95", 1.2, Reason::no_gain, true},
+      {TrialKind::proposal, {}, "gain unlikely: 0.95", 0.99, Reason::slower, false},
       {TrialKind::proposal, {}, "slower: 0.9", 0.95, Reason::slower, false},
       {TrialKind::proposal,
        {},

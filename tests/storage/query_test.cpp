@@ -153,9 +153,13 @@ TEST(DamageTest, TrialsThatWeCouldNotHaveWrittenAreLeftOutAndTold) {
   const auto file = folder / "history.db";
   static_cast<void>(open_full(file));
   const std::vector<std::pair<std::string, std::string>> damages = {
-      {"verdict = 'splendid'", "splendid"},   {"change = '{'", "change"},
-      {"change = '[1]'", "change"},           {"kind = ''", "kind"},
+      {"verdict = 'splendid'", "splendid"},
+      {"change = '{'", "change"},
+      {"change = '[1]'", "change"},
+      {"kind = ''", "kind"},
       {"pairs = 99999999999", "99999999999"},
+      {R"(change = '{"loader.workers": "two"}')", "change"},
+      {R"(change = '{"batch_size": [8]}')", "batch_size"},
   };
   for (const auto& [damage, named] : damages) {
     run_sql(file, "CREATE TABLE kept AS SELECT * FROM trials; UPDATE trials SET " + damage +
@@ -232,6 +236,59 @@ TEST(DamageTest, RowOfEachTableCostsItselfOnly) {
   EXPECT_TRUE(history.forget_best("h1", "e1").value());
   EXPECT_TRUE(history.best_places("h1").value().empty());
   EXPECT_EQ(history.trials(run).value().size(), 2U);
+}
+
+// Readers of a knob rely on its type: a value of another one would stop them.
+TEST(DamageTest, KnobsOfAnotherTypeAreDamageAndUnknownOnesAreNot) {
+  const TemporaryFolder folder;
+  const auto file = folder / "history.db";
+  auto history = open_full(file);
+  std::vector<std::string> told;
+  history.on_unreadable_row([&](const std::string& sentence) { told.push_back(sentence); });
+  const std::vector<std::pair<std::string, std::string>> damages = {
+      {R"(starting_configuration = '{"batch_size": "x"}')",
+       R"(column starting_configuration: batch_size: expected an integer of at least 1, found "x")"},
+      {R"(starting_configuration = '{"batch_size": 0}')", "starting_configuration: batch_size"},
+      {R"(best_configuration = '{"cuda.graph": 1}')", "best_configuration: cuda.graph"},
+      {R"(best_configuration = '{"env.A": true}')", "best_configuration: env.A"},
+      {R"(training = '{"check": {"refused": {"precision.autocast": 16}}}')",
+       "training: check.refused: precision.autocast"},
+      {R"(training = '{"fallbacks": [{"configuration": {"batch_size": 1.5}}]}')",
+       "training: fallbacks: batch_size"}};
+  const RunRow whole = history.run("last").value();
+  for (const auto& [damage, named] : damages) {
+    run_sql(file, "UPDATE runs SET " + damage);
+    told.clear();
+    const auto run = history.run("last");
+    ASSERT_FALSE(run) << damage;
+    EXPECT_EQ(run.error().kind, ErrorKind::corrupt);
+    EXPECT_THAT(run.error().message(), AllOf(HasSubstr(whole.id.text), HasSubstr(named)));
+    EXPECT_TRUE(history.runs({}).value().empty()) << damage;
+    must(history.update_run(whole));
+  }
+  ASSERT_EQ(history.runs({}).value().size(), 1U);
+  run_sql(file, R"(UPDATE runs SET starting_configuration = '{"a.plugin": "x", "newer": 1}')");
+  EXPECT_TRUE(history.run("last"));
+  run_sql(file, R"(UPDATE best_configurations SET configuration = '{"batch_size": "x"}')");
+  told.clear();
+  EXPECT_FALSE(history.best("h1", "e1").value());
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_THAT(told.front(), AllOf(HasSubstr("table best_configurations"), HasSubstr("batch_size")));
+}
+
+// What cannot be read cannot be gone on with: the same command begins anew.
+TEST(DamageTest, UnfinishedRunWithAnotherTypeIsNotGoneOnWith) {
+  const TemporaryFolder folder;
+  const auto file = folder / "history.db";
+  auto history = open_with_run(file, "r-1");
+  const RunKey key{"h1", "e1", sample_run().plan, false};
+  ASSERT_TRUE(history.unfinished_run(key).value());
+  run_sql(file, R"(UPDATE runs SET starting_configuration = '{"batch_size": "x"}')");
+  std::vector<std::string> told;
+  history.on_unreadable_row([&](const std::string& sentence) { told.push_back(sentence); });
+  EXPECT_FALSE(history.unfinished_run(key).value());
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_THAT(told.front(), AllOf(HasSubstr("id r-1"), HasSubstr("starting_configuration")));
 }
 
 TEST(DamageTest, RunCostsItselfOnly) {

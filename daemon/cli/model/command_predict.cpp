@@ -49,6 +49,30 @@ struct Question {
   std::vector<std::string> masks;  // as PredictOptions::masks; empty: none are written
 };
 
+// The error for a name that is not one of a file: what it is instead.
+Error no_file_error(const fs::path& name, const std::string& expected) {
+  std::error_code ignored;
+  const char* is = nullptr;
+  switch (fs::status(name, ignored).type()) {
+    case fs::file_type::directory:
+      is = "is a folder";
+      break;
+    case fs::file_type::fifo:
+      is = "is a pipe";
+      break;
+    case fs::file_type::socket:
+      is = "is a socket";
+      break;
+    case fs::file_type::character:
+    case fs::file_type::block:
+      is = "is a device";
+      break;
+    default:
+      return {ErrorKind::not_found, "there is no such file", name.string(), {}};
+  }
+  return {ErrorKind::invalid, std::string(is) + ", and " + expected, name.string(), {}};
+}
+
 Result<std::vector<std::string>> pictures_of(const PredictOptions& options,
                                              const recipes::Recipe& recipe) {
   std::vector<std::string> pictures;
@@ -58,12 +82,11 @@ Result<std::vector<std::string>> pictures_of(const PredictOptions& options,
   }
   for (const fs::path& picture : options.pictures) {
     std::error_code ignored;
-    if (fs::is_directory(picture, ignored)) {
-      return fail(ErrorKind::invalid, "is a folder, and picture files are expected",
-                  picture.string(), "name its files, such as " + (picture / "*.jpg").string());
-    }
     if (!fs::is_regular_file(picture, ignored)) {
-      return fail(ErrorKind::not_found, "there is no such file", picture.string());
+      Error error = no_file_error(picture, "picture files are expected");
+      if (fs::is_directory(picture, ignored))
+        error.remedy = "name its files, such as " + (picture / "*.jpg").string();
+      return tl::unexpected(std::move(error));
     }
     pictures.push_back(fs::absolute(picture, ignored).string());
   }
@@ -119,7 +142,7 @@ Result<fs::path> weights_of(const PredictOptions& options, const TrainedModel& m
     if (fs::is_regular_file(options.weights, ignored)) {
       return fs::absolute(options.weights, ignored);
     }
-    return fail(ErrorKind::not_found, "there is no such file", options.weights.string());
+    return tl::unexpected(no_file_error(options.weights, "a file of weights is expected"));
   }
   const fs::path averaged = model.folder / "model_ema.pt";
   if (recipe.step_rules.ema_decay && fs::is_regular_file(averaged, ignored)) return averaged;
