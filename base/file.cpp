@@ -146,6 +146,14 @@ Result<std::string> read_file(const path& file, std::size_t max_bytes) {
   return content;
 }
 
+std::optional<std::string> first_bytes(const path& file, std::size_t max_bytes) {
+  const Descriptor input(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat status {};
+  if (!input.is_open() || ::fstat(input.get(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
+  auto bytes = read_some(input.get(), max_bytes, file);
+  return bytes ? std::optional(*std::move(bytes)) : std::nullopt;
+}
+
 Result<void> write_file_atomically(const path& file, std::string_view content, bool shared) {
   const path folder = folder_of(file);
   const path name = temporary_name(folder);

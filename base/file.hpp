@@ -17,6 +17,10 @@ namespace autotuned {
 [[nodiscard]] Result<std::string> read_file(const std::filesystem::path& file,
                                             std::size_t max_bytes);
 
+// Returns the first bytes of a regular file, at most `max_bytes`; nothing if it cannot be read.
+[[nodiscard]] std::optional<std::string> first_bytes(const std::filesystem::path& file,
+                                                     std::size_t max_bytes);
+
 // Writes a temporary file beside `file`, syncs it, renames it and syncs the folder: after a crash `file` has
 // the old or the new content, never a part. A new file has mode 0600 & ~umask; `shared` widens that to 0644.
 [[nodiscard]] Result<void> write_file_atomically(const std::filesystem::path& file,

@@ -75,19 +75,8 @@ Result<std::int64_t> stored_version(SQLite::Database& database, const fs::path& 
 // another program left into it. Reading without locks can fail while another process writes. Then this returns no error, and
 // stored_version() decides under a lock.
 Result<void> check_untouched(const fs::path& file) {
-  constexpr std::uintmax_t kSmallestPage = 512;
-  std::error_code error;
-  const std::uintmax_t size = fs::file_size(file, error);
-  // SQLite takes a file of one byte for an empty one, and would write over it.
-  if (!error && size > 0 && size < kSmallestPage) {
-    return tl::unexpected(corrupt_error("the file is not a database: it is too short", file));
-  }
   try {
-    SQLite::Database database(immutable_uri(file), SQLite::OPEN_READONLY | SQLite::OPEN_URI);
-    distrust_schema(database);
-    if (const auto version = stored_version(database, file); !version) {
-      return tl::unexpected(version.error());
-    }
+    if (const auto opened = open_as_it_is(file); !opened) return forward_error(opened);
   } catch (const SQLite::Exception&) {
   }
   return {};
@@ -147,6 +136,8 @@ Result<void> check_place(const fs::path& file, bool is_writer) {
       fs::exists(status) && !fs::is_regular_file(status)) {
     return fail(ErrorKind::invalid, "the history is not a regular file", file, "name a file");
   }
+  // Before it is opened: that would drop the locks that a connection of this process holds on the file of another history.
+  if (auto checked = check_no_side_file(file); !checked) return checked;
   if (auto checked = check_file_system(file); !checked) return checked;
   if (is_writer) {
     if (auto made = make_file(file); !made) return made;
@@ -189,6 +180,23 @@ std::string immutable_uri(const fs::path& file) {
     }
   }
   return uri + "?immutable=1";
+}
+
+Result<std::unique_ptr<SQLite::Database>> open_as_it_is(const fs::path& file) {
+  constexpr std::uintmax_t kSmallestPage = 512;
+  std::error_code error;
+  const std::uintmax_t size = fs::file_size(file, error);
+  // SQLite takes a file of one byte for an empty one, and would write over it.
+  if (!error && size > 0 && size < kSmallestPage) {
+    return tl::unexpected(corrupt_error("the file is not a database: it is too short", file));
+  }
+  auto database = std::make_unique<SQLite::Database>(immutable_uri(file),
+                                                     SQLite::OPEN_READONLY | SQLite::OPEN_URI);
+  distrust_schema(*database);
+  if (const auto version = stored_version(*database, file); !version) {
+    return tl::unexpected(version.error());
+  }
+  return database;
 }
 
 Result<void> migrate(SQLite::Database& database, const fs::path& file) {

@@ -21,6 +21,11 @@ namespace autotuned::storage {
 // Returns a URI that opens a file read-only as it is: no locks, no write-ahead log, no new file beside it.
 [[nodiscard]] std::string immutable_uri(const std::filesystem::path& file);
 
+// Opens a history as immutable_uri() does; also an empty database. Errors: `corrupt` for a file of another program, newer_version.
+// Throws the exceptions of SQLite.
+[[nodiscard]] Result<std::unique_ptr<SQLite::Database>> open_as_it_is(
+    const std::filesystem::path& file);
+
 // Returns the findings of SQLite's checks of pages and references.
 [[nodiscard]] Integrity integrity_of(const SQLite::Database& database);
 

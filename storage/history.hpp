@@ -349,8 +349,8 @@ class History {
 
   // --- upkeep (history_upkeep.cpp, history_import.cpp) ---
   // Writes a copy, which is consistent while others write, and checks it before it gets its name. `target` appears complete or not at
-  // all, with mode 0600. Returns its size in bytes. ErrorKind::invalid if `target` is this
-  // history, no regular file, or exists and not `may_replace`.
+  // all, with mode 0600. Returns its size in bytes. ErrorKind::invalid if `target` is this history, a side file of a database
+  // (check_no_side_file()) or no regular file, or if it exists and not `may_replace`, or is no history, or has runs that this one lacks.
   [[nodiscard]] Result<std::int64_t> backup(const std::filesystem::path& target,
                                             bool may_replace) const;
   // Returns the runs that the rule would remove. It never removes a run on which a best configuration depends (the run that it names,

@@ -7,13 +7,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <limits>
+#include <set>
 #include <utility>
 
 #include "base/file.hpp"
+#include "base/text.hpp"
 #include "storage/connection.hpp"
+#include "storage/location.hpp"
 #include "storage/run_owners.hpp"
 
 namespace autotuned::storage {
@@ -63,6 +67,7 @@ Result<void> check_target(const fs::path& source, const fs::path& target, bool m
   if (fs::equivalent(source, target, error)) {
     return fail(ErrorKind::invalid, "this is the history itself", target, "name another file");
   }
+  if (auto checked = check_no_side_file(target); !checked) return checked;
   if (auto checked = check_output_file(target, may_replace); !checked) return checked;
   // SQLite would take them for files of the copy, and write their content over it.
   for (const char* suffix : {"-wal", "-journal"}) {
@@ -72,6 +77,48 @@ Result<void> check_target(const fs::path& source, const fs::path& target, bool m
                 "name another file; if nobody uses that database, open it once with sqlite3");
   }
   return {};
+}
+
+std::set<std::string> run_ids(const Database& database) {
+  std::set<std::string> ids;
+  auto rows = prepare(database, "SELECT id FROM runs", {});
+  while (rows.executeStep())
+    ids.insert(rows.getColumn(0).getString());
+  return ids;
+}
+
+// Returns the runs of the history that a copy would replace. REQUIRES: it has no log (check_target()).
+Result<std::set<std::string>> runs_to_replace(const fs::path& target) {
+  std::string refusal = "it is not a history, and would be lost";
+  try {
+    const auto opened = open_as_it_is(target);
+    if (opened) {
+      Database& database = **opened;
+      const bool is_empty = database.execAndGet("SELECT count(*) FROM sqlite_schema").getInt() == 0;
+      return is_empty ? std::set<std::string>() : run_ids(database);
+    }
+    if (opened.error().kind == ErrorKind::newer_version) refusal = opened.error().what;
+  } catch (const SQLite::Exception&) {
+    // It is no database, or damaged.
+  }
+  return fail(ErrorKind::invalid, refusal, target, "name another file, or remove this one");
+}
+
+// Replaces an earlier copy, but nothing else: neither a file of another kind nor runs that `source` lacks.
+Result<void> check_replaced(const Database& source, const fs::path& target) {
+  std::error_code error;
+  if (!fs::exists(target, error)) return {};
+  const auto replaced = runs_to_replace(target);
+  if (!replaced) return forward_error(replaced);
+  const std::set<std::string> kept = run_ids(source);
+  const auto lost =
+      std::ranges::count_if(*replaced, [&](const std::string& run) { return !kept.contains(run); });
+  if (lost == 0) return {};
+  return fail(ErrorKind::invalid,
+              "it is a history with " + format_counted(lost, "run") +
+                  " that this history lacks, and would be lost",
+              target,
+              "name another file, or take the runs over first with 'autotuned history import'");
 }
 
 Result<void> copy_pages(Database& from, const fs::path& file) {
@@ -166,6 +213,7 @@ Result<std::int64_t> History::backup(const fs::path& given, bool may_replace) co
   if (!made) return tl::unexpected(made.error());
   const Unpublished& copy = *made;
   const auto written = connection_->read("copy the history", [&](Database& database) {
+    if (auto checked = check_replaced(database, target); !checked) return checked;
     auto copied = copy_pages(database, copy.file());
     return copied ? check_copy(database, copy.file()) : copied;
   });

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/user_folders.hpp"
+#include "storage/connection.hpp"
 
 namespace autotuned::storage {
 namespace {
@@ -51,6 +52,19 @@ fs::path nearest_existing(fs::path path) {
   while (!fs::exists(path, ignored) && path.has_relative_path())
     path = path.parent_path();
   return path;
+}
+
+// SQLite reads the file: closing a descriptor of ours would drop the locks of a connection of this process (see make_file()).
+bool is_database(const fs::path& file) {
+  std::error_code ignored;
+  if (!fs::is_regular_file(file, ignored)) return false;
+  try {
+    SQLite::Database database(immutable_uri(file), SQLite::OPEN_READONLY | SQLite::OPEN_URI);
+    // A database of another program counts, too: it would lose its log in the same way.
+    return database.execAndGet("PRAGMA page_count").getInt64() > 0;
+  } catch (const SQLite::Exception&) {
+    return false;
+  }
 }
 
 // Makes the error of a failed faccessat().
@@ -119,6 +133,25 @@ Result<void> check_writable(const fs::path& file) {
   const fs::path folder = file.parent_path();
   if (::faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) != 0) {
     return refuse("cannot write beside the history", folder);
+  }
+  return {};
+}
+
+Result<void> check_no_side_file(const fs::path& file) {
+  std::error_code error;
+  const fs::path named = fs::absolute(file, error).lexically_normal();
+  for (fs::path path : {named, fs::weakly_canonical(named, error)}) {
+    for (; path.has_relative_path(); path = path.parent_path()) {
+      const std::string name = path.string();
+      for (const std::string_view suffix : {"-wal", "-shm", "-journal", "-owners"}) {
+        if (!name.ends_with(suffix)) continue;
+        const fs::path database = name.substr(0, name.size() - suffix.size());
+        if (!is_database(database)) continue;
+        return fail(ErrorKind::invalid,
+                    "this name is reserved for a file of the database " + database.string(), file,
+                    "name another file");
+      }
+    }
   }
   return {};
 }

@@ -27,4 +27,8 @@ namespace autotuned::storage {
 // Ok if this process may write to the file and create others beside it, as WAL needs.
 [[nodiscard]] Result<void> check_writable(const std::filesystem::path& file);
 
+// ErrorKind::invalid if `file`, or a folder in its path, has the name of a file that SQLite or History::claim() keeps beside a database
+// that is there: a log, or the locks of runs. Links are followed. To be called before a file with a name that a user gave is made.
+[[nodiscard]] Result<void> check_no_side_file(const std::filesystem::path& file);
+
 }  // namespace autotuned::storage

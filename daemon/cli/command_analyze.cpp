@@ -17,6 +17,7 @@
 #include "daemon/report/history_reading.hpp"
 #include "daemon/screen/wrapped_text.hpp"
 #include "profiler/traces/reader.hpp"
+#include "storage/location.hpp"
 
 namespace autotuned::daemon {
 
@@ -119,6 +120,9 @@ int analyze(const AnalyzeOptions& options) {
   if (!options.html.empty()) {
     std::vector<std::filesystem::path> traces = options.traces;
     traces.insert(traces.end(), options.against.begin(), options.against.end());
+    if (auto checked = storage::check_no_side_file(options.html); !checked) {
+      return report_error(checked.error(), exit_code_of(checked.error()));
+    }
     if (auto checked = check_page_file(options.html, traces); !checked) {
       return report_error(checked.error(), exit_code_of(checked.error()));
     }

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // export: a run for others, as a page or as figures that other programs plot.
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <string>
 #include <string_view>
@@ -20,13 +18,15 @@
 #include "daemon/logs/training_log.hpp"
 #include "daemon/report/history_reading.hpp"
 #include "daemon/report/lineage.hpp"
+#include "daemon/session/output_folder.hpp"
 #include "daemon/web/page_data.hpp"
 #include "daemon/web/page_markup.hpp"
+#include "storage/location.hpp"
 
 namespace autotuned::daemon {
 namespace {
 
-constexpr std::size_t kMostBytesOfHead = 1 << 20;
+constexpr std::size_t kMostBytesRead = 1 << 20;
 
 // A file that has been written, for the report at the end.
 struct Written {
@@ -114,43 +114,53 @@ std::string file_named_twice(const ExportOptions& options) {
   return {};
 }
 
-// Also of its log: without it, the history lacks its newest facts.
-bool is_of_history(const std::filesystem::path& file, const std::filesystem::path& history) {
-  return std::ranges::any_of(std::array{"", "-wal", "-shm", "-journal"}, [&](const char* suffix) {
-    std::error_code ignored;
-    return std::filesystem::equivalent(file, history.string() + suffix, ignored);
-  });
+// Whether a run writes its logs beside the file. What an export would write there could be taken for a log.
+bool is_among_logs(const std::filesystem::path& file) {
+  std::error_code ignored;
+  return std::filesystem::exists(
+      std::filesystem::absolute(file, ignored).parent_path() / kOutputLock, ignored);
+}
+
+// A line that jsonl_of() makes of a trial. No log of a training has one.
+bool is_of_trial(const Json& line) {
+  return member(line, "id").is_string() && member(line, "reference").is_object();
 }
 
 // Whether the file is an earlier export, or empty. Any other file, such as a model named by mistake, must not be
 // replaced.
 bool is_of_export(const std::filesystem::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream.is_open()) return false;
-  std::string head(kMostBytesOfHead, '\0');
-  stream.read(head.data(), static_cast<std::streamsize>(head.size()));
-  head.resize(static_cast<std::size_t>(stream.gcount()));
-  if (head.empty()) return !stream.bad();
-  if (head.starts_with(csv_of({}, {}))) return true;
-  if (head.starts_with("<!doctype html>")) {
-    return head.find("<title>autotuned</title>") != std::string::npos;
+  const auto head = first_bytes(file, kMostBytesRead);
+  if (!head || head->empty()) return head.has_value();
+  if (head->starts_with(csv_of({}, {}))) return true;
+  if (head->starts_with("<!doctype html>")) {
+    return head->find("<title>autotuned</title>") != std::string::npos;
   }
-  // A line of the log, or one of a trial.
-  const auto line = parse_json(head.substr(0, head.find('\n')), file.string());
-  return line && ((member(*line, "run").is_string() && member(*line, "unix_ns").is_number()) ||
-                  (member(*line, "id").is_string() && member(*line, "reference").is_object()));
+  // The lines of a training's log come first. Without a trial behind them, the file may be such a log.
+  const auto first = parse_json(head->substr(0, head->find('\n')), file.string());
+  const auto last = parse_json(last_lines(file, 1, kMostBytesRead), file.string());
+  if (!first || !last || !is_of_trial(*last)) return false;
+  return is_of_trial(*first) ||
+         (member(*first, "run").is_string() && member(*first, "unix_ns").is_number());
 }
 
 // All of them before the first is written.
 Result<void> check_files(const ExportOptions& options, const std::filesystem::path& history) {
+  if (!options.tensorboard.empty()) {
+    if (auto checked = storage::check_no_side_file(options.tensorboard); !checked) return checked;
+  }
   for (const std::filesystem::path* file : {&options.html, &options.csv, &options.jsonl}) {
     if (file->empty()) continue;
-    if (is_of_history(*file, history)) {
+    std::error_code ignored;
+    if (std::filesystem::equivalent(*file, history, ignored)) {
       return fail(ErrorKind::invalid, "this is the history itself", file->string(),
                   "name another file");
     }
+    if (auto checked = storage::check_no_side_file(*file); !checked) return checked;
+    if (is_among_logs(*file)) {
+      return fail(ErrorKind::invalid, "a run keeps its logs in this folder", file->string(),
+                  "name a file in another folder");
+    }
     if (auto checked = check_output_file(*file, options.overwrite); !checked) return checked;
-    std::error_code ignored;
     if (std::filesystem::exists(*file, ignored) && !is_of_export(*file)) {
       return fail(ErrorKind::invalid,
                   "it is not a file that `export` has written, and would be lost", file->string(),

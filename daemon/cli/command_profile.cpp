@@ -24,6 +24,7 @@
 #include "daemon/report/history_reading.hpp"
 #include "daemon/session/command_device.hpp"
 #include "daemon/trainers/trainer_backend.hpp"
+#include "storage/location.hpp"
 
 namespace autotuned::daemon {
 
@@ -53,6 +54,7 @@ Result<std::filesystem::path> place_of_trace(const ProfileOptions& options,
     }
   }
   folder = std::filesystem::absolute(folder);
+  if (auto checked = storage::check_no_side_file(folder); !checked) return forward_error(checked);
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
   if (failed) {
@@ -163,6 +165,9 @@ int profile_recipe(const ProfileOptions& options, std::optional<int> launched) {
   }
   const auto files = traces_of_ranks(*file, ranks);
   if (const std::filesystem::path& page = options.analysis.html; !page.empty()) {
+    if (auto checked = storage::check_no_side_file(page); !checked) {
+      return report_error(checked.error(), exit_code_of(checked.error()));
+    }
     if (auto checked = check_page_file(page, files); !checked) {
       return report_error(checked.error(), exit_code_of(checked.error()));
     }

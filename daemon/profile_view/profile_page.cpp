@@ -32,6 +32,9 @@ constexpr std::size_t kMostStackRows = 600;
 constexpr std::size_t kLongestText = 300;
 constexpr std::size_t kLongestStack = 1'200;
 
+// It is in page/profile.html, and tells a page from other files.
+constexpr std::string_view kPageTitle = "<title>autotuned profile</title>";
+
 std::string bounded(const std::string& text, std::size_t longest = kLongestText) {
   return text.size() <= longest ? text : text.substr(0, longest) + "…";
 }
@@ -262,6 +265,22 @@ void replace(std::string& text, std::string_view mark, const std::string& by) {
   if (at != std::string::npos) text.replace(at, mark.size(), by);
 }
 
+// Only an earlier page or an empty file may be replaced. Any other file, such as a model named by mistake, would be lost.
+Result<void> check_replaced_page(const std::filesystem::path& file) {
+  constexpr std::size_t kMostBytesOfHead = 4096;
+  if (auto checked = check_output_file(file, /*may_replace=*/true); !checked) return checked;
+  std::error_code ignored;
+  if (!std::filesystem::exists(file, ignored)) return {};
+  const auto head = first_bytes(file, kMostBytesOfHead);
+  if (head && (head->empty() || (head->starts_with("<!doctype html>") &&
+                                 head->find(kPageTitle) != std::string::npos))) {
+    return {};
+  }
+  return fail(ErrorKind::invalid,
+              "it is not a page that `analyze` or `profile` has written, and would be lost",
+              file.string(), "name another file, or remove this one");
+}
+
 }  // namespace
 
 std::string page_of(const PageContent& content) {
@@ -295,12 +314,12 @@ Result<void> check_page_file(const std::filesystem::path& file,
     return fail(ErrorKind::invalid, "this is one of the traces themselves", file.string(),
                 "name another file");
   }
-  return check_output_file(file, /*may_replace=*/true);
+  return check_replaced_page(file);
 }
 
 Result<void> write_page(const std::filesystem::path& file, const PageContent& content) {
   // Reading traces takes a while, in which another program may have put something there.
-  if (auto checked = check_output_file(file, /*may_replace=*/true); !checked) return checked;
+  if (auto checked = check_replaced_page(file); !checked) return checked;
   return write_file_atomically(file, page_of(content));
 }
 

@@ -24,11 +24,11 @@ struct PageContent {
 [[nodiscard]] std::string page_of(const PageContent& content);
 
 // To be called before traces are read or recorded. ErrorKind::invalid: the page would replace one of `traces`, a
-// device, a pipe, a folder or a symbolic link.
+// device, a pipe, a folder, a symbolic link, or a file that is neither an earlier page nor empty.
 [[nodiscard]] Result<void> check_page_file(const std::filesystem::path& file,
                                            const std::vector<std::filesystem::path>& traces);
 
-// Replaces the file as a whole or not at all. Errors: also that of check_output_file().
+// Replaces the file as a whole or not at all. Errors: also those of check_page_file().
 [[nodiscard]] Result<void> write_page(const std::filesystem::path& file,
                                       const PageContent& content);
 

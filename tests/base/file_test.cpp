@@ -214,6 +214,17 @@ TEST(LastLines, TakesTheEnd) {
   EXPECT_EQ(last_lines(folder.write("endless", "no newline"), 1), "no newline");
 }
 
+TEST(FirstBytes, AreThoseOfARegularFile) {
+  const TemporaryFolder folder;
+  const auto file = folder.write("text", "one\ntwo");
+  EXPECT_EQ(first_bytes(file, 5), "one\nt");
+  EXPECT_EQ(first_bytes(file, 100), "one\ntwo");
+  EXPECT_EQ(first_bytes(folder.write("empty", ""), 5), "");
+  for (const std::filesystem::path& other :
+       {folder / "missing", folder.path(), std::filesystem::path("/dev/zero")})
+    EXPECT_EQ(first_bytes(other, 5), std::nullopt) << other;
+}
+
 TEST(LastLines, IsBoundedInBytes) {
   const TemporaryFolder folder;
   EXPECT_EQ(last_lines(folder.write("log", std::string(100'000, 'x')), 5, 10),

@@ -102,6 +102,33 @@ TEST(Export, ReplacesOnlyWhatItMay) {
   EXPECT_THAT(folder.read("mine"), HasSubstr("<html"));
 }
 
+// A run takes what lies among its logs for its own, and SQLite what has the name of a log of the history.
+TEST(Export, LeavesLogsAlone) {
+  const Scene scene;
+  expect_code(0, scene.run());
+  const auto& folder = scene.folder();
+  const std::string log = folder.read("out/log/training.jsonl");
+  ASSERT_NE(log, "");
+  folder.write("copy.jsonl", log);
+  const std::string history = scene.history().string();
+  const auto refused = [&](const char* option, const std::string& file) {
+    return ended(2, scene.command({"export", "last", option, file, "--overwrite"})).err;
+  };
+  for (const char* option : {"--html", "--csv", "--jsonl"}) {
+    for (const char* name : {"out/log/training.jsonl", "out/log/new", "copy.jsonl"})
+      EXPECT_NE(refused(option, (folder / name).string()), "") << option << " " << name;
+  }
+  for (const char* option : {"--html", "--csv", "--jsonl", "--tensorboard"}) {
+    for (const char* suffix : {"-wal", "-shm", "-journal", "-owners"}) {
+      EXPECT_THAT(refused(option, history + suffix), HasSubstr("reserved for a file of")) << option;
+      EXPECT_FALSE(std::filesystem::is_directory(history + suffix));
+    }
+  }
+  EXPECT_EQ(folder.read("out/log/training.jsonl"), log);
+  EXPECT_EQ(folder.read("copy.jsonl"), log);
+  EXPECT_FALSE(std::filesystem::exists(folder / "out/log/new"));
+}
+
 TEST(Show, ListsTheFilesOfARun) {
   const Scene scene;
   const Json first = result_of(scene.run());

@@ -29,6 +29,27 @@ TEST(HistoryUpkeep, BackupIsAHistory) {
             scene.command({"history", "--history", copy, "backup", copy, "--overwrite"}));
 }
 
+TEST(HistoryUpkeep, OnlyAnEarlierCopyIsReplaced) {
+  const Scene scene;
+  ASSERT_EQ(scene.run().code, 0);
+  const auto back_up_to = [&](const std::string& file) {
+    return ended(2, scene.command({"history", "backup", file, "--overwrite"})).err;
+  };
+  for (const char* suffix : {"-wal", "-shm", "-journal", "-owners"})
+    EXPECT_THAT(back_up_to(scene.history().string() + suffix), HasSubstr("name another file"));
+  scene.folder().write("model.pt", "precious");
+  EXPECT_THAT(back_up_to((scene.folder() / "model.pt").string()), HasSubstr("it is not a history"));
+  EXPECT_EQ(scene.folder().read("model.pt"), "precious");
+
+  const std::string copy = (scene.folder() / "copy.db").string();
+  expect_code(0, scene.command({"history", "backup", copy}));
+  ASSERT_EQ(scene.run({"--retune"}).code, 0);
+  expect_code(0, scene.command({"history", "backup", copy, "--overwrite"}));
+  expect_code(0, scene.command({"history", "prune", "--keep-last", "0"}));
+  EXPECT_THAT(back_up_to(copy), HasSubstr("1 run that this history lacks"));
+  EXPECT_EQ(scene.runs().size(), 1);
+}
+
 TEST(HistoryUpkeep, ImportTakesRunsOver) {
   const Scene scene;
   ASSERT_EQ(scene.run().code, 0);

@@ -72,8 +72,71 @@ TEST_F(BackupTest, ReplacesOnlyWhenTold) {
   EXPECT_EQ(refused.error().kind, ErrorKind::invalid);
   EXPECT_THAT(refused.error().remedy, HasSubstr("--overwrite"));
   EXPECT_EQ(folder_.read("copy.db"), "precious");
-  EXPECT_TRUE(history.backup(copy_, true));
+  folder_.write("copy.db", "");
+  EXPECT_TRUE(history.backup(copy_, true)) << "an empty file holds nothing";
+  EXPECT_TRUE(history.backup(copy_, true)) << "an earlier copy";
   EXPECT_TRUE(History::open(copy_, Access::read_only));
+}
+
+TEST_F(BackupTest, OnlyAHistoryIsReplaced) {
+  const History history = open_with_run(file_);
+  run_sql(folder_ / "other.db", "CREATE TABLE bookmarks (url TEXT)");
+  folder_.write("short", "x");
+  folder_.write("model.pt", std::string(5'000, 'x'));
+  for (const char* name : {"other.db", "short", "model.pt"}) {
+    const std::string before = folder_.read(name);
+    const auto refused = history.backup(folder_ / name, true);
+    ASSERT_FALSE(refused) << name;
+    EXPECT_EQ(refused.error().kind, ErrorKind::invalid) << name;
+    EXPECT_THAT(refused.error().what, HasSubstr("it is not a history")) << name;
+    EXPECT_EQ(folder_.read(name), before) << name;
+  }
+}
+
+TEST_F(BackupTest, RunsThatTheHistoryLacksAreNotReplaced) {
+  const History history = open_with_run(file_);
+  {
+    History other = open_with_run(copy_, "r-20261122-000001");
+    put_sample_run(other, "r-20261122-000002", RunState::finished, 2);
+    put_sample_run(other, sample_run().id.text, RunState::finished, 3);
+  }
+  const auto refused = history.backup(copy_, true);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::invalid);
+  EXPECT_THAT(refused.error().what, HasSubstr("2 runs that this history lacks"));
+  EXPECT_EQ(History::open(copy_, Access::read_only)->runs({}).value().size(), 3U);
+}
+
+// The log of a history holds its newest facts, and its locks tell which run is at work.
+TEST_F(BackupTest, SideFilesOfAHistoryAreRefused) {
+  const History history = open_with_run(file_);
+  const auto claim = history.claim(sample_run().id).value();
+  const std::filesystem::path another = folder_ / "another.db";
+  const History in_use = open_with_run(another);
+  std::filesystem::create_symlink("another.db", folder_ / "link.db");
+  std::filesystem::create_directory_symlink(".", folder_ / "here");
+  const auto before = names_in(folder_.path());
+  for (const char* base :
+       {"history.db", "another.db", "link.db", "here/history.db", "here/../another.db"}) {
+    for (const char* suffix : {"-wal", "-shm", "-journal", "-owners"}) {
+      const std::filesystem::path target = folder_ / (std::string(base) + suffix);
+      for (const bool may_replace : {false, true}) {
+        const auto refused = history.backup(target, may_replace);
+        ASSERT_FALSE(refused) << target;
+        EXPECT_EQ(refused.error().kind, ErrorKind::invalid) << target;
+        EXPECT_THAT(refused.error().what, HasSubstr("reserved for a file of the database"))
+            << target;
+      }
+      const auto opened = History::open_to_write(target);
+      ASSERT_FALSE(opened) << target;
+      EXPECT_THAT(opened.error().what, HasSubstr("reserved for a file of")) << target;
+      EXPECT_FALSE(History::open_to_write(target / "below.db")) << target;
+    }
+  }
+  EXPECT_EQ(names_in(folder_.path()), before);
+  EXPECT_EQ(history.runs({}).value().size(), 1U);
+  // Such a name without a database is free.
+  EXPECT_TRUE(history.backup(folder_ / "before-wal", false));
 }
 
 TEST_F(BackupTest, LinksAndPipesAreNotReplaced) {

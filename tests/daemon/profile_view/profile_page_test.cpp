@@ -9,6 +9,7 @@
 #include "base/file.hpp"
 #include "base/json.hpp"
 #include "daemon/common/exit_codes.hpp"
+#include "storage/history.hpp"
 #include "tests/base/temporary_folder.hpp"
 #include "tests/daemon/cli/printed.hpp"
 #include "tests/profiler/trace_text.hpp"
@@ -60,7 +61,7 @@ TEST(ProfilePage, HoldsEverything) {
       kDone);
 }
 
-// A page of before is replaced, and nothing else but a regular file of no trace.
+// A page of before is replaced, and nothing else.
 TEST(ProfilePage, ReplacesOnlyWhatItMay) {
   const TemporaryFolder folder;
   const std::filesystem::path trace = folder.write("trace.json", TraceText().text());
@@ -69,7 +70,12 @@ TEST(ProfilePage, ReplacesOnlyWhatItMay) {
   folder.write("precious", "model");
   std::filesystem::create_symlink("precious", folder / "link");
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
-  for (const char* name : {"link", "pipe", ".", "trace.json", "before.json"}) {
+  folder.write("run.html", "<!doctype html>\n<title>autotuned</title>");
+  folder.write("recipe.yaml", "name: a page\n# <title>autotuned profile</title>\n");
+  static_cast<void>(storage::History::open(folder / "history.db", storage::Access::read_write));
+  const std::string history = folder.read("history.db");
+  for (const char* name : {"link", "pipe", ".", "trace.json", "before.json", "precious", "run.html",
+                           "recipe.yaml", "history.db", "history.db-wal", "history.db-owners"}) {
     const Printed refused = run({"analyze", trace.string(), "--against", before.string(), "--html",
                                  (folder / name).string()});
     EXPECT_EQ(refused.code, kUsageError) << name << refused.err;
@@ -80,11 +86,16 @@ TEST(ProfilePage, ReplacesOnlyWhatItMay) {
   EXPECT_TRUE(std::filesystem::is_fifo(folder / "pipe"));
   EXPECT_EQ(folder.read("trace.json"), whole);
   EXPECT_EQ(folder.read("before.json"), whole);
+  EXPECT_EQ(folder.read("history.db"), history);
+  EXPECT_FALSE(std::filesystem::exists(folder / "history.db-owners"));
 
-  folder.write("page.html", "a page of before");
-  const Printed replaced =
-      run({"analyze", data_file("rank0"), "--html", (folder / "page.html").string()});
-  EXPECT_EQ(replaced.code, kDone) << replaced.err;
+  // An empty file first, then the page.
+  folder.write("page.html", "");
+  for (const char* rank : {"rank0", "rank1"}) {
+    const Printed replaced =
+        run({"analyze", data_file(rank), "--html", (folder / "page.html").string()});
+    EXPECT_EQ(replaced.code, kDone) << replaced.err;
+  }
   EXPECT_THAT(folder.read("page.html"), HasSubstr("<html"));
 }
 
