@@ -159,6 +159,7 @@ Result<TrainerBackend::Trainer*> TrainerBackend::prepared(Trainer& trainer,
 Result<Json> TrainerBackend::ask(Trainer& trainer, const std::string& name, Json fields,
                                  nanoseconds limit) {
   suspend_others(&trainer);
+  look_for_interference(trainer);
   // Nothing of trials runs any more beside what has trained.
   trainer.client.limit_memory(has_trained_ ? 0 : memory_left_for(trainer.client));
   auto answer = trainer.client.request(name, std::move(fields), limit,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The training job over trainer processes: switches live where it can, keeps a second trainer for
 // configurations that differ in a knob that needs a restart, and replaces a trainer that died. While one trainer is
-// asked something, the others are stopped (SIGSTOP); one that uses CPU time all the same fails the block.
+// asked something, the others are stopped (SIGSTOP); one that uses CPU time all the same fails the block. So does a trainer whose
+// priority or CPUs were changed from outside.
 #pragma once
 
 #include <chrono>
@@ -21,6 +22,7 @@
 #include "base/descriptor.hpp"
 #include "base/machine/machine.hpp"
 #include "base/process/process_family.hpp"
+#include "base/process/thread_settings.hpp"
 #include "daemon/trainers/measurement_lock.hpp"
 #include "daemon/trainers/outside_time.hpp"
 #include "daemon/trainers/process_knobs.hpp"
@@ -130,6 +132,8 @@ class TrainerBackend final : public tuner::TrainingBackend {
     std::set<std::string> copies;      // checkpoints of a check, there or asked for
     bool is_warm = false;
     bool has_released = false;  // its memory on the device, which its next step takes anew
+    GroupSettings settings;     // of its threads when it was stopped
+    std::string interference;   // what of these was changed while it was stopped; empty: nothing
     std::map<std::string, Switch> switches;  // by configuration: the first one to it
     std::int64_t told_one_time_ns = 0;       // by the last block
   };
@@ -170,9 +174,21 @@ class TrainerBackend final : public tuner::TrainingBackend {
   // Adds to an error which rank has ended. The trainer itself tells this of other ranks; if the trainer has ended, it
   // is the first rank.
   [[nodiscard]] Error with_rank(const TrainerClient& client, Error error) const;
-  // The same for what is timed: ErrorKind::unsupported where another trainer used CPU time meanwhile.
+  // The same for what is timed: ErrorKind::unsupported where another trainer used CPU time meanwhile, where the scheduling of a
+  // trainer was changed, or where it is not that of the other one. Ends trainers whose scheduling is not what it was.
   Result<Json> ask_undisturbed(Trainer& trainer, const std::string& name, Json fields,
                                std::chrono::nanoseconds limit);
+  // Whether there is another trainer.
+  [[nodiscard]] bool has_neighbour(const Trainer& trainer) const;
+  // Notes what has been done to the scheduling of a stopped trainer.
+  static void look_for_interference(Trainer& trainer);
+  // Refuses to time `trainer`, whose settings are `settings`, if it has been interfered with or is not as urgent as the others.
+  Result<void> check_scheduling(Trainer& trainer, const GroupSettings& settings);
+  // Refuses a block after which the settings of `trainer`, or of one that waited meanwhile, are others than before.
+  Result<void> check_scheduling_after(Trainer& trainer, const GroupSettings& before);
+  // Ends the trainers that were interfered with before now: what is asked next is not to blame.
+  void end_changed();
+  static tl::unexpected<Error> end_interfered(Trainer& trainer, const std::string& when);
   void suspend_others(const Trainer* working);
   [[nodiscard]] bool is_on_gpu() const;
   // The fewest steps of a block with which the time of a step is like that in the training.

@@ -139,6 +139,7 @@ void TrainerBackend::suspend_others(const Trainer* working) {
     if (&other == working || !other.client.is_alive() || other.client.is_suspended()) continue;
     release_memory(other);
     other.client.suspend();
+    other.settings = settings_of_group(other.client.pid());
   }
 }
 
@@ -196,10 +197,17 @@ Result<Json> TrainerBackend::ask_undisturbed(Trainer& trainer, const std::string
   for (Trainer& other : trainers_) {
     if (&other != &trainer) (void)other.processes.cpu_time_since_last_look();
   }
+  look_for_interference(trainer);
+  const GroupSettings settings =
+      has_neighbour(trainer) ? settings_of_group(trainer.client.pid()) : GroupSettings{};
+  if (auto fair = check_scheduling(trainer, settings); !fair) return tl::unexpected(fair.error());
   const auto begin = Clock::now();
   auto answer = ask(trainer, name, std::move(fields), limit);
   const nanoseconds elapsed = Clock::now() - begin;
   if (!answer) return answer;
+  if (auto fair = check_scheduling_after(trainer, settings); !fair) {
+    return tl::unexpected(fair.error());
+  }
   for (Trainer& other : trainers_) {
     if (&other == &trainer) continue;
     const nanoseconds used = other.processes.cpu_time_since_last_look();
@@ -255,6 +263,7 @@ Result<void> TrainerBackend::make_ready(const Configuration& configuration,
   const auto lock = lock_measurement();
   if (!lock) return tl::unexpected(lock.error());
   failed_key_.clear();
+  end_changed();
   if (process == tuner::ProcessChoice::alone) stop();
   if (process == tuner::ProcessChoice::fresh) {
     const std::string key = process_knobs_.key_of(configuration);
@@ -365,6 +374,7 @@ Result<Block> TrainerBackend::measure_block(const Configuration& configuration,
 Result<tuner::Profile> TrainerBackend::profile(const Configuration& configuration) {
   const auto lock = lock_measurement();
   if (!lock) return tl::unexpected(lock.error());
+  end_changed();
   auto trainer = trainer_for(configuration);
   if (!trainer) return tl::unexpected(trainer.error());
   auto answer = ask_undisturbed(**trainer, "profile",

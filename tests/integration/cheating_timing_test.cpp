@@ -86,6 +86,12 @@ TEST_F(CheatingTiming, AProcessThatSlowsTheNeighbourIsFound) {
                  "during the block of the other trainer: a knob or a plugin slows its neighbour");
 }
 
+// Nothing is faster: the reference, which waits meanwhile, is made slow from then on.
+TEST_F(CheatingTiming, AReferenceThatIsSlowedWhileItWaitsIsFound) {
+  expect_refused(tune("timing_cheats.timing: slows"), "timing_cheats.timing", "honest",
+                 "the scheduling of the trainer .* was changed from outside");
+}
+
 // Most of its blocks are faster; all of them together are not.
 TEST_F(CheatingTiming, ARareStallIsFound) {
   const Json run = tune("timing_cheats.timing: stalls");

@@ -7,6 +7,7 @@
 // the faults count in it.
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <sstream>
@@ -314,7 +316,24 @@ class FakeTrainer {
       while (getppid() != 0) {
       }
     }
-    // A thread that does the same in the trainer itself, to its end or so long.
+    // Changes the scheduling of other trainers of this session, or of this one. What "leaves" waits in a group of its own until
+    // one of them runs.
+    if (kind == "yield") change_policies({getpid()});
+    if (kind == "slow_siblings") {
+      const std::vector<pid_t> siblings = siblings_of(getpid());
+      if (!fault.value("leaves", false)) {
+        change_policies(siblings);
+      } else if (fork() == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        close(kSocket);
+        setsid();
+        while (std::ranges::all_of(siblings, is_stopped))
+          std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        change_policies(siblings);
+        std::_Exit(0);
+      }
+    }
+    // A thread that keeps a CPU busy in the trainer itself, to its end or so long.
     if (kind == "stir") {
       std::thread([ms = fault.value("for_ms", 0)] {
         static std::atomic<std::uint64_t> sum = 0;
@@ -423,6 +442,31 @@ class FakeTrainer {
     while (getppid() == trainer) {
     }
     std::_Exit(0);
+  }
+  static std::vector<pid_t> siblings_of(pid_t process) {
+    std::vector<pid_t> found;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+      const pid_t other = std::atoi(entry.path().filename().c_str());
+      if (other > 0 && other != process &&
+          autotuned::parent_of(other) == autotuned::parent_of(process)) {
+        found.push_back(other);
+      }
+    }
+    return found;
+  }
+  static bool is_stopped(pid_t process) {
+    const std::string stat = autotuned::read_text("/proc/" + std::to_string(process) + "/stat");
+    return stat.find(") T ") != std::string::npos;
+  }
+  // Gives the main thread of each another policy than it has: one that any user may choose.
+  static void change_policies(const std::vector<pid_t>& processes) {
+    const sched_param none{};
+    for (const pid_t process : processes) {
+      const bool is_idle = sched_getscheduler(process) == SCHED_IDLE;
+      if (sched_setscheduler(process, is_idle ? SCHED_BATCH : SCHED_IDLE, &none) != 0) {
+        std::_Exit(94);
+      }
+    }
   }
   [[noreturn]] static void hang() {
     for (;;)
