@@ -330,6 +330,12 @@ std::string stage_text(const RunProgress& progress) {
   return {};
 }
 
+// Tenths of a second at least: the panel is not drawn more often, and the first frame comes after some hundred nanoseconds.
+std::string elapsed_text(std::chrono::nanoseconds elapsed) {
+  if (elapsed >= std::chrono::seconds(1)) return format_duration(elapsed);
+  return fmt::format("{:.1f} s", std::chrono::duration<double>(elapsed).count());
+}
+
 // A different one every quarter of a second: somebody looks whether anything still moves.
 Span spinner_at(std::chrono::nanoseconds elapsed) {
   static constexpr std::array kFrames = {"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"};
@@ -447,7 +453,7 @@ Lines panel_lines(const RunProgress& progress, std::chrono::nanoseconds now,
   if (progress.stage == Stage::ended) return {};
   const std::chrono::nanoseconds elapsed = now - progress.started;
   Lines lines = {spread({spinner_at(elapsed), {" " + stage_text(progress), Tone::strong}},
-                        {format_duration(elapsed), Tone::quiet}, style)};
+                        {elapsed_text(elapsed), Tone::quiet}, style)};
   if (!progress.waits_for.empty()) {
     lines.push_back(Line{label("for"), {progress.waits_for, Tone::plain}});
   } else if (progress.trial) {

@@ -45,6 +45,13 @@ TEST(ProgressView, WithoutATerminalThereAreLinesOnly) {
             "error: bad\n");
 }
 
+// A live view draws at once, some hundred nanoseconds after it began.
+TEST(ProgressView, CountsInTenthsOfASecond) {
+  EXPECT_THAT(shown({.is_live = true}, {}),
+              testing::AllOf(HasSubstr(" s"), Not(HasSubstr(" ns")), Not(HasSubstr(" µs")),
+                             Not(HasSubstr(" ms"))));
+}
+
 TEST(ProgressView, ABudgetForNoTrialIsToldInOneLine) {
   const std::string shortage = "tune.budget 1.0 s is too small for one trial here";
   Json event = {{"event", "tuned"},        {"speedup", 1.0},       {"speedup_low", 1.0},
