@@ -312,8 +312,8 @@ Result<storage::RunFilter> filter_of(const HistoryOptions& options) {
   return filter;
 }
 
-int print_runs(const std::vector<storage::RunRow>& runs, bool has_more,
-               const HistoryOptions& options) {
+int print_runs(const std::vector<storage::RunRow>& runs, const std::set<std::string>& unconfirmed,
+               bool has_more, const HistoryOptions& options) {
   if (options.as_json) {
     Json list = Json::array();
     for (const storage::RunRow& run : runs)
@@ -328,9 +328,7 @@ int print_runs(const std::vector<storage::RunRow>& runs, bool has_more,
                               : "no runs yet; `autotuned run FILE` starts one\n");
     return kDone;
   }
-  const auto unconfirmed = unconfirmed_of(history, runs);
-  if (!unconfirmed) return report_error(unconfirmed.error());
-  std::string text = run_list_text(runs, text_columns(), *unconfirmed);
+  std::string text = run_list_text(runs, text_columns(), unconfirmed);
   if (has_more) text += "\nthere are older ones: --limit shows more\n";
   print_text(text);
   return kDone;
@@ -397,7 +395,13 @@ int list_history(const HistoryOptions& options) {
   }
   const bool has_more = options.limit >= 0 && runs.size() > static_cast<std::size_t>(options.limit);
   if (has_more) runs.resize(static_cast<std::size_t>(options.limit));
-  return print_runs(runs, has_more, options);
+  std::set<std::string> unconfirmed;
+  if (history && !options.as_json) {
+    auto found = unconfirmed_of(*history, runs);
+    if (!found) return report_error(found.error());
+    unconfirmed = std::move(*found);
+  }
+  return print_runs(runs, unconfirmed, has_more, options);
 }
 
 int show(const std::filesystem::path& file, const std::string& id, bool is_whole, bool as_json) {

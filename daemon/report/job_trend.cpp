@@ -157,8 +157,8 @@ Result<std::vector<PluginGain>> plugin_gains(const storage::History& history) {
     const RunRecord record{.run = run, .environment = {}, .trials = *std::move(trials)};
     const auto outcomes = run.best.empty() ? std::map<int, Outcome>{} : outcomes_of(record);
     const auto is_kept = [&outcomes](const TrialRecord& trial) {
-      const auto found = outcomes.find(trial.number);
-      return found != outcomes.end() && found->second == Outcome::kept;
+      const auto outcome = outcomes.find(trial.number);
+      return outcome != outcomes.end() && outcome->second == Outcome::kept;
     };
     for (const TrialRecord& trial : record.trials) {
       const bool is_decided = trial.verdict == Verdict::accepted ||
