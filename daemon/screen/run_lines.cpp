@@ -397,6 +397,18 @@ void add_training(Lines& lines, const TrainingUnderWay& training, std::chrono::n
                     Tone::plain}});
 }
 
+// The first notice of a wait, the later ones with the time so far, and the end of it. The panel shows the time itself.
+Lines waiting_lines(const Json& event, const LineStyle& style) {
+  const std::chrono::nanoseconds waited(integer_in(event, "waited_ns"));
+  const std::string what = text_in(event, "for");
+  if (text_in(event, "event") == "waited") {
+    return labelled(label("waited"), format_duration(waited) + " for " + what, style);
+  }
+  if (waited.count() > 0 && style.has_panel) return {};
+  const std::string so_far = waited.count() > 0 ? ", " + format_duration(waited) + " so far" : "";
+  return labelled({"waiting: ", Tone::doubtful}, what + so_far, style);
+}
+
 }  // namespace
 
 Lines lasting_lines(const Json& event, const RunProgress& progress, const LineStyle& style) {
@@ -413,8 +425,7 @@ Lines lasting_lines(const Json& event, const RunProgress& progress, const LineSt
                                 text_in(event, "device"), told_ranks(event)),
                     style);
   }
-  if (name == "waiting")
-    return labelled({"waiting: ", Tone::doubtful}, text_in(event, "for"), style);
+  if (name == "waiting" || name == "waited") return waiting_lines(event, style);
   if (name == "baseline") {
     return labelled(label("start"), told_rate(event), style);
   }
