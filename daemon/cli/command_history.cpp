@@ -88,10 +88,24 @@ Result<bool> forget_best(storage::History& history, const std::string& recipe_ha
   return false;
 }
 
+// The ids of those of these runs whose whole was compared with the start and not confirmed.
+Result<std::set<std::string>> unconfirmed_of(const storage::History& history,
+                                             const std::vector<storage::RunRow>& runs) {
+  std::set<std::string> found;
+  for (const storage::RunRow& run : runs) {
+    if (run.best.empty() || run.speedup.pairs > 0) continue;
+    const auto trials = history.trials(run.id);
+    if (!trials) return forward_error(trials);
+    if (lacks_confirmation(*trials)) found.insert(run.id.text);
+  }
+  return found;
+}
+
 // A job whose best configuration is known here, with the run that found it.
 struct KnownBest {
   storage::BestRow best;
   storage::RunRow run;
+  bool lacks_confirmation = false;
 };
 
 struct AllBest {
@@ -124,7 +138,9 @@ Result<AllBest> all_best(const storage::History& history, const Machine& machine
       continue;
     }
     if (!found) return forward_error(found);
-    all.known.push_back({**best, std::move(*found)});
+    const auto unconfirmed = unconfirmed_of(history, {*found});
+    if (!unconfirmed) return forward_error(unconfirmed);
+    all.known.push_back({**best, std::move(*found), !unconfirmed->empty()});
   }
   return all;
 }
@@ -174,8 +190,8 @@ int list_best(const std::filesystem::path& file, bool as_json) {
   std::vector<std::vector<std::string>> rows = {{"job", "faster", "run", "found", "kept"}};
   for (const KnownBest& one : known) {
     const Configuration change = one.run.starting.change_to(one.best.best);
-    rows.push_back({one.run.recipe_name, estimate_text(one.best.speedup), one.best.run.text,
-                    time_text(one.best.updated_unix_ns).substr(0, 10),
+    rows.push_back({one.run.recipe_name, speedup_text(one.best.speedup, one.lacks_confirmation),
+                    one.best.run.text, time_text(one.best.updated_unix_ns).substr(0, 10),
                     change.empty() ? "the start: nothing faster was found"
                                    : change_text(one.run.starting, change)});
   }
@@ -296,8 +312,8 @@ Result<storage::RunFilter> filter_of(const HistoryOptions& options) {
   return filter;
 }
 
-int print_runs(const std::vector<storage::RunRow>& runs, bool has_more,
-               const HistoryOptions& options) {
+int print_runs(const std::vector<storage::RunRow>& runs, const std::set<std::string>& unconfirmed,
+               bool has_more, const HistoryOptions& options) {
   if (options.as_json) {
     Json list = Json::array();
     for (const storage::RunRow& run : runs)
@@ -312,7 +328,7 @@ int print_runs(const std::vector<storage::RunRow>& runs, bool has_more,
                               : "no runs yet; `autotuned run FILE` starts one\n");
     return kDone;
   }
-  std::string text = run_list_text(runs, text_columns());
+  std::string text = run_list_text(runs, text_columns(), unconfirmed);
   if (has_more) text += "\nthere are older ones: --limit shows more\n";
   print_text(text);
   return kDone;
@@ -379,7 +395,13 @@ int list_history(const HistoryOptions& options) {
   }
   const bool has_more = options.limit >= 0 && runs.size() > static_cast<std::size_t>(options.limit);
   if (has_more) runs.resize(static_cast<std::size_t>(options.limit));
-  return print_runs(runs, has_more, options);
+  std::set<std::string> unconfirmed;
+  if (history && !options.as_json) {
+    auto found = unconfirmed_of(*history, runs);
+    if (!found) return report_error(found.error());
+    unconfirmed = std::move(*found);
+  }
+  return print_runs(runs, unconfirmed, has_more, options);
 }
 
 int show(const std::filesystem::path& file, const std::string& id, bool is_whole, bool as_json) {

@@ -95,6 +95,11 @@ std::string model(const DataFolder& data, bool has_gpu) {
       outputs_text(data), data.classes);
 }
 
+// What follows the keys of data in picture files: one damaged file must not end the job, whether it trains on it or is tested on it.
+std::string skip_damaged(const DataFolder& data) {
+  return data.samples == Samples::pictures ? ", on_error: skip" : "";
+}
+
 std::string source(const DataFolder& data) {
   if (data.samples == Samples::none) {
     return "# Artificial images whose labels can be learned. For your own: {type: image_files, "
@@ -114,9 +119,8 @@ std::string source(const DataFolder& data) {
                   ? "# A picture that cannot be read is replaced by the next one, and named."
                   : "# There are no classes, so labels are random: only the speed means something.";
   }
-  const std::string skip = data.samples == Samples::pictures ? ", on_error: skip" : "";
   if (!data.masks_text.empty()) comment += "\n# " + printable(data.masks_text);
-  return comment + "\ndata: {" + data.data + skip + "}\n\n";
+  return comment + "\ndata: {" + data.data + skip_damaged(data) + "}\n\n";
 }
 
 std::string transforms(const DataFolder& data, bool has_gpu) {
@@ -183,7 +187,7 @@ std::string evaluation(const DataFolder& data) {
   if (!data.test_data.empty()) {
     return "# " + figures(data) +
            " on samples that are not trained on, after every epoch.\nevaluate:\n  data: {" +
-           data.test_data + "}\n\n";
+           data.test_data + skip_damaged(data) + "}\n\n";
   }
   if (data.samples == Samples::tokens && data.count >= kFewSamples) {
     return "# Loss and perplexity of the last tenth, which is then not trained on, after every "

@@ -151,9 +151,16 @@ Result<std::vector<PluginGain>> plugin_gains(const storage::History& history) {
   for (const storage::RunRow& run : *runs) {
     const auto machine = machines.of(run.environment_key);
     if (!machine) return forward_error(machine);
-    const auto trials = history.trials(run.id);
+    auto trials = history.trials(run.id);
     if (!trials) return forward_error(trials);
-    for (const TrialRecord& trial : *trials) {
+    // A run whose search did not end has kept nothing.
+    const RunRecord record{.run = run, .environment = {}, .trials = *std::move(trials)};
+    const auto outcomes = run.best.empty() ? std::map<int, Outcome>{} : outcomes_of(record);
+    const auto is_kept = [&outcomes](const TrialRecord& trial) {
+      const auto outcome = outcomes.find(trial.number);
+      return outcome != outcomes.end() && outcome->second == Outcome::kept;
+    };
+    for (const TrialRecord& trial : record.trials) {
       const bool is_decided = trial.verdict == Verdict::accepted ||
                               trial.verdict == Verdict::rejected ||
                               trial.verdict == Verdict::failed;
@@ -166,7 +173,7 @@ Result<std::vector<PluginGain>> plugin_gains(const storage::History& history) {
       gain.job = run.recipe_name;
       gain.machine = *machine;
       ++gain.tried;
-      if (trial.verdict != Verdict::accepted) continue;
+      if (!is_kept(trial)) continue;
       ++gain.won;
       ratios[key].push_back(trial.estimate.ratio);
     }
@@ -209,10 +216,11 @@ std::string gains_text(const std::vector<PluginGain>& gains) {
   }
   for (const std::string& winner : winners)
     others.erase(winner);
-  std::string text = rows.size() == 1 ? std::string("no plugin has won a trial yet\n")
-                                      : table_text(std::move(rows)) +
-                                            "gain: median ratio of the accepted trials, each "
-                                            "against its reference\n";
+  std::string text = rows.size() == 1
+                         ? std::string("no run has kept the change of a plugin yet\n")
+                         : table_text(std::move(rows)) +
+                               "won: kept at the end of the run; gain: median ratio of "
+                               "these trials, each against its reference\n";
   if (!others.empty()) {
     text += printable(fmt::format("tried and never won: {}", fmt::join(others, ", "))) + "\n";
   }

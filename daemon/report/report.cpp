@@ -174,6 +174,9 @@ std::string outcome_text(const storage::RunRow& run, const std::vector<TrialReco
   if (const std::string steps = steps_under_text(run.training); !steps.empty()) {
     text += "steps    while it was tuned: " + steps + "\n";
   }
+  if (const std::string open = open_confirmation_text(trials); !open.empty()) {
+    text += "open     " + open + "\n";
+  }
   text += untried_lines(run);
   if (const std::string check = trained_check_text(run); !check.empty()) {
     text += fmt::format("{}  {}\n", has_failed_check(run) ? "WARNING" : "note   ", check);
@@ -221,6 +224,27 @@ std::string busier_text(const storage::RunRow& run) {
 
 bool is_undecided(const TrialRecord& trial) {
   return trial.rejection == RejectionReason::undecided_in_time;
+}
+
+bool lacks_confirmation(const std::vector<TrialRecord>& trials) {
+  const auto last = std::find_if(trials.rbegin(), trials.rend(), [](const TrialRecord& trial) {
+    return trial.kind == TrialKind::confirmation || trial.kind == TrialKind::verification;
+  });
+  return last != trials.rend() && last->verdict != Verdict::accepted;
+}
+
+std::string speedup_text(const Estimate& speedup, bool is_unproven) {
+  return speedup.pairs == 0 && is_unproven ? "not confirmed" : estimate_text(speedup);
+}
+
+std::string open_confirmation_text(const std::vector<TrialRecord>& trials) {
+  const auto last = std::find_if(trials.rbegin(), trials.rend(), [](const TrialRecord& trial) {
+    return trial.kind == TrialKind::confirmation && is_undecided(trial);
+  });
+  if (last == trials.rend()) return {};
+  return fmt::format(
+      "the confirmation of {} (trial {}) was not decided: the next run tries it again",
+      change_text(last->reference, last->change), last->number);
 }
 
 std::string no_gain_text(const TrialRecord& trial) {

@@ -192,6 +192,7 @@ ComparedSide side_of(const RunRecord& record, const std::optional<TrialRecord>& 
         is_tuned ? run.best_samples_per_second : run.baseline_samples_per_second;
     side.reference_samples_per_second = run.baseline_samples_per_second;
     side.estimate = run.speedup;
+    side.lacks_confirmation = lacks_confirmation(record.trials);
     for (const auto& [number, outcome] : outcomes_of(record)) {
       const auto found = record.checks.find(number);
       const bool counts = outcome == Outcome::kept || outcome == Outcome::held;

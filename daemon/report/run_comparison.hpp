@@ -27,8 +27,10 @@ struct ComparedSide {
   Configuration configuration;
   double samples_per_second = 0.0;  // 0: not measured
   double reference_samples_per_second =
-      0.0;                          // of the start, or of what the trial was compared with
-  Estimate estimate;                // one over the other, measured side by side
+      0.0;            // of the start, or of what the trial was compared with
+  Estimate estimate;  // one over the other, measured side by side
+  bool lacks_confirmation =
+      false;  // a run whose whole was compared with the start, and not confirmed
   std::vector<CheckRecord> checks;  // of the trial, or of the changes that were kept
   Json metrics = Json::object();    // by name; of the profile and of the measured blocks
   Json spans = Json::object();      // ns per step by name

@@ -105,6 +105,10 @@ std::string numbers_text(const std::string& subject, const Json& a, const Json& 
   return rows.size() == 1 ? std::string() : "\n" + table_text(rows);
 }
 
+std::string gain_of(const ComparedSide& side) {
+  return speedup_text(side.estimate, side.lacks_confirmation);
+}
+
 std::string rates_text(const ComparedSide& a, const ComparedSide& b) {
   const std::string different = different_jobs_text(a, b);
   const auto rate = [](double value, const ComparedSide& side) {
@@ -121,7 +125,7 @@ std::string rates_text(const ComparedSide& a, const ComparedSide& b) {
                      {"its reference", rate(a.reference_samples_per_second, a),
                       rate(b.reference_samples_per_second, b),
                       quotient(a.reference_samples_per_second, b.reference_samples_per_second)},
-                     {"side by side", estimate_text(a.estimate), estimate_text(b.estimate), ""}}) +
+                     {"side by side", gain_of(a), gain_of(b), ""}}) +
          (different.empty()
               ? std::string("A and B were not measured side by side: the machine may have been "
                             "faster for one of them.\n")
@@ -202,13 +206,10 @@ std::string comparison_summary(const ComparedSide& a, const ComparedSide& b) {
                                 rate_text(b.samples_per_second, b.unit),
                                 b.samples_per_second / a.samples_per_second)
                   : std::string("not measured for both");
-  const auto gain = [](const ComparedSide& side) {
-    return side.estimate.pairs > 0 ? estimate_text(side.estimate) : std::string("not measured");
-  };
   return fmt::format(
              "A        {}: {}\nB        {}: {}\nchanged  {}\nrates    {}\n"
              "gains    A {}, B {}: each side by side with its own reference\n",
-             a.name, a.what, b.name, b.what, changed_text(a, b), rates, gain(a), gain(b)) +
+             a.name, a.what, b.name, b.what, changed_text(a, b), rates, gain_of(a), gain_of(b)) +
          notes_text(a, b);
 }
 

@@ -45,7 +45,8 @@ std::string rate_cell(const storage::RunRow& run, double rate) {
 
 }  // namespace
 
-std::string run_list_text(const std::vector<storage::RunRow>& runs, int columns) {
+std::string run_list_text(const std::vector<storage::RunRow>& runs, int columns,
+                          const std::set<std::string>& unconfirmed) {
   const auto scripts =
       std::ranges::count_if(runs, [](const storage::RunRow& run) { return is_script(run.recipe); });
   const char* const name = scripts == std::ssize(runs) ? "script"
@@ -55,10 +56,11 @@ std::string run_list_text(const std::vector<storage::RunRow>& runs, int columns)
       {"run", "started", name, "state", "start samples/s", "best samples/s", "faster"}};
   std::map<std::string, std::string> notes;  // the runs that each is about
   for (const storage::RunRow& run : runs) {
-    rows.push_back({run.id.text, time_text(run.started_unix_ns), run.recipe_name, state_text(run),
-                    rate_cell(run, run.baseline_samples_per_second),
-                    rate_cell(run, run.best_samples_per_second),
-                    run.best.empty() ? "-" : estimate_text(run.speedup)});
+    rows.push_back(
+        {run.id.text, time_text(run.started_unix_ns), run.recipe_name, state_text(run),
+         rate_cell(run, run.baseline_samples_per_second),
+         rate_cell(run, run.best_samples_per_second),
+         run.best.empty() ? "-" : speedup_text(run.speedup, unconfirmed.contains(run.id.text))});
     const std::string extended = extended_run(run);
     for (const std::string& note :
          {stand_in_note(run.recipe),

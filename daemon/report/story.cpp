@@ -199,6 +199,15 @@ const TrialRecord* dropped_by(const RunRecord& record, const TrialRecord& confir
   return found == drops.end() ? nullptr : found->second;
 }
 
+const TrialRecord* dropper_of(const RunRecord& record, const TrialRecord& dropped) {
+  for (const auto& [number, change] : drops_of(record)) {
+    if (change->number != dropped.number) continue;
+    const auto found = std::ranges::find(record.trials, number, &TrialRecord::number);
+    if (found != record.trials.end()) return &*found;
+  }
+  return nullptr;
+}
+
 std::vector<Silence> silent_plugins(const RunRecord& record) {
   std::set<std::string> tried;
   for (const TrialRecord& trial : record.trials)

@@ -50,6 +50,9 @@ enum class Outcome {
 [[nodiscard]] const TrialRecord* dropped_by(const RunRecord& record,
                                             const TrialRecord& confirmation);
 
+// The ablation or confirmation because of which this accepted change was given up; null for none.
+[[nodiscard]] const TrialRecord* dropper_of(const RunRecord& record, const TrialRecord& dropped);
+
 // A plugin without a trial, and the last thing it said.
 struct Silence {
   std::string plugin;

@@ -135,14 +135,26 @@ std::string checks_text(const std::vector<CheckRecord>& checks) {
 std::string confirmation_text(const RunRecord& record, const TrialRecord& trial, Outcome outcome) {
   const std::string figures = estimate_text(trial.estimate);
   if (outcome == Outcome::held) return "It holds: " + figures + " the rate of the start.";
-  std::string text = trial.estimate.pairs > 0 ? "It does not hold: " + figures + ": " + trial.reason
-                                              : "It does not hold: " + trial.reason;
+  const bool is_open = trial.kind == TrialKind::confirmation && is_undecided(trial);
+  std::string text = is_open ? "It was not decided: " : "It does not hold: ";
+  text += (trial.estimate.pairs > 0 ? figures + ": " : "") + trial.reason;
   if (trial.kind == TrialKind::verification) return text + ". So the search began anew.";
   if (const TrialRecord* dropped = dropped_by(record, trial)) {
     text += fmt::format(". So the last change was dropped: {} (trial {})",
                         change_text(dropped->reference, dropped->change), dropped->number);
   }
-  return text + ".";
+  return text + (is_open ? ". The next run tries it again." : ".");
+}
+
+// Why a change that was accepted at first is not in the final configuration.
+std::string drop_text(const RunRecord& record, const TrialRecord& trial) {
+  const TrialRecord* const dropper = dropper_of(record, trial);
+  if (dropper == nullptr || dropper->kind == TrialKind::ablation) {
+    return "the whole was not faster with it.";
+  }
+  return fmt::format(
+      "the confirmation (trial {}) {}", dropper->number,
+      is_undecided(*dropper) ? "was not decided. The next run tries it again." : "did not hold.");
 }
 
 std::string outcome_text(const RunRecord& record, const TrialRecord& trial, Outcome outcome) {
@@ -155,8 +167,7 @@ std::string outcome_text(const RunRecord& record, const TrialRecord& trial, Outc
              gain_text(trial.estimate) + checks_text(checks) + ".";
     case Outcome::dropped:
       return "Accepted at first: " + gain_text(trial.estimate) + checks_text(checks) +
-             ". It was dropped later: the confirmation failed, or the whole was not faster with "
-             "it.";
+             ". It was dropped later: " + drop_text(record, trial);
     case Outcome::slower:
       return "Rejected, slower: " + gain_text(trial.estimate) + ".";
     case Outcome::no_gain:

@@ -330,6 +330,12 @@ std::string stage_text(const RunProgress& progress) {
   return {};
 }
 
+// Tenths of a second at least: the panel is not drawn more often, and the first frame comes after some hundred nanoseconds.
+std::string elapsed_text(std::chrono::nanoseconds elapsed) {
+  if (elapsed >= std::chrono::seconds(1)) return format_duration(elapsed);
+  return fmt::format("{:.1f} s", std::chrono::duration<double>(elapsed).count());
+}
+
 // A different one every quarter of a second: somebody looks whether anything still moves.
 Span spinner_at(std::chrono::nanoseconds elapsed) {
   static constexpr std::array kFrames = {"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"};
@@ -391,6 +397,18 @@ void add_training(Lines& lines, const TrainingUnderWay& training, std::chrono::n
                     Tone::plain}});
 }
 
+// The first notice of a wait, the later ones with the time so far, and the end of it. The panel shows the time itself.
+Lines waiting_lines(const Json& event, const LineStyle& style) {
+  const std::chrono::nanoseconds waited(integer_in(event, "waited_ns"));
+  const std::string what = text_in(event, "for");
+  if (text_in(event, "event") == "waited") {
+    return labelled(label("waited"), format_duration(waited) + " for " + what, style);
+  }
+  if (waited.count() > 0 && style.has_panel) return {};
+  const std::string so_far = waited.count() > 0 ? ", " + format_duration(waited) + " so far" : "";
+  return labelled({"waiting: ", Tone::doubtful}, what + so_far, style);
+}
+
 }  // namespace
 
 Lines lasting_lines(const Json& event, const RunProgress& progress, const LineStyle& style) {
@@ -407,8 +425,7 @@ Lines lasting_lines(const Json& event, const RunProgress& progress, const LineSt
                                 text_in(event, "device"), told_ranks(event)),
                     style);
   }
-  if (name == "waiting")
-    return labelled({"waiting: ", Tone::doubtful}, text_in(event, "for"), style);
+  if (name == "waiting" || name == "waited") return waiting_lines(event, style);
   if (name == "baseline") {
     return labelled(label("start"), told_rate(event), style);
   }
@@ -447,7 +464,7 @@ Lines panel_lines(const RunProgress& progress, std::chrono::nanoseconds now,
   if (progress.stage == Stage::ended) return {};
   const std::chrono::nanoseconds elapsed = now - progress.started;
   Lines lines = {spread({spinner_at(elapsed), {" " + stage_text(progress), Tone::strong}},
-                        {format_duration(elapsed), Tone::quiet}, style)};
+                        {elapsed_text(elapsed), Tone::quiet}, style)};
   if (!progress.waits_for.empty()) {
     lines.push_back(Line{label("for"), {progress.waits_for, Tone::plain}});
   } else if (progress.trial) {

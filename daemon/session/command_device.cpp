@@ -8,16 +8,17 @@
 #include <chrono>
 #include <iostream>
 #include <system_error>
-#include <utility>
 
 #include "base/file.hpp"
 #include "base/printable.hpp"
 #include "base/process/process.hpp"
+#include "base/text.hpp"
 #include "daemon/common/installation_paths.hpp"
 #include "daemon/common/owner_mark.hpp"
 #include "daemon/common/used_device.hpp"
 #include "daemon/report/history_reading.hpp"
 #include "daemon/session/output_folder.hpp"
+#include "daemon/session/wait_notice.hpp"
 
 namespace autotuned::daemon {
 namespace {
@@ -54,16 +55,21 @@ Result<DeviceLock> lock_device_for(const std::string& command, const recipes::Re
   const auto folder = lock_folder();
   if (!folder) return tl::unexpected(folder.error());
   const std::string holder = holder_text(command, recipe);
-  bool is_waiting = false;
+  const auto now = [] { return std::chrono::steady_clock::now().time_since_epoch(); };
+  WaitNotice notice;
   end_left_behind(std::chrono::seconds(2));
   const std::string device = device_of(recipe, machine);
   auto lock = lock_device(device, holder, {*folder}, [&](const std::string& who) {
-    if (!std::exchange(is_waiting, true)) {
-      std::cerr << "waiting for the device " << device << ", " << printable(who) << "\n";
+    if (const auto waited = notice.look(now())) {
+      std::cerr << "waiting for the device " << device << ", " << printable(who)
+                << (waited->count() > 0 ? ", " + format_duration(*waited) + " so far" : "") << "\n";
     }
     poll(nullptr, 0, 200);
     return true;
   });
+  if (const auto waited = notice.waited(now()); lock && waited) {
+    std::cerr << "waited " << format_duration(*waited) << " for the device " << device << "\n";
+  }
   if (lock && !lock->problem.empty()) {
     report_warning("runs of other users may use the device meanwhile: " + lock->problem);
   }

@@ -11,6 +11,7 @@
 #include "daemon/common/installation_paths.hpp"
 #include "daemon/common/owner_mark.hpp"
 #include "daemon/common/used_device.hpp"
+#include "daemon/session/wait_notice.hpp"
 
 namespace autotuned::daemon {
 namespace {
@@ -52,10 +53,14 @@ Result<void> SessionDevice::lock() {
   end_orphans();
   const std::string holder =
       "autotuned, process " + std::to_string(getpid()) + ", recipe " + recipe_name_;
+  const auto now = [] { return std::chrono::steady_clock::now().time_since_epoch(); };
+  WaitNotice notice;
   int looks = 0;
   auto locked = lock_device(device_, holder, {*folder}, [&](const std::string& who) {
-    if (looks == 0) {
-      control_.report({{"event", "waiting"}, {"for", "the device " + device_ + ", " + who}});
+    if (const auto waited = notice.look(now())) {
+      control_.report({{"event", "waiting"},
+                       {"for", "the device " + device_ + ", " + who},
+                       {"waited_ns", waited->count()}});
     }
     // The holder of the device may have been killed since.
     if (++looks % kLooksAtOrphans == 0) end_orphans();
@@ -66,6 +71,10 @@ Result<void> SessionDevice::lock() {
   });
   if (!locked) return tl::unexpected(locked.error());
   if (looks > 0) end_orphans();
+  if (const auto waited = notice.waited(now())) {
+    control_.report(
+        {{"event", "waited"}, {"for", "the device " + device_}, {"waited_ns", waited->count()}});
+  }
   if (!locked->problem.empty()) {
     control_.report(
         {{"event", "warning"},

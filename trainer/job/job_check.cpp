@@ -12,6 +12,7 @@
 
 #include "base/text.hpp"
 #include "trainer/common/guarded.hpp"
+#include "trainer/input/datasets/damage.hpp"
 #include "trainer/input/datasets/split_dataset.hpp"
 #include "trainer/job/job_state.hpp"
 #include "trainer/models/model.hpp"
@@ -80,6 +81,15 @@ void Job::State::find_problems(const Configuration& configuration, RecipeCheck& 
     }
     if (const std::string doubt = (*data)->doubt(); !doubt.empty()) {
       found.notes.push_back(part + ": " + doubt);
+    }
+    // With on_error: skip they end no job, and a person should know of them all the same.
+    if (const input::Damage* const damage = (*data)->damage();
+        damage != nullptr && damage->count() > 0) {
+      const std::vector<Error> damaged = damage->found(0);
+      found.notes.push_back(
+          part + ": " + format_counted(damage->count(), "picture") +
+          " cannot be read and will be replaced by others: " + damaged.front().where + ": " +
+          damaged.front().what + (damaged.size() > 1 ? ", …" : ""));
     }
     if (part == "data" && recipe_.evaluation && recipe_.evaluation->split_ratio > 0) {
       auto split =

@@ -259,6 +259,9 @@ int predict(const PredictOptions& options) {
   }
   const auto model = find_trained_model(options.model, options.history);
   if (!model) return report_error(model.error(), exit_code_of(model.error()));
+  if (const std::string note = earlier_run_note(*model); !note.empty()) {
+    std::cerr << "note: " << printable(note) << "\n";
+  }
   Here here;
   here.trainer_plugins = trainer_plugins_here(options.plugin_folders);
   here.knobs = knobs_with(recipes::knobs_of(here.machine), here.trainer_plugins);

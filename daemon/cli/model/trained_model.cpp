@@ -20,8 +20,8 @@ namespace fs = std::filesystem;
 constexpr std::size_t kMostSummaryBytes = std::size_t{64} << 20U;
 constexpr const char* kNames = "name a run (`autotuned history` lists them) or its output folder";
 
-// The output folder of a run in the history.
-Result<fs::path> folder_of_run(const std::string& name, const fs::path& history_file) {
+// A run in the history with its output folder.
+Result<storage::RunRow> run_with_folder(const std::string& name, const fs::path& history_file) {
   auto history = open_history(history_file, storage::Access::read_only);
   if (!history) {
     Error error = history.error();
@@ -41,7 +41,7 @@ Result<fs::path> folder_of_run(const std::string& name, const fs::path& history_
     return fail(ErrorKind::not_found, "it has no output folder", "run " + run->id.text, kNames);
   }
   const RunFiles files = files_of(*run);
-  if (files.other_run.empty()) return fs::path(run->output_dir);
+  if (files.other_run.empty()) return *std::move(run);
   return fail(ErrorKind::not_found, "its model has been replaced by that of run " + files.other_run,
               run->output_dir,
               "name that run, or train this recipe again into a folder of its own (--output)");
@@ -75,6 +75,7 @@ Result<void> read_summary(TrainedModel& model) {
 Result<TrainedModel> find_trained_model(const std::string& name, const fs::path& history) {
   std::error_code ignored;
   fs::path folder = name;
+  TrainedModel model;
   if (fs::is_regular_file(folder, ignored)) {
     return fail(ErrorKind::invalid, "it is a file, where a run or its output folder is expected",
                 name, "name the folder; --weights FILE chooses other weights in it than model.pt");
@@ -83,11 +84,11 @@ Result<TrainedModel> find_trained_model(const std::string& name, const fs::path&
     if (name.find('/') != std::string::npos) {
       return fail(ErrorKind::not_found, "there is no such folder", name, kNames);
     }
-    auto found = folder_of_run(name, history);
+    auto found = run_with_folder(name, history);
     if (!found) return tl::unexpected(found.error());
-    folder = *std::move(found);
+    folder = found->output_dir;
+    model.named_run = found->id.text;
   }
-  TrainedModel model;
   model.folder = fs::absolute(folder, ignored).lexically_normal();
   if (!model.folder.has_filename()) model.folder = model.folder.parent_path();  // "out/"
   if (!fs::is_regular_file(model.folder / "best.yaml", ignored)) {
@@ -96,6 +97,12 @@ Result<TrainedModel> find_trained_model(const std::string& name, const fs::path&
   }
   if (auto read = read_summary(model); !read) return forward_error(read);
   return model;
+}
+
+std::string earlier_run_note(const TrainedModel& model) {
+  if (model.named_run.empty() || model.run.empty() || model.named_run == model.run) return {};
+  return "run " + model.named_run + " has not written a model; this is that of the earlier run " +
+         model.run + " in the same folder, " + model.folder.string();
 }
 
 Result<void> check_weights(const TrainedModel& model, const fs::path& weights) {

@@ -15,6 +15,8 @@ namespace autotuned::daemon {
 struct TrainedModel {
   std::filesystem::path folder;  // absolute: the output folder
   std::string run;               // by its summary; empty: there is none
+  std::string
+      named_run;  // the run of the history that the name stands for; empty: it names a folder
   // The names of classes, tags or numbers, in the order of the outputs; empty: the outputs have no names.
   std::vector<std::string> names;
   std::vector<std::int64_t> sample_shape;  // of the model's input; empty: not known
@@ -27,6 +29,10 @@ struct TrainedModel {
 // summary is damaged.
 [[nodiscard]] Result<TrainedModel> find_trained_model(const std::string& name,
                                                       const std::filesystem::path& history);
+
+// That the model is of an earlier run than the named one, which has not written its own (yet) into their common folder; empty if it
+// is that of the named run.
+[[nodiscard]] std::string earlier_run_note(const TrainedModel& model);
 
 // ErrorKind::corrupt if `weights`, a file in the folder of the model, is not as its run wrote it.
 [[nodiscard]] Result<void> check_weights(const TrainedModel& model,

@@ -67,6 +67,7 @@ function profileOf(event) {
 const HANDLERS = {
   run: (state, event) => Object.assign(state, { run: event.run, recipe: event.recipe, device: event.device, phase: "measuring the start", ended: null }),
   waiting: (state, event) => { state.phase = "waiting: " + event.for; },
+  waited: (state) => { state.phase = "starting"; },
   phase: (state, event) => { state.phase = event.phase; },
   baseline: (state, event) => { state.start = event.samples_per_second; },
   ceiling: (state, event) => { state.ceiling = event; },

@@ -160,7 +160,7 @@ TEST_F(Questions, WhatChangedBetweenTwo) {
 TEST_F(Questions, WhichPluginPaysOffWhere) {
   const Outcome gains = scene_->command({"plugins", "--gains"});
   ASSERT_EQ(gains.code, 0) << gains.err;
-  EXPECT_THAT(gains.out, HasSubstr("gain: median ratio of the accepted trials"));
+  EXPECT_THAT(gains.out, HasSubstr("won: kept at the end of the run"));
   std::set<std::string> plugins;
   for (const Json& gain : scene_->command({"plugins", "--gains", "--json"}).json()) {
     if (gain.at("plugin").is_string()) plugins.insert(gain.at("plugin").get<std::string>());

@@ -157,8 +157,18 @@ TEST_F(JobTrends, FitIntoATerminal) {
 
 class PluginGains : public JobTrends {
  protected:
-  void add_trial(const std::string& plugin, Verdict verdict, double ratio = 0.0) {
+  // A run whose search has ended.
+  void SetUp() override {
+    storage::RunRow run = small_;
+    run.state = storage::RunState::finished;
+    run.best.set("loader.workers", std::int64_t{1});
+    ASSERT_TRUE(history_.update_run(run));
+  }
+
+  void add_trial(const std::string& plugin, Verdict verdict, double ratio = 0.0,
+                 TrialKind kind = TrialKind::proposal) {
     TrialRecord trial;
+    trial.kind = kind;
     trial.number = ++trials_;
     trial.plugin = plugin;
     trial.risk = "exact";
@@ -189,6 +199,32 @@ TEST_F(PluginGains, CountEachDecidedTrialOnceAndJointOnesForNoPlugin) {
   EXPECT_EQ(json.at(0).at("tried"), 1);
   EXPECT_EQ(json.at(1).at("plugin"), "num_workers");
   tests::expect_golden("daemon/report/golden/plugin_gains.txt", gains_text(*gains));
+}
+
+TEST_F(PluginGains, DoNotCreditAChangeThatTheConfirmationDropped) {
+  add_trial("num_workers", Verdict::accepted, 1.2);
+  add_trial("amp", Verdict::accepted, 1.68);
+  add_trial(tuner::kOwnName, Verdict::rejected, 1.0, TrialKind::confirmation);
+  const auto gains = plugin_gains(history_);
+  ASSERT_TRUE(gains) << gains.error().message();
+  ASSERT_THAT(*gains, SizeIs(2));
+  EXPECT_EQ(gains->at(0).plugin, "num_workers");
+  EXPECT_EQ(gains->at(0).won, 1);
+  EXPECT_EQ(gains->at(1).plugin, "amp");
+  EXPECT_EQ(gains->at(1).tried, 1);
+  EXPECT_EQ(gains->at(1).won, 0);
+}
+
+TEST_F(PluginGains, DoNotCreditAChangeOfARunWhoseSearchDidNotEnd) {
+  storage::RunRow stopped = small_;
+  stopped.state = storage::RunState::cancelled;  // and `best` is empty
+  ASSERT_TRUE(history_.update_run(stopped));
+  add_trial("num_workers", Verdict::accepted, 1.2);
+  const auto gains = plugin_gains(history_);
+  ASSERT_TRUE(gains) << gains.error().message();
+  ASSERT_THAT(*gains, SizeIs(1));
+  EXPECT_EQ(gains->at(0).tried, 1);
+  EXPECT_EQ(gains->at(0).won, 0);
 }
 
 TEST_F(PluginGains, SayNothingOfJointChangesWhereThereAreNone) {

@@ -225,6 +225,21 @@ TEST(Report, TheSummaryIsTheEndOfTheText) {
   EXPECT_EQ(summary_text(run, {}), "error    the disk is full\n");
 }
 
+TEST(Report, NamesAConfirmationThatTheNextRunTriesAgain) {
+  TrialRecord confirmation = own_sample_trial();
+  confirmation.number = 2;
+  confirmation.kind = TrialKind::confirmation;
+  confirmation.verdict = Verdict::rejected;
+  confirmation.rejection = RejectionReason::undecided_in_time;
+  storage::RunRow run = sample_run();
+  EXPECT_THAT(summary_text(run, {own_sample_trial(), confirmation}),
+              testing::ContainsRegex("\nopen     the confirmation of .* \\(trial 2\\) was not "
+                                     "decided: the next run tries it again\n"));
+  confirmation.rejection = RejectionReason::no_gain;
+  EXPECT_THAT(summary_text(run, {own_sample_trial(), confirmation}),
+              testing::Not(testing::HasSubstr("\nopen ")));
+}
+
 TEST(Report, LadderOfOneRungIsTheCeiling) {
   storage::RunRow run = sample_run();
   run.ceiling_ladder.erase(std::size_t{0});

@@ -189,6 +189,19 @@ TEST(RunComparison, ParametersOfModelAndDataMakeAnotherJob) {
   EXPECT_EQ(different_jobs_text(same, large), "") << "the files are the same elsewhere";
 }
 
+TEST(RunComparison, TellsAnUndecidedConfirmationFromNone) {
+  RunRecord record = sample_record();
+  record.run.speedup = {};
+  record.trials[1].verdict = Verdict::rejected;
+  record.trials[1].rejection = RejectionReason::undecided_in_time;
+  const ComparedSide undecided = side_of(record, std::nullopt, {});
+  record.trials.clear();
+  const ComparedSide none = side_of(record, std::nullopt, {});
+  EXPECT_NE(comparison_summary(undecided, none).find("gains    A not confirmed, B not measured:"),
+            std::string::npos)
+      << comparison_summary(undecided, none);
+}
+
 TEST(Differences, GoIntoObjectsAndLists) {
   const auto found = differences_between({{"a", {{"b", 1}}}, {"list", {1, 2}}, {"same", "x"}},
                                          {{"a", {{"b", 2}}}, {"list", {1}}, {"same", "x"}});

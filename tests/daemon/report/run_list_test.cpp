@@ -51,6 +51,12 @@ TEST_F(RunList, FitsIntoATerminal) {
             "r-20261120-00e1f2  1970-01-01  small            cancelled  -\n");
 }
 
+TEST_F(RunList, TellsAnUndecidedConfirmationFromNone) {
+  runs_[0].speedup = {.ratio = 1.0, .low = 1.0, .high = 1.0, .pairs = 0};
+  EXPECT_THAT(run_list_text(runs_, 0), testing::HasSubstr("not measured\n"));
+  EXPECT_THAT(run_list_text(runs_, 0, {runs_[0].id.text}), testing::HasSubstr("not confirmed\n"));
+}
+
 TEST_F(RunList, SaysBelowWhatMustBeSaid) {
   runs_[1] = extending_record().run;
   EXPECT_THAT(run_list_text(runs_, 80),

@@ -62,6 +62,14 @@ void refuse_the_last_change(RunRecord& record) {
   record.trials = {record.trials[0], later, refused, held};
 }
 
+// The same, but the time of the first confirmation ended before it was decided.
+void leave_the_last_change_undecided(RunRecord& record) {
+  refuse_the_last_change(record);
+  TrialRecord& undecided = record.trials[2];
+  undecided.rejection = RejectionReason::undecided_in_time;
+  undecided.reason = "undecided in its time";
+}
+
 void add_answers(RunRecord& record) {
   record.answers = {
       {.plugin = "set_to_none", .is_answered = true},
@@ -153,6 +161,7 @@ const Variant kStoryVariants[] = {
        record.trials = {failed, sample_trial(2, "a", Verdict::interrupted, {})};
      }},
     {"a confirmation that does not hold", refuse_the_last_change},
+    {"a confirmation that was not decided", leave_the_last_change_undecided},
     {"a plugin counts by its last word, unless it was tried", add_answers},
     {"a plugin whose last word was a proposal, and one that never answered",
      [](RunRecord& record) {
@@ -303,6 +312,9 @@ TEST(Story, AnAblationBeforeTheConfirmationDropsItsChange) {
   EXPECT_EQ(outcomes.at(1), Outcome::kept);
   EXPECT_EQ(outcomes.at(2), Outcome::dropped);
   EXPECT_EQ(outcomes.at(4), Outcome::held);
+  ASSERT_NE(dropper_of(record, record.trials[1]), nullptr);
+  EXPECT_EQ(dropper_of(record, record.trials[1])->number, 3);
+  EXPECT_EQ(dropper_of(record, record.trials[0]), nullptr);
 
   record.trials[2].rejection = RejectionReason::undecided_in_time;
   record.trials[2].estimate = {1.04, 0.98, 1.1, 12};

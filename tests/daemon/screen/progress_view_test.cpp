@@ -45,6 +45,25 @@ TEST(ProgressView, WithoutATerminalThereAreLinesOnly) {
             "error: bad\n");
 }
 
+TEST(ProgressView, TellsOfAWaitEveryMinuteAndWhenItIsOver) {
+  const Json first = {{"event", "waiting"}, {"for", "the device cpu, held by x"}, {"waited_ns", 0}};
+  Json later = first;
+  later["waited_ns"] = 60'000'000'000;
+  const Json turn = {{"event", "waited"}, {"for", "the device cpu"}, {"waited_ns", 65'000'000'000}};
+  EXPECT_EQ(shown({}, {first, later, turn}),
+            "waiting: the device cpu, held by x\n"
+            "waiting: the device cpu, held by x, 1 min 00 s so far\n"
+            "waited     1 min 05 s for the device cpu\n");
+  EXPECT_THAT(shown({.is_live = true}, {first, later}), Not(HasSubstr("so far")));
+}
+
+// A live view draws at once, some hundred nanoseconds after it began.
+TEST(ProgressView, CountsInTenthsOfASecond) {
+  EXPECT_THAT(shown({.is_live = true}, {}),
+              testing::AllOf(HasSubstr(" s"), Not(HasSubstr(" ns")), Not(HasSubstr(" µs")),
+                             Not(HasSubstr(" ms"))));
+}
+
 TEST(ProgressView, ABudgetForNoTrialIsToldInOneLine) {
   const std::string shortage = "tune.budget 1.0 s is too small for one trial here";
   Json event = {{"event", "tuned"},        {"speedup", 1.0},       {"speedup_low", 1.0},
@@ -168,10 +187,10 @@ TEST(ProgressView, NothingThatOthersSaySteersTheTerminal) {
 
 TEST(ProgressView, SurvivesEventsWithoutTheirFields) {
   for (const char* name :
-       {"run",     "waiting",  "phase",          "tuning",   "earlier_trial", "baseline",
-        "ceiling", "profiled", "asking",         "answered", "trial_started", "block",
-        "checked", "damaged",  "trial_finished", "tuned",    "training",      "machine",
-        "warning", "error",    "cancelling",     "result"}) {
+       {"run",      "waiting", "waited",   "phase",          "tuning",   "earlier_trial",
+        "baseline", "ceiling", "profiled", "asking",         "answered", "trial_started",
+        "block",    "checked", "damaged",  "trial_finished", "tuned",    "training",
+        "machine",  "warning", "error",    "cancelling",     "result"}) {
     shown({}, {{{"event", name}}});
     shown({.is_live = true, .is_coloured = true, .is_verbose = true}, {{{"event", name}}});
   }

@@ -59,5 +59,33 @@ TEST(RecipeCheck, NotesPicturesThatATableNamesTwice) {
                   testing::HasSubstr((folder / "a.jpg").string() + " (2 times)"))));
 }
 
+// A validation picture, too, must be known of before the tuning begins.
+TEST(RecipeCheck, NotesPicturesThatOthersReplace) {
+  const TemporaryFolder folder;
+  for (const char* const name : {"train/x/a.jpg", "train/x/b.jpg", "val/x/a.jpg"}) {
+    std::filesystem::create_directories((folder / name).parent_path());
+    std::filesystem::copy(tests::source_folder() / "tests/trainer/input/data/420_16x32.jpg",
+                          folder / name);
+  }
+  const auto text = folder.write("val/x/b.jpg", "this is no picture");
+  recipes::Recipe recipe = small_recipe();
+  recipe.input = {{"decode", Json::object()}, {"to_float", Json::object()}};
+  recipe.train.batch_size = 2;
+  const auto files = [&folder](const char* part) {
+    const std::string pattern = (folder / part / "x/*.jpg").string();
+    return recipes::Typed{"image_files",
+                          {{"files", pattern}, {"classes", 3}, {"on_error", "skip"}}};
+  };
+  recipe.data = files("train");
+  recipe.evaluation = recipes::Evaluation{.every = "epoch"};
+  recipe.evaluation->data = files("val");
+  const auto found = check_recipe(recipe, starting(recipe), test_machine(), cpu_only(), {});
+  ASSERT_TRUE(found) << found.error().message();
+  EXPECT_THAT(found->notes,
+              testing::Contains("evaluate.data: 1 picture cannot be read and will be replaced by "
+                                "others: " +
+                                text.string() + ": is neither a JPEG nor a PNG file"));
+}
+
 }  // namespace
 }  // namespace autotuned::trainer

@@ -12,7 +12,13 @@ class PictureDecoder {
  public:
   [[nodiscard]] Result<SampleShape> begin(std::span<const std::uint8_t> file) {
     is_png_ = is_png(file);
-    return is_png_ ? png_.begin(file) : jpeg_.begin(file);
+    if (is_png_) return png_.begin(file);
+    // The first two bytes of every JPEG file. An empty or cut file is left to the decoder, which says so.
+    if (file.size() >= 2 && (file[0] != 0xFF || file[1] != 0xD8)) {
+      return fail(ErrorKind::corrupt, "is neither a JPEG nor a PNG file", {},
+                  "give JPEG and PNG files only, or convert it");
+    }
+    return jpeg_.begin(file);
   }
   [[nodiscard]] bool can_shrink() const { return !is_png_; }
   // REQUIRES: can_shrink().

@@ -217,7 +217,8 @@ TEST_F(DamagedFiles, EndTheJobUnlessTheRecipeSkipsThem) {
     }
   }
   files[0].content = "no picture";
-  EXPECT_THAT(open_table(files, "stop").error().message(), HasSubstr("/0: is not a JPEG file"));
+  EXPECT_THAT(open_table(files, "stop").error().message(),
+              HasSubstr("/0: is neither a JPEG nor a PNG file"));
   const auto tar = open_tar(files, "skip");
   ASSERT_TRUE(tar);
   EXPECT_THAT(noted_files(**tar), ElementsAre(HasSubstr(".tar, 0.jpg")));
@@ -235,7 +236,7 @@ TEST_F(DamagedFiles, AreNamedTogetherWhenOneEndsTheJob) {
   EXPECT_THAT(three.error().where, EndsWith("/3"));
   EXPECT_THAT(
       three.error().message(),
-      AllOf(HasSubstr("/3: is not a JPEG"), HasSubstr("; 2 more of 40 files cannot be read: "),
+      AllOf(HasSubstr("/3: is neither a JPEG"), HasSubstr("; 2 more of 40 files cannot be read: "),
             HasSubstr("/17, "), HasSubstr("/31; repair the files"), HasSubstr("on_error: skip")));
 
   // Those whose headers are right are named with them.

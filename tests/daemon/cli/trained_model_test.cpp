@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/cli/model/trained_model.hpp"
+
+#include <gmock/gmock.h>
+
+#include <string>
+
+#include "storage/history.hpp"
+#include "tests/base/temporary_folder.hpp"
+#include "tests/daemon/small_run.hpp"
+
+namespace autotuned::daemon {
+namespace {
+
+using testing::HasSubstr;
+
+// Two runs that write into one folder.
+class TrainedModels : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto history = storage::History::open(file_, storage::Access::read_write);
+    ASSERT_TRUE(history) << history.error().message();
+    storage::RunRow run = put_small_run(*history);
+    for (const char* const id : {"r-20261122-000001", "r-20261122-000002"}) {
+      run.id = {id};
+      run.output_dir = (folder_ / "out").string();
+      run.state = storage::RunState::training;
+      ASSERT_TRUE(history->put_run(run));
+    }
+    folder_.write("out/best.yaml", "autotuned: 1\n");
+  }
+
+  [[nodiscard]] TrainedModel found(const std::string& name) const {
+    auto model = find_trained_model(name, file_);
+    EXPECT_TRUE(model) << model.error().message();
+    return model.value_or(TrainedModel{});
+  }
+
+  TemporaryFolder folder_;
+  std::filesystem::path file_ = folder_ / "history.db";
+};
+
+TEST_F(TrainedModels, OfAnEarlierRunAreNamed) {
+  folder_.write("out/summary.json", R"({"run": "r-20261122-000001"})");
+  const TrainedModel last = found("last");
+  EXPECT_EQ(last.run, "r-20261122-000001");
+  EXPECT_EQ(last.named_run, "r-20261122-000002");
+  EXPECT_THAT(earlier_run_note(last),
+              testing::AllOf(HasSubstr("run r-20261122-000002 has not written a model"),
+                             HasSubstr("earlier run r-20261122-000001")));
+  EXPECT_EQ(earlier_run_note(found((folder_ / "out").string())), "") << "no run was named";
+}
+
+TEST_F(TrainedModels, OfTheNamedRunNeedNoNote) {
+  folder_.write("out/summary.json", R"({"run": "r-20261122-000002"})");
+  EXPECT_EQ(earlier_run_note(found("last")), "");
+}
+
+}  // namespace
+}  // namespace autotuned::daemon
