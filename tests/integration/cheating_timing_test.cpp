@@ -19,7 +19,7 @@ class CheatingTiming : public testing::Test {
  protected:
   CheatingTiming() {
     folder_ = scene_.use_trainer_plugins({"timing_cheats", "tiny"});
-    write_recipe("{plugin: tiny}", "batch_size: 32", "honest", "60s");
+    write_recipe("{plugin: tiny}", "batch_size: 32", "honest", "180s");
   }
 
   void write_recipe(const std::string& model, const std::string& batch, const std::string& timing,

@@ -36,7 +36,7 @@ class CheatingTraining : public testing::TestWithParam<Cheat> {
         "input: [scale: {by: 1/255}]\noptimizer: {type: sgd, lr: 0.1}\n"
         "train: {epochs: 2, batch_size: 32}\n"
         "evaluate: {data: {plugin: tiny, samples: 256}, every: " +
-        evaluated_every + "}\ntune: {plugins: [cheats], budget: 60s, allow: [numerics]}\n");
+        evaluated_every + "}\ntune: {plugins: [cheats], budget: 3min, allow: [numerics]}\n");
   }
 
   Outcome run(std::vector<std::string> options = {}) const {

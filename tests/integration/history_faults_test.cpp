@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -223,13 +222,11 @@ TEST(HistoryFault, RowThatIsMissingCostsThoseThatReferToIt) {
   told.ends(0, "best", scene.command({"best"}));
   const Outcome doctor = ended(0, scene.command({"doctor", "--json"}));
   const Json findings = doctor.json().at("findings");
-  std::set<std::string> told_by_doctor;
+  // One for each table; which others have rows of the run depends on what else the machine did.
   for (const Json& finding : findings) {
-    if (finding.at("subject") == "history")
-      told_by_doctor.insert(finding.at("text").get<std::string>());
+    const auto text = finding.at("text").get<std::string>();
+    if (text.find("a row of trials ") != std::string::npos) told.add("doctor", text);
   }
-  for (const std::string& text : told_by_doctor)
-    told.add("doctor", text);
   const std::string copy = (scene.folder() / "copy.db").string();
   expect_code(0, scene.command({"history", "backup", copy}));
 }

@@ -14,7 +14,7 @@ namespace {
 using testing::HasSubstr;
 using testing::SizeIs;
 
-constexpr const char* kTuned = "plugins: [tricks], budget: 60s, allow: [numerics]";
+constexpr const char* kTuned = "plugins: [tricks], budget: 3min, allow: [numerics]";
 
 class TrainerPlugins : public testing::Test {
  protected:
@@ -129,7 +129,7 @@ TEST_F(TrainerPlugins, AnExtensionThatFailsCostsOneTrialOfTheRun) {
         std::pair{"late", "plugin tricks: forward: the rabbit"},
         std::pair{"hangs", "no answer to 'prepare' within"},
         std::pair{"stalls", "no answer to 'run' within"}, std::pair{"crashes", "signal 6"}}) {
-    write_recipe("{plugin: tiny}", "plugins: [tricks], budget: 60s, allow: [numerics]");
+    write_recipe("{plugin: tiny}", "plugins: [tricks], budget: 3min, allow: [numerics]");
     propose("[" + std::string(trick) + ", hurries]");
     const Outcome outcome = run({"--retune", "--verbose", "--block-limit", "8s"});
     ASSERT_EQ(outcome.code, 0) << trick << outcome.err;
