@@ -97,7 +97,7 @@ TEST(Plugins, OneThatRefusesToLoadIsNotNeededAndToldOnce) {
   EXPECT_EQ(count_of(outcome.err, "warning: plugin undefined_symbol is refused: "), 1)
       << outcome.err;
   EXPECT_THAT(scene.command({"explain", "last"}).out,
-                          HasSubstr("undefined_symbol was left out: is refused: "));
+              HasSubstr("undefined_symbol was left out: is refused: "));
   EXPECT_EQ(listed(scene, "undefined_symbol", {"--plugin-dir", Scene::fixture("undefined_symbol")})
                 .at("state"),
             "refused");
