@@ -64,4 +64,16 @@ RunsOfScript find_runs_of_script(const std::vector<storage::RunRow>& runs,
   return found;
 }
 
+Result<std::set<std::string>> unconfirmed_of(const storage::History& history,
+                                             const std::vector<storage::RunRow>& runs) {
+  std::set<std::string> found;
+  for (const storage::RunRow& run : runs) {
+    if (run.best.empty() || run.speedup.pairs > 0) continue;
+    const auto trials = history.trials(run.id);
+    if (!trials) return forward_error(trials);
+    if (lacks_confirmation(*trials)) found.insert(run.id.text);
+  }
+  return found;
+}
+
 }  // namespace autotuned::daemon

@@ -3,9 +3,11 @@
 // first.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
+#include "base/result.hpp"
 #include "base/trial.hpp"
 #include "storage/history.hpp"
 
@@ -31,5 +33,9 @@ struct RunsOfScript {
 // `runs`: newest first. `content`: the digest of the script's text.
 [[nodiscard]] RunsOfScript find_runs_of_script(const std::vector<storage::RunRow>& runs,
                                                const std::string& content, const std::string& name);
+
+// Returns the ids of those of these runs whose whole was compared with the start and not confirmed. Errors: those of the history.
+[[nodiscard]] Result<std::set<std::string>> unconfirmed_of(
+    const storage::History& history, const std::vector<storage::RunRow>& runs);
 
 }  // namespace autotuned::daemon

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/daemon/trainers/fake_behaviour.hpp"
 
+#include <sched.h>
+
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -190,6 +192,21 @@ Json FakeBehaviour::fault_at(const std::string& request, const Json& configurati
     return fault;
   }
   return nullptr;
+}
+
+bool is_stopped(pid_t process) {
+  const std::string stat = read_text("/proc/" + std::to_string(process) + "/stat");
+  return stat.find(") T ") != std::string::npos;
+}
+
+void change_policies(const std::vector<pid_t>& processes) {
+  const sched_param none{};
+  for (const pid_t process : processes) {
+    const bool is_idle = sched_getscheduler(process) == SCHED_IDLE;
+    if (sched_setscheduler(process, is_idle ? SCHED_BATCH : SCHED_IDLE, &none) != 0) {
+      std::_Exit(94);
+    }
+  }
 }
 
 }  // namespace autotuned

@@ -79,4 +79,8 @@ class FakeBehaviour {
 void write_text(const std::filesystem::path& file, const std::string& text);
 [[nodiscard]] int parent_of(int process);
 
+[[nodiscard]] bool is_stopped(int process);
+// Gives the main thread of each another policy than it has: one that any user may choose.
+void change_policies(const std::vector<int>& processes);
+
 }  // namespace autotuned

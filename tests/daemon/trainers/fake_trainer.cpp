@@ -7,7 +7,6 @@
 // the faults count in it.
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -318,18 +317,18 @@ class FakeTrainer {
     }
     // Changes the scheduling of other trainers of this session, or of this one. What "leaves" waits in a group of its own until
     // one of them runs.
-    if (kind == "yield") change_policies({getpid()});
+    if (kind == "yield") autotuned::change_policies({getpid()});
     if (kind == "slow_siblings") {
       const std::vector<pid_t> siblings = siblings_of(getpid());
       if (!fault.value("leaves", false)) {
-        change_policies(siblings);
+        autotuned::change_policies(siblings);
       } else if (fork() == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         close(kSocket);
         setsid();
-        while (std::ranges::all_of(siblings, is_stopped))
+        while (std::ranges::all_of(siblings, autotuned::is_stopped))
           std::this_thread::sleep_for(std::chrono::milliseconds(2));
-        change_policies(siblings);
+        autotuned::change_policies(siblings);
         std::_Exit(0);
       }
     }
@@ -453,20 +452,6 @@ class FakeTrainer {
       }
     }
     return found;
-  }
-  static bool is_stopped(pid_t process) {
-    const std::string stat = autotuned::read_text("/proc/" + std::to_string(process) + "/stat");
-    return stat.find(") T ") != std::string::npos;
-  }
-  // Gives the main thread of each another policy than it has: one that any user may choose.
-  static void change_policies(const std::vector<pid_t>& processes) {
-    const sched_param none{};
-    for (const pid_t process : processes) {
-      const bool is_idle = sched_getscheduler(process) == SCHED_IDLE;
-      if (sched_setscheduler(process, is_idle ? SCHED_BATCH : SCHED_IDLE, &none) != 0) {
-        std::_Exit(94);
-      }
-    }
   }
   [[noreturn]] static void hang() {
     for (;;)
