@@ -3,27 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ctime>
 #include <iostream>
-#include <iterator>
-#include <limits>
-#include <set>
 #include <utility>
 
 #include "base/printable.hpp"
-#include "base/text.hpp"
 #include "daemon/cli/command_functions.hpp"
 #include "daemon/cli/recipe_reading.hpp"
 #include "daemon/common/exit_codes.hpp"
 #include "daemon/common/trainer_plugins.hpp"
 #include "daemon/plugin_list/plugin_names.hpp"
 #include "daemon/report/history_reading.hpp"
-#include "daemon/report/job_trend.hpp"
-#include "daemon/report/lineage.hpp"
 #include "daemon/report/memory_fallback.hpp"
 #include "daemon/report/report.hpp"
-#include "daemon/report/run_files.hpp"
-#include "daemon/report/run_list.hpp"
 #include "daemon/report/script_report.hpp"
 #include "daemon/report/story.hpp"
 #include "daemon/report/tuning_end.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// history, show, best, forget: what is remembered.
+// history, show: what is remembered.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,10 +13,7 @@
 #include "base/printable.hpp"
 #include "base/text.hpp"
 #include "daemon/cli/command_functions.hpp"
-#include "daemon/cli/recipe_reading.hpp"
 #include "daemon/common/exit_codes.hpp"
-#include "daemon/common/trainer_plugins.hpp"
-#include "daemon/plugin_list/plugin_names.hpp"
 #include "daemon/report/history_reading.hpp"
 #include "daemon/report/job_trend.hpp"
 #include "daemon/report/lineage.hpp"
@@ -28,8 +25,6 @@
 #include "daemon/report/story.hpp"
 #include "daemon/report/tuning_end.hpp"
 #include "daemon/screen/wrapped_text.hpp"
-#include "daemon/session/known_best.hpp"
-#include "recipes/recipe_yaml.hpp"
 #include "storage/history.hpp"
 
 namespace autotuned::daemon {

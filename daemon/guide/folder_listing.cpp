@@ -2,10 +2,9 @@
 #include "daemon/guide/folder_listing.hpp"
 
 #include <algorithm>
-#include <fstream>
-#include <ios>
 #include <optional>
 
+#include "base/file.hpp"
 #include "base/folder_names.hpp"
 
 namespace autotuned::daemon {
@@ -41,11 +40,7 @@ FolderListing list_folder(const std::filesystem::path& folder, std::int64_t& nam
 }
 
 std::string first_bytes_of(const std::filesystem::path& file, std::size_t bytes) {
-  std::ifstream input(file, std::ios::binary);
-  std::string text(bytes, '\0');
-  input.read(text.data(), static_cast<std::streamsize>(bytes));
-  text.resize(static_cast<std::size_t>(std::max<std::streamsize>(input.gcount(), 0)));
-  return text;
+  return first_bytes(file, bytes).value_or("");
 }
 
 std::string lower(std::string_view text) {
