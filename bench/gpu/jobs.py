@@ -72,6 +72,9 @@ RESNET50_BATCH = 256
 # What torch_peer.py is told to do the same.
 RESNET_PEER = ["--model", "resnet18", "--batch", RESNET_BATCH]
 RESNET50_PEER = ["--model", "resnet50", "--batch", RESNET50_BATCH, "--autocast", "--lr", "0.1", "--weight-decay", "0.0001"]
+# What plugins propose for these networks that torch.compile does as well, or that anybody has by a switch: another order of
+# the dimensions, one kernel for the update, algorithms of cuDNN that were timed. The arithmetic has as many bits.
+COMPILER_LIKE = ["layout.memory_format=channels_last", "optimizer.fused=on", "cudnn.benchmark=on"]
 PICTURE_BATCH = 64
 SCRIPT_SECONDS = 12  # of script.py by itself
 # A run spends no budget that holds no trial, 5.4 s of blocks at least, and measures nothing then.
@@ -174,8 +177,9 @@ class Jobs:
             self.report.add(name, "done", figure, note)
         return result
 
-    def rate(self, recipe):
-        """Samples per second of blocks without any recording; nothing where it failed, or was on a CPU: why_no_rate."""
+    def rate(self, recipe, settings=()):
+        """Samples per second of blocks without any recording; nothing where it failed, or was on a CPU: why_no_rate. With
+        `settings` of knobs instead of those of the recipe."""
         # Where no plugin is asked only the start is measured.
         recipe = pathlib.Path(recipe)
         with tempfile.TemporaryDirectory() as folder:
@@ -183,7 +187,8 @@ class Jobs:
             untuned.write_text(re.sub(r"\bplugins: \[[^]]*\]", "plugins: []", recipe.read_text()))
             code, out, err = self.call(
                 ["run", untuned, "--tune-only", "--retune", "--no-daemon", "--json", "--budget", f"{LEAST_BUDGET}s",
-                 "--history", f"{folder}/history.db", "--output", self.report.place_of_next(recipe.stem, folder)],
+                 "--history", f"{folder}/history.db", "--output", self.report.place_of_next(recipe.stem, folder),
+                 *(part for setting in settings for part in ("-s", setting))],
                 self.left(120))
         try:
             rate = json.loads(last_line(out))["baseline"]["samples_per_second"]
@@ -352,6 +357,7 @@ class Jobs:
                 theirs[mode] = told["samples_per_second"]
         if theirs:
             ours.append(self.rate(recipe))
+        self.compare_with_compiler(name, recipe, theirs.get("torch.compile"))
         ours = sorted(rate for rate in ours if rate is not None)
         self.report.add(name, "done", " and ".join(f"{rate:.0f}" for rate in ours) + " samples/s")
         for mode, rate in theirs.items():
@@ -360,6 +366,16 @@ class Jobs:
             self.report.add(f"{name}, {mode}", "below" if is_below else "done",
                             f"{rate:.0f} samples/s, ours is {ours[0] / rate:.3f} to {ours[-1] / rate:.3f} of it",
                             f"the aim is {LEAST_OF_EAGER}" if is_below else "")
+
+    def compare_with_compiler(self, name, recipe, compiled):
+        """What our own changes of the kind that torch.compile makes give beside it."""
+        rate = self.rate(recipe, COMPILER_LIKE)
+        name = f"{name}, with {', '.join(COMPILER_LIKE)}"
+        if rate is None:
+            self.report.add(name, "failed", note=self.why_no_rate)
+            return
+        beside = "" if compiled is None else f", {rate / compiled:.3f} of torch.compile"
+        self.report.add(name, "done", f"{rate:.0f} samples/s{beside}")
 
     def compare_loading(self, run):
         """The rate of large pictures: ours as tuned, and that of a DataLoader with a worker for each CPU."""
