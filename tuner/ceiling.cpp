@@ -17,6 +17,13 @@ struct Measured {
   std::map<std::string_view, RungGain> gains;
 };
 
+// A block of the job as it is. If another trainer has spoilt it, the next one runs alone.
+Result<Block> own_block(TrainingBackend& backend, const Configuration& configuration) {
+  auto block = backend.run_block(configuration, {});
+  if (block || block.error().kind == ErrorKind::cancelled) return block;
+  return backend.run_block(configuration, {});
+}
+
 // A rung that fails is left out: the trainer does not support it, or it would be the same as another.
 Result<Measured> measure(TrainingBackend& backend, const Configuration& configuration,
                          std::vector<std::string_view> rungs, int pairs) {
@@ -28,7 +35,9 @@ Result<Measured> measure(TrainingBackend& backend, const Configuration& configur
     if (i % 2 == 1) std::ranges::reverse(order);
     std::map<std::string_view, double> rates;
     for (const std::string_view kept : order) {
-      const auto block = backend.run_block(configuration, {.reuse = std::string(kept)});
+      const auto block = kept == kOwn
+                             ? own_block(backend, configuration)
+                             : backend.run_block(configuration, {.reuse = std::string(kept)});
       if (!block && (kept == kOwn || block.error().kind == ErrorKind::cancelled)) {
         return forward_error(block);
       }

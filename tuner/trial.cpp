@@ -51,20 +51,14 @@ std::string seconds_text(double seconds) {
       nanoseconds(static_cast<std::int64_t>(std::min(seconds, kMostSeconds) * 1e9)));
 }
 
-// The most time of a trial whose pairs take `pair_time`.
-nanoseconds most_time_of(const TrialPlan& plan, nanoseconds pair_time) {
-  if (plan.pairs_afterwards == 0) return plan.most_time;
-  const nanoseconds missing = plan.pairs_afterwards * pair_time - plan.time_afterwards;
-  return plan.most_time - std::max(nanoseconds{0}, missing);
-}
-
-// The same for pairs of processes, of which the shortest takes `pair_time`. The time that is planned holds the first look, which
-// has taken `looked`.
-nanoseconds most_time_of_processes(const TrialPlan& plan, nanoseconds looked,
-                                   nanoseconds pair_time) {
-  if (plan.time_afterwards == nanoseconds{0}) return plan.most_time;
-  const nanoseconds missing = plan.process_pairs_afterwards * pair_time - plan.time_afterwards;
-  return plan.most_time - looked - std::max(nanoseconds{0}, missing);
+// The most time of a trial. `looked`: what its first look at a pair of processes has taken, which the planned time
+// holds. After the trial a pair of blocks takes `pair_time`, and one of processes `process_pair_time` at least.
+nanoseconds most_time_of(const TrialPlan& plan, nanoseconds looked, nanoseconds pair_time,
+                         nanoseconds process_pair_time) {
+  if (plan.pairs_afterwards == 0 && plan.process_pairs_afterwards == 0) return plan.most_time;
+  const nanoseconds needed =
+      plan.pairs_afterwards * pair_time + plan.process_pairs_afterwards * process_pair_time;
+  return plan.most_time - looked - std::max(nanoseconds{0}, needed - plan.time_afterwards);
 }
 
 // The most time for the blocks of a pair of processes that took `starting` to start. A trial that
@@ -202,7 +196,9 @@ Result<void> TrialRunner::measure_in_one_process(Course& course) {
     if (pair == 0) started = now;
     if (pair > 0) pair_time_ = (now - started) / pair;
     // Anew after each pair: an evaluation between two blocks makes later pairs longer than the first ones.
-    const nanoseconds most_time = most_time_of(plan, pair_time_);
+    const nanoseconds most_time =
+        most_time_of(plan, nanoseconds{0}, pair_time_,
+                     least_process_pair_time(process_start_time_, pair_time_));
     if (pair > 0) share = std::max(share, std::min(most_time, fewest * pair_time_));
     if (course.measurement.is_faster(plan.is_watched_for_stalls)) {
       if (!accepted_at) accepted_at = now;
@@ -239,7 +235,8 @@ Result<void> TrialRunner::look_first(Course& course) {
   if (!ready || course.is_over()) return ready;
   const nanoseconds started = clock_->now();
   course.starting = started - before;
-  process_start_time_ = std::max(process_start_time_, course.starting);
+  // Not the longest so far: those of an earlier trial may have waited for another session.
+  process_start_time_ = std::max(2 * input_->start_time, course.starting);
   course.measurement.begin_process_pair(/*is_evidence=*/false);
   for (int pair = 0; pair < kFirstLookPairs; ++pair) {
     auto measured = measure_pair(course);
@@ -265,12 +262,14 @@ Result<void> TrialRunner::measure_processes(Course& course) {
   }
   const nanoseconds looked = clock_->now() - begun;
   const int fewest = fastest_test(plan.rules.accept_error_probability).fewest_pairs;
-  nanoseconds most_time =
-      most_time_of_processes(plan, looked, least_process_pair_time(course.starting, pair_time_));
+  nanoseconds most_time = most_time_of(plan, looked, pair_time_,
+                                       least_process_pair_time(course.starting, pair_time_));
   if (plan.has_first_look) {
-    // The time needed includes the blocks. Without them a trial would begin that cannot reach a verdict.
-    const nanoseconds needed =
-        fewest * (course.starting + time_for_blocks(most_time, course.starting, fewest));
+    // The time needed includes the blocks, of which there are three pairs at least. Without them a trial would begin
+    // that cannot reach a verdict.
+    const nanoseconds blocks = std::max(time_for_blocks(most_time, course.starting, fewest),
+                                        kFewestBlockPairs * pair_time_);
+    const nanoseconds needed = fewest * (course.starting + blocks);
     if (needed > most_time) {
       decide_trial(*course.trial, course.measurement, plan.is_watched_for_stalls, false);
       // The rest of the budget is kept for the confirmation.
@@ -293,8 +292,8 @@ Result<void> TrialRunner::measure_processes(Course& course) {
       const nanoseconds process_pair_time = std::max(
           nanoseconds(1), (before - started + nanoseconds(process_pair - 1)) / process_pair);
       // Anew after each pair: those after the trial start no faster.
-      most_time = most_time_of_processes(plan, looked,
-                                         least_process_pair_time(process_start_time_, pair_time_));
+      most_time = most_time_of(plan, looked, pair_time_,
+                               least_process_pair_time(process_start_time_, pair_time_));
       share = std::min(most_time, std::max(share, fewest * process_pair_time));
       if (before - started + process_pair_time > share) break;
     }

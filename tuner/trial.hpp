@@ -97,8 +97,8 @@ class TrialRunner {
   // Wall-clock time of a pair of blocks in the last trial with at least two pairs, without its first pair,
   // which may have started a trainer; 0 before such a trial.
   [[nodiscard]] std::chrono::nanoseconds pair_time() const { return pair_time_; }
-  // Wall-clock time to start a pair of fresh processes, the mean of the last trial that did; before the first, twice the start
-  // time of the job.
+  // Wall-clock time to start a pair of fresh processes: the mean of the last trial that did; after one that ended with its
+  // first look the time that this took, if it was more than twice the start time of the job; otherwise the latter.
   [[nodiscard]] std::chrono::nanoseconds process_start_time() const { return process_start_time_; }
 
  private:

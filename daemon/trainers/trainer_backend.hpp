@@ -186,8 +186,10 @@ class TrainerBackend final : public tuner::TrainingBackend {
   Result<void> check_scheduling(Trainer& trainer, const GroupSettings& settings);
   // Refuses a block after which the settings of `trainer`, or of one that waited meanwhile, are others than before.
   Result<void> check_scheduling_after(Trainer& trainer, const GroupSettings& before);
-  // Ends the trainers that were interfered with before now: what is asked next is not to blame.
+  // Ends the trainers that were interfered with before now, and all if some are more urgent than others: what is asked next
+  // is not to blame.
   void end_changed();
+  [[nodiscard]] static GroupSettings settings_of(const Trainer& trainer);
   static tl::unexpected<Error> end_interfered(Trainer& trainer, const std::string& when);
   void suspend_others(const Trainer* working);
   [[nodiscard]] bool is_on_gpu() const;

@@ -23,6 +23,10 @@ bool TrainerBackend::has_neighbour(const Trainer& trainer) const {
   });
 }
 
+GroupSettings TrainerBackend::settings_of(const Trainer& trainer) {
+  return trainer.client.is_suspended() ? trainer.settings : settings_of_group(trainer.client.pid());
+}
+
 void TrainerBackend::look_for_interference(Trainer& trainer) {
   if (!trainer.client.is_suspended() || !trainer.interference.empty()) return;
   trainer.interference = changed_settings(trainer.settings, settings_now(trainer.settings));
@@ -34,6 +38,12 @@ void TrainerBackend::end_changed() {
     if (!trainer.interference.empty()) trainer.client.stop();
   }
   drop_dead();
+  if (trainers_.size() < 2) return;
+  const GroupSettings first = settings_of(trainers_.front());
+  const bool are_equal = std::ranges::all_of(trainers_, [&first](const Trainer& trainer) {
+    return unequal_urgency(first, settings_of(trainer)).empty();
+  });
+  if (!are_equal) stop();
 }
 
 // The trainer is ended: nothing says that the settings can be put back, or that they stay so.
@@ -68,6 +78,8 @@ Result<void> TrainerBackend::check_scheduling(Trainer& trainer, const GroupSetti
 
 Result<void> TrainerBackend::check_scheduling_after(Trainer& trainer, const GroupSettings& before) {
   // The CPUs of a running trainer may change by themselves: OpenMP may place its threads anew (env.OMP_PROC_BIND).
+  // Changed just before it went on.
+  if (!trainer.interference.empty()) return end_interfered(trainer, kWhileItWaited);
   trainer.interference = changed_settings(before, settings_now(before), CpusCount::no);
   if (!trainer.interference.empty()) return end_interfered(trainer, "while it was timed");
   for (Trainer& other : trainers_) {

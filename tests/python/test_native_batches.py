@@ -154,6 +154,15 @@ class SwitchedTest(PhotosTest):
         self.assert_same(list(epochs(False)), list(epochs.loader))
         self.assertIn("has changed", epochs.refused[0][1])
 
+    def test_labels_that_change_between_epochs(self):
+        epochs = Epochs(self.loader(shuffle=False), lambda: THREADS)
+        self.addCleanup(epochs.end)
+        self.assert_same(list(epochs(True)), list(epochs.loader))
+        samples = epochs.loader.dataset.samples
+        samples[:] = [(path, 1 - label) for path, label in samples]
+        self.assert_same(list(epochs(False)), list(epochs.loader))
+        self.assertIn("has changed", epochs.refused[0][1])
+
     def test_a_library_that_is_not_there(self):
         with mock.patch.dict("os.environ", AUTOTUNED_PROGRAM="/nowhere/bin/autotuned"):
             epochs, ours, wanted = self.compare(lambda: THREADS)
@@ -197,6 +206,17 @@ class CheckedTest(PhotosTest):
         self.assertEqual(one["labels"], two["labels"])
         self.assertNotEqual(one["images"], two["images"])
         self.assertEqual(one["projections"], two["projections"][::-1])
+
+    def test_numbers_that_no_sum_tells_apart_are_equal(self):
+        loader = self.loader(shuffle=False)
+        self.own = [torch.tensor([0, 1, 2, 3]), torch.zeros(4, 2)]
+        other = [self.own[0] + 1, self.own[1]]
+        answer = self.check(loader, [0, 1, 2, 3], other, True)
+        (one,), (two,) = answer["reference_inputs"], answer["candidate_inputs"]
+        self.assertEqual(one["projections"], [])
+        self.assertNotEqual(one["labels"], two["labels"])
+        answer = self.check(loader, [0, 1, 2, 3], [part.clone() for part in self.own], True)
+        self.assertEqual(answer["reference_inputs"], answer["candidate_inputs"])
 
     def test_batches_of_other_draws_have_the_same_samples(self):
         loader = self.loader(DRAWING, shuffle=False)
@@ -263,6 +283,18 @@ class ReplacedLoaderTest(PhotosTest):
             for epoch in wanted:
                 self.assert_same(list(ours), epoch)
             self.assertTrue(torch.equal(torch.rand(1), drawn))
+
+    def test_it_draws_as_often_as_the_data_loader(self):
+        options = {"num_workers": 1, "persistent_workers": True}
+        torch.manual_seed(5)
+        loader = self.loader(**options)
+        wanted = [list(loader), list(loader)]
+        drawn = torch.rand(1)
+        torch.manual_seed(5)
+        ours = autotuned.Loader.of(self.loader(**options), workers=1)
+        for epoch in wanted:
+            self.assert_same(list(ours), epoch)
+        self.assertTrue(torch.equal(torch.rand(1), drawn))
 
     def test_another_loop_ends_the_one_before(self):
         ours = autotuned.Loader.of(self.loader(shuffle=False), workers=1)

@@ -99,6 +99,18 @@ class PlanTest(PhotosTest):
         loader.dataset.transform.transforms.append(fake_torchvision.Normalize([0.1], [0.2]))
         self.assertFalse(plan.is_of(loader))
 
+    def test_a_change_of_an_entry_is_seen(self):
+        loader = self.loader()
+        plan = plan_of(loader)
+        samples = loader.dataset.samples
+        path, label = samples[3]
+        samples[3] = (path, 1 - label)
+        self.assertFalse(plan.is_of(loader))
+        samples[3] = (path, label)
+        self.assertTrue(plan.is_of(loader))
+        samples.append(samples[3])
+        self.assertFalse(plan.is_of(loader))
+
     def test_the_decoded_picture(self):
         data = Subset(self.photos(), [7, 3])
         plan = plan_of(DataLoader(data, batch_size=2))

@@ -102,6 +102,39 @@ class RenewalTest(unittest.TestCase):
         code, out, error = running.rest()
         self.assertEqual((code, out, error), (0, "{torch.float32} None\n", ""))
 
+    def test_data_of_another_class_of_risk_end_the_tuning(self):
+        running = self.start(
+            """
+            from torch.utils.data import DataLoader, Sampler, TensorDataset
+            data = TensorDataset(torch.ones(32, 4))
+            class Backwards(Sampler):
+                def __init__(self):
+                    pass
+                def __iter__(self):
+                    return iter(range(31, -1, -1))
+                def __len__(self):
+                    return 32
+            def train_on(loader, model, optimizer, epochs):
+                for _ in range(epochs):
+                    for (x,) in loader:
+                        optimizer.zero_grad()
+                        model(x).square().mean().backward()
+                        optimizer.step()
+            def optimizer_of(model):
+                return torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+            model, _ = make()
+            optimizer = optimizer_of(model)
+            train_on(DataLoader(data, batch_size=4), model, optimizer, 4)
+            optimizer = optimizer_of(model)
+            train_on(DataLoader(data, batch_size=4, sampler=Backwards()), model, optimizer, 8)
+            """
+        )
+        self.assertEqual(self.begin_trial(running)["error"]["kind"], "busy")
+        with self.assertRaises(Ended):
+            running.receive()
+        self.assertIn("other data", running.last["detached"]["what"])
+        self.assertEqual(running.rest()[0], 0)
+
     def test_one_that_steps_now_and_then_changes_nothing(self):
         running = self.start(
             """

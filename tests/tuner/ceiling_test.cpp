@@ -79,6 +79,33 @@ TEST(Ceiling, IsMeasuredRungByRung) {
   EXPECT_NEAR(metrics.at("ceiling.device_batch_ratio").get<double>(), 0.5, 1e-6);
 }
 
+// What another trainer was done, or did, is no fault of the job, which runs alone then.
+TEST(Ceiling, ABlockOfTheJobThatFailsBesideAnotherTrainerIsMadeAgain) {
+  FakeClock clock;
+  SimulatedJob job(clock);
+  job.noise = 0.0;
+  int blocks = 0;
+  job.fault = [&blocks](const Configuration&) -> std::optional<Error> {
+    if (++blocks != 4) return std::nullopt;  // the job's own of the second pair
+    return Error{.kind = ErrorKind::unsupported, .what = "its neighbour was slowed"};
+  };
+  const auto ceiling = measure_ceiling(job, {}, {});
+  ASSERT_TRUE(ceiling) << ceiling.error().message();
+  EXPECT_NEAR(ceiling->ratio(), 2.0, 1e-6);
+
+  for (const ErrorKind kind : {ErrorKind::unsupported, ErrorKind::cancelled}) {
+    blocks = 0;
+    job.fault = [&blocks, kind](const Configuration&) -> std::optional<Error> {
+      ++blocks;
+      return Error{.kind = kind, .what = "it does not run"};
+    };
+    const auto failed = measure_ceiling(job, {}, {});
+    ASSERT_FALSE(failed);
+    EXPECT_EQ(failed.error().kind, kind);
+    EXPECT_EQ(blocks, kind == ErrorKind::cancelled ? 1 : 2);
+  }
+}
+
 double cost_of_loading(const Ceiling& ceiling) {
   Json metrics = {{"loader.cost_ratio", 0.0}};
   add_ceiling_metrics(ceiling, metrics);

@@ -154,6 +154,24 @@ TEST(ProcessPairs, AreNotBegunWhereTheyFitOnlyWithoutTheirBlocks) {
   EXPECT_EQ(decided.process_pairs, 8);
 }
 
+// Three pairs of blocks take 12 s, far longer than the starts: seven pairs of processes do not fit into a minute.
+TEST(ProcessPairs, AreNotBegunWhereTheirSlowBlocksDoNotFit) {
+  const auto run = [](std::chrono::nanoseconds most_time) {
+    ProcessTrial one(1, 1.5, 0.0);
+    one.simulation.job.step_ns = 2'000'000'000;
+    one.plan.time_share = one.plan.most_time = most_time;
+    one.plan.is_watched_for_stalls = false;
+    return one.run();
+  };
+  const TrialRecord cut = run(seconds(60));
+  EXPECT_EQ(cut.process_pairs, 1);
+  EXPECT_EQ(cut.rejection, RejectionReason::undecided_in_time);
+  EXPECT_THAT(cut.reason, HasSubstr("; a verdict takes "));
+  const TrialRecord decided = run(std::chrono::minutes(10));
+  EXPECT_EQ(decided.verdict, Verdict::accepted) << decided.reason;
+  EXPECT_EQ(decided.process_pairs, 8);
+}
+
 TEST(ProcessPairs, WhatDoesNotLookLikeAGainEndsWithTheFirstLook) {
   ProcessTrial one(1, 0.8, 0.01);
   const TrialRecord trial = one.run();
@@ -162,6 +180,26 @@ TEST(ProcessPairs, WhatDoesNotLookLikeAGainEndsWithTheFirstLook) {
   EXPECT_LT(trial.estimate.high, 1.0);
   EXPECT_GT(trial.estimate.high, 0.8);
   EXPECT_THAT(trial.reason, HasSubstr("1 pair of processes"));
+}
+
+// The processes may have waited for another session that measured: later trials are planned by their own.
+TEST(ProcessPairs, StartsThatWereSlowOnceDoNotCountForLaterTrials) {
+  ProcessTrial one(1, 0.8, 0.0);
+  one.simulation.input.start_time = seconds(1);
+  TrialRunner runner(one.simulation.input, one.simulation.job, one.simulation.ledger,
+                     one.simulation.clock);
+  TrialRecord trial;
+  trial.reference = one.simulation.input.starting;
+  trial.change.set(kRestartKnob, std::string("1"));
+  const auto time_after = [&](std::chrono::nanoseconds start_duration) {
+    ++trial.number;
+    one.simulation.job.start_duration = start_duration;
+    EXPECT_TRUE(runner.run(trial, one.plan));
+    return runner.process_start_time();
+  };
+  EXPECT_GE(time_after(std::chrono::minutes(5)), std::chrono::minutes(5));
+  EXPECT_EQ(time_after(seconds(2)), seconds(4));
+  EXPECT_EQ(time_after(milliseconds(1)), seconds(2)) << "as the job started";
 }
 
 TEST(ProcessPairs, ACandidateThatDoesNotStartIsAFailedTrial) {
@@ -223,19 +261,21 @@ TEST(Trial, GrowsWithPairsThatBecomeSlow) {
 
 // What must be left after the trial grows with its pairs, so that a confirmation has the time of its own.
 TEST(Trial, LeavesTheTimeOfThePairsAfterIt) {
-  const auto pairs = [](int pairs_afterwards) {
+  const auto pairs = [](int pairs_afterwards, int process_pairs_afterwards) {
     ProcessTrial one(1, 1.0, 0.0);
     one.plan.time_share = milliseconds(1);
     one.plan.most_time = seconds(8);
     one.plan.pairs_afterwards = pairs_afterwards;
+    one.plan.process_pairs_afterwards = process_pairs_afterwards;
     one.simulation.job.rate = [&](const Configuration& configuration) {
       if (one.simulation.job.blocks > 2) one.simulation.clock.advance(milliseconds(500));
       return configuration.integer("loader.workers") == 2 ? 2000.0 : 1000.0;
     };
     return one.run(/*is_restart=*/false).estimate.pairs;
   };
-  EXPECT_EQ(pairs(0), 7);
-  EXPECT_EQ(pairs(6), 2) << "six more of a second leave two";
+  EXPECT_EQ(pairs(0, 0), 7);
+  EXPECT_EQ(pairs(6, 0), 2) << "six more of a second leave two";
+  EXPECT_EQ(pairs(0, 2), 2) << "and so do two pairs of processes, with three pairs of blocks each";
 }
 
 // The same where those after it take fresh processes, which start more slowly than was planned.

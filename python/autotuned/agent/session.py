@@ -267,7 +267,7 @@ class Session:
         self.detach(
             RequestError(
                 "unsupported",
-                "the script trains another model now, or with another optimizer",
+                "the script trains another model now, or with another optimizer or other data",
                 "",
                 "",
             )
@@ -277,7 +277,7 @@ class Session:
     def _domains_now(self) -> Json:
         assert self._knobs is not None
         return {
-            name: (knob.default, knob.unavailable, knob.minimum, knob.maximum)
+            name: (knob.default, knob.unavailable, knob.minimum, knob.maximum, knob.risk)
             for name, knob in self._knobs.knobs.items()
         }
 

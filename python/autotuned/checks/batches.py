@@ -40,10 +40,11 @@ class _Inputs:
         same_rest = equal_trees(ones[1:], others[1:])
         if not ones:  # no tensors at all
             same_images = same_rest = equal_trees(reference, candidate)
+        projections = self._projections(ones)
+        if not projections:  # nothing tells rounding from other samples
+            same_rest = same_rest and same_images
         number = str(len(self.of_reference) + 1)
-        self.of_reference.append(
-            {"labels": number, "images": number, "projections": self._projections(ones)}
-        )
+        self.of_reference.append({"labels": number, "images": number, "projections": projections})
         self.of_candidate.append(
             {
                 "labels": number if same_rest else "others",

@@ -37,6 +37,7 @@ class Plan:
     """What the native loader needs to know."""
 
     files: Files
+    entries: tuple[Any, ...]  # those of `files` when they were looked at
     numbers: Sequence[int] | None  # of a Subset: the file of each of its samples
     transforms: Described
     batch_size: int
@@ -44,13 +45,17 @@ class Plan:
     rounds: bool  # pixels may differ by rounding
 
     def is_of(self, loader: Any) -> bool:
-        """Whether the loader is still as it was. An entry that changed in its list is not seen."""
+        """Whether the loader is still as it was.
+
+        The entries of an ImageFolder are tuples: one that could change by itself is not seen.
+        """
         try:
             now = plan_of(loader, self.files)
         except NoPlan:
             return False
         return (
             now.files is self.files
+            and now.entries == self.entries
             and (now.numbers is self.numbers or now.numbers == self.numbers)
             and now.transforms == self.transforms
             and now.batch_size == self.batch_size
@@ -64,7 +69,13 @@ class Plan:
         """The decoded picture of a sample: bytes, by channel, row and column."""
         file = self.files[self.file_of(index)]
         bare = dataclasses.replace(
-            self, files=[file], numbers=None, transforms=[], batch_size=1, draws=False
+            self,
+            files=[file],
+            entries=(file,),
+            numbers=None,
+            transforms=[],
+            batch_size=1,
+            draws=False,
         )
         batches = GivenBatches(bare, 0, 1, 1)
         batches.begin()
@@ -171,6 +182,7 @@ def plan_of(loader: Any, known_files: Files | None = None) -> Plan:
         _check_files(files)
     return Plan(
         files,
+        tuple(files),
         numbers,
         transforms,
         int(batches.batch_size),

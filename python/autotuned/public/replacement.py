@@ -29,6 +29,7 @@ class ReplacedLoader:
         self._batches: GivenBatches | None = None
         self._process = os.getpid()
         self._loops = 0
+        self._seed = 0
 
     def __len__(self) -> int:
         return len(self._loader)
@@ -47,16 +48,19 @@ class ReplacedLoader:
                 "threads; make the loader in the process that uses it"
             )
         indices = iter(self._loader._index_sampler)
-        # As the iterator of the DataLoader does: what is drawn behind it stays the same.
-        seed = torch.empty((), dtype=torch.int64).random_(generator=self._loader.generator)
+        # As the iterator of the DataLoader does, which draws once where its workers stay: what is
+        # drawn behind it stays the same.
+        stays = self._loader.persistent_workers and self._loader.num_workers > 0
+        if self._loops == 0 or not stays:
+            drawn = torch.empty((), dtype=torch.int64).random_(generator=self._loader.generator)
+            self._seed = int(drawn)
         if self._batches is None or not self._plan.is_of(self._loader):
             try:
                 self._plan = plan_of(self._loader)
             except NoPlan as error:
                 raise ValueError(f"the DataLoader is not as it was: {error}") from None
-            self._batches = self._plan.open(
-                self._workers, self._prefetch_factor, int(seed) % (1 << 53)
-            )
+            seed = (self._seed + self._loops) % (1 << 53)
+            self._batches = self._plan.open(self._workers, self._prefetch_factor, seed)
         self._loops += 1
         return self._loop(self._batches, indices, self._loops)
 

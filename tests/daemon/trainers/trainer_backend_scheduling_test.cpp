@@ -74,6 +74,19 @@ TEST_F(TrainerBackendTest, ATrainerThatWasSlowedIsReplacedBeforeATrialAndAProfil
   EXPECT_EQ(trainers(), 5U);
 }
 
+// The same of one that became less urgent outside of a block, in the trial before.
+TEST_F(TrainerBackendTest, TrainersOfDifferentPrioritiesAreReplacedBeforeATrial) {
+  scene_.behave(changes("yield", "restore"));
+  ASSERT_TRUE(job().start(start_));
+  ASSERT_TRUE(job().make_ready(start_, tuner::ProcessChoice::reuse));
+  ASSERT_TRUE(
+      job().make_ready(with("memory.malloc", std::string("keep")), tuner::ProcessChoice::reuse));
+  ASSERT_TRUE(job().make_ready(start_, tuner::ProcessChoice::reuse));
+  EXPECT_EQ(trainers(), 3U);
+  const auto block = job().run_block(start_, {});
+  EXPECT_TRUE(block) << block.error().message();
+}
+
 // For ever where nothing is found: the limit of the test ends it. What is done before a block shows in the comparison.
 TEST_F(TrainerBackendTest, ATrainerThatIsSlowedWhileItRunsFailsTheBlock) {
   scene_.behave(changes("slow_siblings", "load", /*leaves=*/true));
