@@ -25,6 +25,9 @@ constexpr double kBusyRatio = 0.9;
 constexpr double kBusyThread = 0.5;
 // Beyond so many the step hardly computes, and the number says nothing.
 constexpr double kMostCores = 1000.0;
+// On a GPU, how much faster than the step of now the loader should be. Workers that are ahead sleep. Workers that just keep up
+// hide what any change of the step gains: in 16 bits a step takes half of its time or less, and would wait for them.
+constexpr double kHeadroom = 3.0;
 
 struct Demand {
   double wait_ratio = 0.0;
@@ -55,13 +58,17 @@ std::optional<Demand> demand_of(const Situation& situation, std::int64_t workers
   return demand;
 }
 
-// The fewest workers that keep up with the step, at least one, on a machine with CPUs for all of them.
-double workers_wanted(const Demand& demand, std::int64_t now) {
+// What one worker takes for the samples of a step, over the step's own time: how many workers would just keep up.
+double demand_ratio(const Demand& demand, std::int64_t now) {
   const double compute_ns = std::max(demand.compute_ns, 1.0);
   const double share = std::max(1.0 - demand.wait_ratio, 1e-3);
-  const double wanted =
-      demand.production_ns ? *demand.production_ns / compute_ns : static_cast<double>(now) / share;
-  return std::ceil(std::max(wanted, 1.0));
+  return demand.production_ns ? *demand.production_ns / compute_ns
+                              : static_cast<double>(now) / share;
+}
+
+// The fewest workers that keep up with the step, at least one, on a machine with CPUs for all of them.
+double workers_wanted(const Demand& demand, std::int64_t now) {
+  return std::ceil(std::max(demand_ratio(demand, now), 1.0));
 }
 
 // Whether the thread that launches the step needs a CPU of its own if workers keep up with it. On a GPU it always does:
@@ -103,6 +110,18 @@ double predicted_gain(const Demand& demand, std::int64_t workers) {
   return std::max(gain, 1.0);
 }
 
+// More workers than needed, on CPUs that nothing else uses: where a step on a GPU becomes faster, they still keep up.
+std::int64_t with_headroom(const Situation& situation, const Demand& demand, std::int64_t now,
+                           std::int64_t needed, std::int64_t most) {
+  if (!situation.is_on_gpu() || !demand.utilization_ratio) return needed;
+  const double idle_cpus =
+      (1.0 - *demand.utilization_ratio) * static_cast<double>(situation.cpus_allowed());
+  const double spare = std::ceil(kHeadroom * demand_ratio(demand, now));
+  const double affordable = static_cast<double>(now) + std::floor(idle_cpus / 2.0);
+  return std::max(
+      needed, static_cast<std::int64_t>(std::min({spare, affordable, static_cast<double>(most)})));
+}
+
 std::string count_of_workers(std::int64_t count) {
   return std::to_string(count) + (count == 1 ? " worker" : " workers");
 }
@@ -133,16 +152,24 @@ std::string reason_for_more(const Demand& demand, std::int64_t now, std::int64_t
          idle_clause(demand);
 }
 
-// Counts worth trying, best guess first.
-std::vector<std::int64_t> counts_to_try(const Demand& demand, std::int64_t now,
-                                        std::int64_t needed) {
+std::string headroom_clause(std::int64_t count, std::int64_t needed, std::int64_t spare) {
+  if (spare == needed || count != spare) return {};
+  return ", and " + std::to_string(spare) + " also if other changes make the step faster";
+}
+
+// Counts worth trying, best guess first. `spare`: `needed` or more, with headroom for a faster step.
+std::vector<std::int64_t> counts_to_try(const Demand& demand, std::int64_t now, std::int64_t needed,
+                                        std::int64_t spare) {
   const bool is_busy = demand.utilization_ratio.value_or(0.0) > kBusyRatio;
   if (demand.wait_ratio >= kLeastWaitRatio) {
     // This number should suffice. If steps still wait, the workers may be uneven, which one more evens out if there is
     // a CPU for it.
-    if (needed <= now) return is_busy ? std::vector<std::int64_t>{} : std::vector{now + 1};
-    std::vector<std::int64_t> counts = {needed, needed - 1};
-    if (!is_busy) counts.push_back(needed + 1);
+    if (spare <= now) return is_busy ? std::vector<std::int64_t>{} : std::vector{now + 1};
+    std::vector<std::int64_t> counts = {spare, needed};
+    if (spare == needed) {
+      counts = {needed, needed - 1};
+      if (!is_busy) counts.push_back(needed + 1);
+    }
     std::erase_if(counts, [&](std::int64_t count) { return count <= now; });
     return counts;
   }
@@ -166,7 +193,8 @@ Answer propose(const Situation& situation) {
   const auto needed =
       static_cast<std::int64_t>(std::min(workers_wanted(*demand, *now), static_cast<double>(most)));
   const std::string cores = cores_clause(*demand, *now, most);
-  const std::vector<std::int64_t> counts = counts_to_try(*demand, *now, needed);
+  const std::int64_t spare = with_headroom(situation, *demand, *now, needed, most);
+  const std::vector<std::int64_t> counts = counts_to_try(*demand, *now, needed, spare);
   if (counts.empty() && demand->wait_ratio >= kLeastWaitRatio) {
     return sdk::none("the step waits " + sdk::percent(demand->wait_ratio) +
                      " of its time for data, but the CPUs are busy, so another worker would only "
@@ -182,12 +210,13 @@ Answer propose(const Situation& situation) {
     const sdk::Json change = {{kWorkers, count}};
     if (count > most || situation.has_lost(change)) continue;
     const bool is_more = count > *now;
-    answer.add(change,
-               situation.expected_gain(change, is_more ? predicted_gain(*demand, count) : 1.03),
-               is_more ? reason_for_more(*demand, *now, needed) + cores
-                       : count_of_workers(*now) + " compete with the training for " +
-                             std::to_string(situation.cpus_allowed()) + " CPUs, and " +
-                             count_of_workers(needed) + " would keep up");
+    answer.add(
+        change, situation.expected_gain(change, is_more ? predicted_gain(*demand, count) : 1.03),
+        is_more
+            ? reason_for_more(*demand, *now, needed) + headroom_clause(count, needed, spare) + cores
+            : count_of_workers(*now) + " compete with the training for " +
+                  std::to_string(situation.cpus_allowed()) + " CPUs, and " +
+                  count_of_workers(needed) + " would keep up");
   }
   if (!answer.candidates.empty()) return answer;
   const std::int64_t cpus = situation.cpus_allowed();

@@ -95,6 +95,26 @@ TEST(NumWorkers, AlwaysLeavesTheThreadThatLaunchesForAGpuItsCpu) {
   EXPECT_THAT(counts(ask("num_workers", json)), ElementsAre(1));
 }
 
+// One worker takes as long as the step of now, and half of that in 16 bits: then two would be too few, and a trial of
+// 16 bits beside one worker shows no gain.
+TEST(NumWorkers, LeavesRoomForAFasterStepOnAGpu) {
+  Json json = starving(57, 0.3, 29, 0, 0.06);
+  EXPECT_THAT(counts(ask("num_workers", json)), ElementsAre(1, 2));
+  json["job"]["device"] = "cuda:0";
+  Answers answers("num_workers");
+  EXPECT_THAT(counts(answers.proposes("a GPU and idle CPUs", json, workers(3))), ElementsAre(3, 1));
+  tell(json, workers(3), "rejected", 0.9);
+  EXPECT_THAT(counts(answers.proposes("3 were not faster", json, workers(1))), ElementsAre(1));
+  // Half of the idle CPUs at most.
+  EXPECT_THAT(counts(ask("num_workers",
+                         [] {
+                           Json busy = starving(57, 0.3, 29, 0, 0.74);
+                           busy["job"]["device"] = "cuda:0";
+                           return busy;
+                         }())),
+              ElementsAre(2, 1));
+}
+
 TEST(NumWorkers, LeavesAloneWaitsThatKernelsHide) {
   Json json = starving(515, 495.0 / 515, 495, 0, 0.07);
   json["job"]["device"] = "cuda:0";
