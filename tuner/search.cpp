@@ -245,7 +245,7 @@ std::vector<const Candidate*> Search::in_order() const {
   while (live != restarts.begin() && restart != candidates.end()) {
     const bool is_live_first =
         is_tried_before(**live, **restart, *input_) ||
-        (!holds_all && worth_per_second(**live) > worth_per_second(**restart));
+        (!holds_all && worth_per_second(**live) >= worth_per_second(**restart));
     ordered.push_back(is_live_first ? *live++ : *restart++);
   }
   ordered.insert(ordered.end(), live, restarts.begin());

@@ -231,9 +231,15 @@ Result<Block> Job::State::measure(const RunRequest& request, const MakeStep& ste
       }
     }
     if (record.steps() < request.minimum_steps) continue;
-    const std::int64_t elapsed = record.elapsed_ns();
+    std::int64_t elapsed = record.elapsed_ns();
     if (elapsed < request.minimum_ns) continue;
-    const RingRule::Next next = ring.after(elapsed, request.minimum_ns, feed_->fullness());
+    int fullness = feed_->fullness();
+    // The ring of the start is that beside an idle device. A GPU still has steps to do, during which the loader goes on.
+    if (!device_.is_cpu() && ring.is_short(fullness)) {
+      elapsed = record.stop();
+      fullness = feed_->fullness();
+    }
+    const RingRule::Next next = ring.after(elapsed, request.minimum_ns, fullness);
     if (next == RingRule::Next::end) break;
     if (next == RingRule::Next::start_over) record = BlockRecord(*this);
   }

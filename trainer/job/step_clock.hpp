@@ -64,10 +64,13 @@ class RingRule {
 
   enum class Next { end, go_on, start_over };
 
+  [[nodiscard]] bool is_short(int fullness) const { return fullness < target_; }
+
+
   // REQUIRES: elapsed_ns >= minimum_ns. Says `start_over` at most as often as there were batches.
   [[nodiscard]] Next after(std::int64_t elapsed_ns, std::int64_t minimum_ns, int fullness) {
     // Without a minimum the rate is not used.
-    if (fullness >= target_ || minimum_ns == 0) return Next::end;
+    if (!is_short(fullness) || minimum_ns == 0) return Next::end;
     if (elapsed_ns < 2 * minimum_ns) return Next::go_on;
     target_ = fullness;
     return Next::start_over;

@@ -238,6 +238,30 @@ TEST_F(GpuJob, ABatchSizeBeginsWithoutTheCacheOfAnother) {
   value_of(job->run_steps(2, never));
 }
 
+// The loader fills the ring while the device does the last steps of a block. So a loader that keeps up does not make a block
+// start over, although its ring is not full when the host has started the last step.
+TEST_F(GpuJob, ABlockBesideAFastLoaderDoesNotStartOver) {
+  recipes::Recipe recipe = small_recipe();
+  recipe.model = {"resnet18", {{"classes", 4}}};
+  recipe.data.parameters["shape"] = {3, 96, 96};
+  recipe.data.parameters["samples"] = 1024;
+  recipe.evaluation.reset();
+  recipe.input = {{"to_float", Json::object()}};
+  recipe.train.batch_size = 128;
+  const auto job = loaded(recipe);
+  ASSERT_NE(job, nullptr);
+  Configuration configuration = start_of(recipe);
+  configuration.set("loader.workers", std::int64_t{2});
+  configuration.set("loader.pin_memory", true);
+  configuration.set("transfer.non_blocking", true);
+  value_of(job->prepare(configuration));
+  const RunRequest request{.minimum_ns = 20'000'000, .minimum_steps = 8};
+  value_of(job->run(request, never));
+  const std::int64_t before = job->steps();
+  const Block block = value_of(job->run(request, never));
+  EXPECT_EQ(job->steps() - before, block.steps);
+}
+
 TEST_F(GpuJob, KeepsCheckpointsOnTheHost) {
   const auto job = loaded(small_cnn_recipe());
   ASSERT_NE(job, nullptr);

@@ -51,6 +51,13 @@ TEST(RingRule, EndsWhenTheRingIsAsFullAsAtTheStart) {
   EXPECT_EQ(RingRule(3).after(100, 100, 4), Next::end);
 }
 
+TEST(RingRule, IsShortBelowTheRingOfTheStart) {
+  const RingRule rule(3);
+  EXPECT_TRUE(rule.is_short(2));
+  EXPECT_FALSE(rule.is_short(3));
+  EXPECT_FALSE(rule.is_short(4));
+}
+
 TEST(RingRule, ARingThatDoesNotFillAgainStartsTheBlockOver) {
   RingRule rule(8);
   EXPECT_EQ(rule.after(199, 100, 0), Next::go_on);
