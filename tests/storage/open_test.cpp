@@ -107,6 +107,13 @@ TEST_F(OpenTest, ReadOnlyCannotWrite) {
   EXPECT_EQ(history.put_environment(sample_environment()).error().kind, ErrorKind::permission);
 }
 
+TEST_F(OpenTest, ALongNameOfARunIsNotToldWhole) {
+  const History history = open_with_run(file_);
+  const auto missing = history.run(std::string(5000, 'x'));
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().what, "there is no run '" + std::string(60, 'x') + "…'");
+}
+
 TEST_F(OpenTest, SpecialNamesAreFiles) {
   for (const char* name : {":memory:", "a b?c#d%20é.db", "file:x.db"}) {
     const auto file = folder_ / name;
