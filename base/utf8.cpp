@@ -22,9 +22,9 @@ std::size_t utf8_length(std::string_view text) {
   return length;
 }
 
-std::string quote_for_message(std::string_view text) {
+std::string short_for_message(std::string_view text) {
   constexpr std::size_t kMaxShown = 60;
-  std::string result = "\"";
+  std::string result;
   std::size_t shown = 0;
   while (!text.empty() && shown < kMaxShown) {
     const std::size_t length = std::max<std::size_t>(1, utf8_length(text));
@@ -37,7 +37,11 @@ std::string quote_for_message(std::string_view text) {
     text.remove_prefix(length);
     ++shown;
   }
-  return result + (text.empty() ? "\"" : "…\"");
+  return result + (text.empty() ? "" : "…");
+}
+
+std::string quote_for_message(std::string_view text) {
+  return '"' + short_for_message(text) + '"';
 }
 
 }  // namespace autotuned

@@ -25,6 +25,24 @@ bool has_log(const fs::path& file) {
   return !error && size > 0;
 }
 
+// Whether a log is there, perhaps an empty one. Every connection makes one with its first access, and the last removes it.
+bool is_log_there(const fs::path& file) {
+  std::error_code error;
+  return fs::exists(file.string() + "-wal", error) || error;
+}
+
+// How a connection shares the file with others.
+enum class Sharing {
+  with_others,  // by files beside the history
+  alone,        // its locks keep others out, and it needs no file but the log, which it only reads
+  as_it_is,     // without locks: immutable_uri()
+};
+
+// Whether a reader may have failed because there was no room for the files beside the history. SQLite does not always say so.
+bool may_lack_room(const Error& error) {
+  return error.kind == ErrorKind::disk_full || error.kind == ErrorKind::io;
+}
+
 // Whether the schema has a view, a virtual table or a trigger, which no version of this program makes. A view may have the name of one
 // of our tables, and reading it may never end. A trigger would run when we write.
 bool has_other_than_tables(SQLite::Database& database) {
@@ -275,27 +293,41 @@ Result<std::unique_ptr<History::Connection>> History::Connection::open(
     return tl::unexpected(checked.error());
   }
 
+  const auto open_with = [&](Sharing sharing) -> Result<void> {
+    const bool is_immutable = sharing == Sharing::as_it_is;
+    connection->database.reset();  // with its locks, if an earlier attempt failed
+    return connection->guard("open the history", [&]() -> Result<void> {
+      connection->database = std::make_unique<SQLite::Database>(
+          is_immutable ? immutable_uri(file) : file.string(),
+          is_immutable ? SQLite::OPEN_READONLY | SQLite::OPEN_URI : SQLite::OPEN_READWRITE,
+          static_cast<int>(lock_timeout.count()));
+      SQLite::Database& sqlite = *connection->database;
+      distrust_schema(sqlite);
+      // If the file is not ours, closing it must not move its log.
+      checkpoint_on_close(sqlite, false);
+      // Before the first access, so that SQLite keeps its index of the log in memory of its own instead of a file.
+      if (sharing == Sharing::alone) sqlite.exec("PRAGMA locking_mode = EXCLUSIVE");
+      const auto version = stored_version(sqlite, file);
+      if (!version) return tl::unexpected(version.error());
+      auto ready = is_writer ? set_up_writer(sqlite, lock_timeout, file)
+                             : set_up_reader(sqlite, *version, file);
+      // On a full disk the log stays where it is, for a connection that has room.
+      const bool is_kept = sharing == Sharing::alone && has_log(file);
+      checkpoint_on_close(sqlite, ready.has_value() && !is_kept);
+      return ready;
+    });
+  };
+
   // If no file can be made beside the history and it has no log, it is read as it is. Otherwise readers open it for writing, too,
   // because they clean up after a writer that was killed.
   const bool is_writable = is_writer || check_writable(file).has_value();
-  const bool is_immutable = !is_writable && !has_log(file);
-  auto opened = connection->guard("open the history", [&]() -> Result<void> {
-    connection->database = std::make_unique<SQLite::Database>(
-        is_immutable ? immutable_uri(file) : file.string(),
-        is_immutable ? SQLite::OPEN_READONLY | SQLite::OPEN_URI : SQLite::OPEN_READWRITE,
-        static_cast<int>(lock_timeout.count()));
-    SQLite::Database& sqlite = *connection->database;
-    distrust_schema(sqlite);
-    // If the file is not ours, closing it must not move its log.
-    checkpoint_on_close(sqlite, false);
-    const auto version = stored_version(sqlite, file);
-    if (!version) return tl::unexpected(version.error());
-    auto ready = is_writer ? set_up_writer(sqlite, lock_timeout, file)
-                           : set_up_reader(sqlite, *version, file);
-    checkpoint_on_close(sqlite, ready.has_value());
-    return ready;
-  });
+  auto opened = open_with(is_writable || has_log(file) ? Sharing::with_others : Sharing::as_it_is);
   if (opened) return connection;
+  if (!is_writer && is_writable && may_lack_room(opened.error())) {
+    if (open_with(Sharing::alone)) return connection;
+    // Not even an empty log could be made. So nobody has one, and without one nobody can write.
+    if (!is_log_there(file) && open_with(Sharing::as_it_is)) return connection;
+  }
   if (!is_writable && opened.error().kind == ErrorKind::io) {
     return fail(ErrorKind::permission,
                 "the program that wrote the history was killed, and its recovery needs "

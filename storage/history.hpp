@@ -236,7 +236,8 @@ class History {
   // Opens a history. read_write creates a missing file and its folder (0700); read_only answers not_found.
   // Errors name the file and what to do: busy (locked by another program for longer than `lock_timeout`),
   // permission, corrupt (the file is not changed), newer_version (the error names it), disk_full, unsupported
-  // (a network file system, whose locks cannot be trusted), invalid (a folder).
+  // (a network file system, whose locks cannot be trusted), invalid (a folder). If the disk has no room for the files that SQLite
+  // keeps beside a history in use, read_only reads it all the same, and keeps others out meanwhile.
   [[nodiscard]] static Result<History> open(const std::filesystem::path& file, Access access,
                                             std::chrono::milliseconds lock_timeout = kLockTimeout);
   // Opens a history for a writer: as open() with read_write, but also answers `corrupt` if check_pages() finds damage, because

@@ -3,6 +3,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/utf8.hpp"
 #include "storage/connection.hpp"
 #include "storage/rows.hpp"
 #include "storage/run_owners.hpp"
@@ -212,8 +213,8 @@ Result<RunRow> History::run(const std::string& id_or_prefix) const {
                      {text(id_or_prefix), integer(kMostShown + 1)}, id_from);
     }
     if (ids.empty()) {
-      return fail(ErrorKind::not_found, "there is no run '" + id_or_prefix + "'", path(),
-                  "'autotuned history' lists the runs");
+      return fail(ErrorKind::not_found, "there is no run '" + short_for_message(id_or_prefix) + "'",
+                  path(), "'autotuned history' lists the runs");
     }
     if (ids.size() > 1 && ids.front() != id_or_prefix) {
       const bool has_more = ids.size() > kMostShown;

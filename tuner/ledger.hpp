@@ -35,6 +35,7 @@ class Ledger {
   virtual void progressed(const TuningProgress& progress) = 0;
 
   virtual Result<void> baseline(const Configuration& starting, double samples_per_second) = 0;
+  // The ceiling of each incumbent when it was measured; the last is that of the outcome (SessionOutcome::ceiling).
   virtual Result<void> ceiling(const Ceiling& ceiling) = 0;
   virtual Result<void> profiled(const Configuration& incumbent, const Profile& profile) = 0;
   // The profile failed. Plugins that read its metrics will propose nothing.

@@ -293,7 +293,12 @@ Result<SessionOutcome> Session::finish(const SearchEnd& end) {
   }
   const TrialRecord* const decisive =
       incumbent_.is_start() ? nullptr : confirmation_of(incumbent_, series_);
-  return outcome_of(decisive, end, tuning_time);
+  SessionOutcome outcome = outcome_of(decisive, end, tuning_time);
+  // The last ceiling in the ledger is that of the outcome, so that every view has the same.
+  if (!outcome.ceiling.rungs.empty()) {
+    if (auto told = ledger_->ceiling(outcome.ceiling); !told) return forward_error(told);
+  }
+  return outcome;
 }
 
 SessionOutcome Session::outcome_of(const TrialRecord* decisive, const SearchEnd& end,

@@ -14,6 +14,7 @@
 
 #include "base/file.hpp"
 #include "base/folder_names.hpp"
+#include "base/process/process_group.hpp"
 
 namespace autotuned {
 namespace {
@@ -65,13 +66,11 @@ std::vector<Status> all_processes() {
   std::vector<Status> found;
   FolderNames names("/proc");
   while (const auto name = names.next()) {
-    pid_t process = 0;
-    const char* const end = name->data() + name->size();
-    if (std::from_chars(name->data(), end, process).ptr != end) continue;
+    const auto process = process_number(*name);
     struct stat status {};
-    if (::stat(folder_of_process(process).c_str(), &status) != 0 || status.st_uid != ::getuid())
-      continue;
-    if (const auto read = status_of(process)) found.push_back(*read);
+    if (!process || ::stat(folder_of_process(*process).c_str(), &status) != 0) continue;
+    if (status.st_uid != ::getuid()) continue;
+    if (const auto read = status_of(*process)) found.push_back(*read);
   }
   return found;
 }

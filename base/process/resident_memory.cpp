@@ -3,12 +3,13 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <string>
 #include <string_view>
 
 #include "base/file.hpp"
-#include "base/folder_names.hpp"
+#include "base/process/process_group.hpp"
 
 namespace autotuned {
 namespace {
@@ -48,14 +49,9 @@ std::int64_t resident_bytes(pid_t process) {
 }
 
 void ResidentGroup::find_members() {
-  members_ = {leader_};
-  FolderNames names("/proc");
-  while (const auto name = names.next()) {
-    pid_t process = 0;
-    const char* const end = name->data() + name->size();
-    if (std::from_chars(name->data(), end, process).ptr != end || process == leader_) continue;
-    if (::getpgid(process) == leader_) members_.push_back(process);
-  }
+  members_ = processes_of_group(leader_);
+  // It may not have made its group yet.
+  if (std::ranges::find(members_, leader_) == members_.end()) members_.push_back(leader_);
   found_ = std::chrono::steady_clock::now();
 }
 

@@ -15,6 +15,7 @@
 
 #include "base/file.hpp"
 #include "base/folder_names.hpp"
+#include "base/process/process_group.hpp"
 #include "base/text.hpp"
 
 namespace autotuned {
@@ -25,13 +26,6 @@ constexpr int kIoPriorityOfThread = 1;  // IOPRIO_WHO_PROCESS: the C library has
 
 std::string process_folder(pid_t process) {
   return "/proc/" + std::to_string(process);
-}
-
-std::optional<pid_t> number_of(std::string_view name) {
-  pid_t number = 0;
-  const char* const end = name.data() + name.size();
-  if (name.empty() || std::from_chars(name.data(), end, number).ptr != end) return std::nullopt;
-  return number;
 }
 
 std::optional<std::pair<ThreadId, ThreadSettings>> read_thread(pid_t process, pid_t thread) {
@@ -153,15 +147,12 @@ Result<ThreadText> parse_thread(std::string_view stat, std::string_view status) 
 
 GroupSettings settings_of_group(pid_t group) {
   GroupSettings found;
-  FolderNames processes("/proc");
-  while (const auto process_name = processes.next()) {
-    const auto process = number_of(*process_name);
-    if (!process || ::getpgid(*process) != group) continue;
-    FolderNames threads((process_folder(*process) + "/task").c_str());
+  for (const pid_t process : processes_of_group(group)) {
+    FolderNames threads((process_folder(process) + "/task").c_str());
     while (const auto thread_name = threads.next()) {
-      const auto thread = number_of(*thread_name);
+      const auto thread = process_number(*thread_name);
       if (!thread) continue;
-      if (auto read = read_thread(*process, *thread)) found.insert(*std::move(read));
+      if (auto read = read_thread(process, *thread)) found.insert(*std::move(read));
     }
   }
   return found;

@@ -9,6 +9,7 @@
 #include <sstream>
 #include <vector>
 
+#include "base/utf8.hpp"
 #include "daemon/cli/command_functions.hpp"
 #include "daemon/common/exit_codes.hpp"
 #include "daemon/profile_view/profile_page.hpp"
@@ -64,7 +65,7 @@ std::vector<analysis::Profile> read_profiles(const std::vector<std::filesystem::
 Result<analysis::Interval> range_from(const std::string& text) {
   const auto refuse = [&] {
     return fail(
-        ErrorKind::invalid, "'" + text + "' is no range of time", "--range",
+        ErrorKind::invalid, "'" + short_for_message(text) + "' is no range of time", "--range",
         "give FROM:TO in milliseconds from the beginning of the recording, such as 10:25.5");
   };
   const std::size_t colon = text.find(':');

@@ -16,6 +16,7 @@
 #include "daemon/logs/event_file.hpp"
 #include "daemon/logs/log_points.hpp"
 #include "daemon/logs/training_log.hpp"
+#include "daemon/profile_view/profile_page.hpp"
 #include "daemon/report/history_reading.hpp"
 #include "daemon/report/lineage.hpp"
 #include "daemon/session/output_folder.hpp"
@@ -132,9 +133,7 @@ bool is_of_export(const std::filesystem::path& file) {
   const auto head = first_bytes(file, kMostBytesRead);
   if (!head || head->empty()) return head.has_value();
   if (head->starts_with(csv_of({}, {}))) return true;
-  if (head->starts_with("<!doctype html>")) {
-    return head->find("<title>autotuned</title>") != std::string::npos;
-  }
+  if (begins_page(*head, "autotuned")) return true;
   // The lines of a training's log come first. Without a trial behind them, the file may be such a log.
   const auto first = parse_json(head->substr(0, head->find('\n')), file.string());
   const auto last = parse_json(last_lines(file, 1, kMostBytesRead), file.string());

@@ -178,10 +178,13 @@ int prune_history(const PruneOptions& options) {
         static_cast<std::int64_t>(std::min(*options.older_than_days, 36'500.0) * kNsPerDay);
     rule.before_unix_ns = SystemClock().unix_time_ns() - age_ns;
   }
-  // Reading first: pruning must not make a history where there is none.
-  auto history = open_history(options.history, storage::Access::read_only);
-  if (!history) return report_error(history.error());
-  const auto plan = history->plan_pruning(rule);
+  // Reading first: pruning must not make a history where there is none. The reader is closed then, because on a full disk it keeps
+  // the writer out.
+  const auto plan = [&]() -> Result<storage::PrunePlan> {
+    const auto history = open_history(options.history, storage::Access::read_only);
+    if (!history) return forward_error(history);
+    return history->plan_pruning(rule);
+  }();
   if (!plan) return report_error(plan.error());
   Removed removed;
   Result<void> done;
@@ -190,7 +193,7 @@ int prune_history(const PruneOptions& options) {
     for (const storage::PrunableRun& run : plan->runs)
       removed.trials += run.trials;
   } else {
-    history = open_history(options.history, storage::Access::read_write);
+    auto history = open_history(options.history, storage::Access::read_write);
     if (!history) return report_error(history.error());
     done = remove_runs(*history, *plan, removed);
     if (done && options.vacuum) done = history->compact();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/text.hpp"
+#include "base/utf8.hpp"
 #include "daemon/cli/command_functions.hpp"
 #include "daemon/cli/run_screen.hpp"
 #include "daemon/common/exit_codes.hpp"
@@ -62,7 +63,7 @@ Result<std::uint16_t> port_from(const std::string& text) {
   const char* const end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, port);
   if (error == std::errc() && rest == end) return port;
-  return fail(ErrorKind::invalid, "'" + text + "' is no port", "--web",
+  return fail(ErrorKind::invalid, "'" + short_for_message(text) + "' is no port", "--web",
               "give a number up to 65535, or none for a free one");
 }
 
@@ -142,7 +143,7 @@ int status(const std::string& id, bool as_json) {
   if (is_slurm_name(id)) return slurm_status(id, as_json);
   if (!id.empty()) {
     return usage_error(
-        "status of '" + id +
+        "status of '" + short_for_message(id) +
         "': without a name it shows the daemon, with slurm or slurm:N jobs of Slurm; "
         "`autotuned show` is for runs");
   }

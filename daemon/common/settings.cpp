@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "base/utf8.hpp"
 #include "recipes/schema.hpp"
 
 namespace autotuned::daemon {
@@ -22,11 +23,12 @@ Error unknown_knob(const std::string& setting, const std::string& name,
   const std::vector<std::string> keys = recipes::paths_of_key(name);
   if (!keys.empty()) {
     return {ErrorKind::invalid, "'" + name + "' is no knob but a setting of the recipe",
-            "-s " + setting,
+            "-s " + short_for_message(setting),
             "write it into the recipe, as " + fmt::format("{}", fmt::join(keys, " or "))};
   }
   const auto near = nearest_name(name, names);
-  return {ErrorKind::invalid, "there is no knob '" + name + "'", "-s " + setting,
+  return {ErrorKind::invalid, "there is no knob '" + short_for_message(name) + "'",
+          "-s " + short_for_message(setting),
           near ? "did you mean '" + *near + "'?" : "`autotuned knobs` lists them"};
 }
 
@@ -37,7 +39,7 @@ Result<void> apply_settings(const std::vector<std::string>& settings,
   for (const std::string& setting : settings) {
     const std::size_t equals = setting.find('=');
     if (equals == std::string::npos) {
-      return fail(ErrorKind::invalid, "expected KNOB=VALUE", "-s " + setting);
+      return fail(ErrorKind::invalid, "expected KNOB=VALUE", "-s " + short_for_message(setting));
     }
     const std::string name = setting.substr(0, equals);
     const auto knob = recipes::find_knob(knobs, name);
@@ -45,7 +47,7 @@ Result<void> apply_settings(const std::vector<std::string>& settings,
     auto value = recipes::parse_value(*knob, setting.substr(equals + 1));
     if (!value) {
       Error error = value.error();
-      error.where = "-s " + setting;
+      error.where = "-s " + short_for_message(setting);
       return tl::unexpected(std::move(error));
     }
     if (name == "batch_size") {

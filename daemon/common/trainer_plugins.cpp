@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "base/utf8.hpp"
 #include "daemon/common/installation_paths.hpp"
 
 namespace autotuned::daemon {
@@ -45,11 +46,12 @@ std::string obstacle(const std::string& name, const std::vector<FoundPlugin>& fo
     for (const FoundPlugin& one : found) {
       if (is_ready(one, kWorkload)) known.push_back(one.name);
     }
-    std::string text = "there is no workload plugin '" + name + "'";
+    const std::string shown = short_for_message(name);
+    std::string text = "there is no workload plugin '" + shown + "'";
     if (const auto nearest = nearest_name(name, known)) {
       return text + "; did you mean \"" + *nearest + "\"?";
     }
-    return text + "; its file lib" + name +
+    return text + "; its file lib" + shown +
            "_trainer.so must lie in a folder of --plugin-dir, AUTOTUNED_PLUGIN_PATH or the user's "
            "plugins";
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "base/utf8.hpp"
 #include "daemon/common/installation_paths.hpp"
 #include "plugins/host/loader.hpp"
 #include "plugins/host/trust.hpp"
@@ -33,7 +34,8 @@ Result<void> check_plugin_names(const std::string& option, const std::vector<std
   for (const std::string& name : names) {
     if (std::ranges::find(known, name) != known.end()) continue;
     const auto near = nearest_name(name, known);
-    return fail(ErrorKind::invalid, "there is no plugin '" + name + "'", option + " " + name,
+    const std::string shown = short_for_message(name);
+    return fail(ErrorKind::invalid, "there is no plugin '" + shown + "'", option + " " + shown,
                 near ? "did you mean '" + *near + "'?"
                      : "`autotuned plugins` lists them; --plugin-dir names a further folder");
   }

@@ -33,7 +33,7 @@ constexpr std::size_t kLongestText = 300;
 constexpr std::size_t kLongestStack = 1'200;
 
 // It is in page/profile.html, and tells a page from other files.
-constexpr std::string_view kPageTitle = "<title>autotuned profile</title>";
+constexpr std::string_view kPageTitle = "autotuned profile";
 
 std::string bounded(const std::string& text, std::size_t longest = kLongestText) {
   return text.size() <= longest ? text : text.substr(0, longest) + "…";
@@ -272,10 +272,7 @@ Result<void> check_replaced_page(const std::filesystem::path& file) {
   std::error_code ignored;
   if (!std::filesystem::exists(file, ignored)) return {};
   const auto head = first_bytes(file, kMostBytesOfHead);
-  if (head && (head->empty() || (head->starts_with("<!doctype html>") &&
-                                 head->find(kPageTitle) != std::string::npos))) {
-    return {};
-  }
+  if (head && (head->empty() || begins_page(*head, kPageTitle))) return {};
   return fail(ErrorKind::invalid,
               "it is not a page that `analyze` or `profile` has written, and would be lost",
               file.string(), "name another file, or remove this one");
@@ -304,6 +301,11 @@ std::string page_of(const PageContent& content) {
   replace(page, "@PAGE_SCRIPT@", script);
   replace(page, "@PAGE_DATA@", embedded(data));
   return page;
+}
+
+bool begins_page(std::string_view head, std::string_view title) {
+  return head.starts_with("<!doctype html>") &&
+         head.find("<title>" + std::string(title) + "</title>") != std::string_view::npos;
 }
 
 Result<void> check_page_file(const std::filesystem::path& file,

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.hpp"
@@ -22,6 +23,9 @@ struct PageContent {
 // The page has a few megabytes at most, and says what it leaves out of a large trace. No text of the trace can become
 // markup or script.
 [[nodiscard]] std::string page_of(const PageContent& content);
+
+// Whether the beginning of a file is that of a page of this program with this title, as <title> has it.
+[[nodiscard]] bool begins_page(std::string_view head, std::string_view title);
 
 // To be called before traces are read or recorded. ErrorKind::invalid: the page would replace one of `traces`, a
 // device, a pipe, a folder, a symbolic link, or a file that is neither an earlier page nor empty.

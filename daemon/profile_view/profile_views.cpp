@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/printable.hpp"
+#include "base/utf8.hpp"
 #include "daemon/profile_view/profile_difference.hpp"
 #include "daemon/profile_view/profile_page.hpp"
 #include "daemon/profile_view/profile_tables.hpp"
@@ -98,7 +99,8 @@ Result<std::vector<ViewSection>> all_sections(const std::vector<Profile>& ranks,
   std::string known;
   for (const std::string& column : columns)
     known += (known.empty() ? "" : ", ") + column;
-  return fail(ErrorKind::invalid, "no table has a column '" + options.sort + "'", "--sort",
+  return fail(ErrorKind::invalid, "no table has a column '" + short_for_message(options.sort) + "'",
+              "--sort",
               columns.empty() ? "name a view with tables, such as --view operators"
                               : "the columns are " + known);
 }

@@ -285,7 +285,7 @@ std::string header_text(const std::vector<TraceAnalysis>& ranks) {
 std::string overview_text(const std::vector<TraceAnalysis>& ranks) {
   const analysis::Overall all = analysis::overall_of(ranks);
   std::string text;
-  Rows rows = {{"part", "of a step", "share"}};
+  Rows rows = {{"part", "of a step", "share of a recorded step"}};
   const bool has_device =
       std::ranges::any_of(ranks, [](const TraceAnalysis& rank) { return !rank.devices.empty(); });
   for (std::size_t i = 0; i < analysis::kParts; ++i) {

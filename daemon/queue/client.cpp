@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/process/process.hpp"
 #include "daemon/common/exit_codes.hpp"
 #include "daemon/queue/socket.hpp"
 
@@ -39,10 +40,11 @@ Json attach_request(std::int64_t job, std::int64_t seen) {
   return request;
 }
 
+// SIGINT stays ignored if it is, as in a background job of a shell without job control: a Ctrl-C is then for another program.
 sigset_t interrupting_signals() {
   sigset_t signals;
   sigemptyset(&signals);
-  sigaddset(&signals, SIGINT);
+  if (!is_ignored(SIGINT)) sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
   return signals;
 }

@@ -39,7 +39,8 @@ class DaemonClient {
 // keeps the daemon from adding the job twice.
 [[nodiscard]] Result<std::int64_t> submit(DaemonClient& client, const Submission& submission);
 
-// Blocks SIGINT and SIGTERM until follow() handles them, so that none between submit() and follow() is lost.
+// Blocks SIGINT and SIGTERM until follow() handles them, so that none between submit() and follow() is lost. A SIGINT that is ignored
+// stays so, here and in follow().
 void hold_signals();
 
 enum class OnInterrupt {

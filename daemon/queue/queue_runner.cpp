@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/process/resident_memory.hpp"
+#include "base/utf8.hpp"
 #include "daemon/common/bounded_log.hpp"
 #include "daemon/common/exit_codes.hpp"
 #include "daemon/common/orphans.hpp"
@@ -361,7 +362,7 @@ Result<std::int64_t> QueueRunner::cancel(const std::string& name) {
     return fail(found == nullptr ? ErrorKind::not_found : ErrorKind::invalid,
                 found == nullptr ? "there is no such run in the queue"
                                  : "the run has ended: " + std::string(to_string(found->state)),
-                name, "'autotuned status' lists them");
+                short_for_message(name), "'autotuned status' lists them");
   }
   const std::int64_t id = found->id;
   QueuedRun& job = *queue_.find(id);

@@ -18,6 +18,7 @@
 
 #include "base/process/process.hpp"
 #include "base/process/resident_memory.hpp"
+#include "base/utf8.hpp"
 #include "daemon/common/orphans.hpp"
 #include "daemon/queue/connection.hpp"
 #include "daemon/queue/log.hpp"
@@ -152,8 +153,8 @@ class Server : private QueueAccess {
   const QueuedRun* find_for(Connection& from, const std::string& name) {
     const QueuedRun* job = jobs_.queue().find(std::string_view(name));
     if (job == nullptr) {
-      from.answer(error_answer({ErrorKind::not_found, "there is no such run in the queue", name,
-                                "'autotuned status' lists them"}));
+      from.answer(error_answer({ErrorKind::not_found, "there is no such run in the queue",
+                                short_for_message(name), "'autotuned status' lists them"}));
     }
     return job;
   }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/printable.hpp"
+#include "base/utf8.hpp"
 #include "daemon/report/report.hpp"
 
 namespace autotuned::daemon {
@@ -57,7 +58,7 @@ Result<NamedRun> find_named_run(const storage::History& history, const std::stri
     const char* const end = name.data() + name.size();
     const auto parsed = std::from_chars(name.data() + dot + 1, end, number.emplace());
     if (parsed.ec != std::errc{} || parsed.ptr != end) {
-      return fail(ErrorKind::invalid, "expected RUN or RUN.NUMBER", name);
+      return fail(ErrorKind::invalid, "expected RUN or RUN.NUMBER", short_for_message(name));
     }
     run_name = name.substr(0, dot);
   }

@@ -154,10 +154,8 @@ std::string outcome_text(const storage::RunRow& run, const std::vector<TrialReco
   } else if (run.ceiling_samples_per_second > 0) {
     text += fmt::format("ceiling  at least {} with free loading and transfer, bound by {}",
                         rate_text(run.ceiling_samples_per_second), run.ceiling_bound_by);
-    if (run.best_samples_per_second > 0.0) {
-      text += fmt::format("; {} of that is reached",
-                          format_share(std::min(
-                              1.0, run.best_samples_per_second / run.ceiling_samples_per_second)));
+    if (const auto reached = reached_ceiling_ratio(run)) {
+      text += fmt::format("; {} of that is reached", format_share(std::min(1.0, *reached)));
     }
     text += "\n";
     if (const std::string bounds = ladder_text(run.ceiling_ladder); !bounds.empty()) {
@@ -197,6 +195,22 @@ std::optional<double> trained_samples_per_second(const storage::RunRow& run) {
 bool has_passed_ceiling(const storage::RunRow& run) {
   const double trained = trained_samples_per_second(run).value_or(0.0);
   return run.ceiling_samples_per_second > 0.0 && trained > run.ceiling_samples_per_second;
+}
+
+std::optional<double> reached_ceiling_ratio(const storage::RunRow& run) {
+  if (run.ceiling_samples_per_second <= 0.0 || run.best_samples_per_second <= 0.0) {
+    return std::nullopt;
+  }
+  return run.best_samples_per_second / run.ceiling_samples_per_second;
+}
+
+Json ceiling_json(const storage::RunRow& run) {
+  const auto reached = reached_ceiling_ratio(run);
+  return {{"samples_per_second", run.ceiling_samples_per_second},
+          {"bound_by", run.ceiling_bound_by},
+          {"ladder", run.ceiling_ladder},
+          {"reached_ratio", reached ? Json(*reached) : Json()},
+          {"is_passed", has_passed_ceiling(run)}};
 }
 
 bool is_unsearched(const storage::RunRow& run) {
@@ -334,9 +348,7 @@ Json run_json(const storage::RunRow& run, const std::vector<TrialRecord>& trials
                       {"findings", findings(run.starting)}};
   json["best"]["one_time_ns"] = one_time_ns(trials);
   json["best"]["findings"] = run.best.empty() ? Json::array() : findings(run.best);
-  json["ceiling"] = {{"samples_per_second", run.ceiling_samples_per_second},
-                     {"bound_by", run.ceiling_bound_by},
-                     {"ladder", run.ceiling_ladder}};
+  json["ceiling"] = ceiling_json(run);
   json["trials"] = Json::array();
   json["ablation"] = Json::array();
   for (const TrialRecord& trial : trials) {

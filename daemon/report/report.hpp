@@ -49,6 +49,11 @@ inline constexpr const char* kDisturbanceSubjects = "disturbance_subjects";
 
 // Whether the run trained faster than its measured ceiling, a lower confidence limit that then says nothing.
 [[nodiscard]] bool has_passed_ceiling(const storage::RunRow& run);
+// The share of the ceiling that the best configuration reaches; nothing if the ceiling or the rate is unknown.
+[[nodiscard]] std::optional<double> reached_ceiling_ratio(const storage::RunRow& run);
+// The ceiling as every answer in JSON has it: `samples_per_second`, `bound_by`, `ladder`, `reached_ratio` (null: unknown), and
+// `is_passed` (has_passed_ceiling()).
+[[nodiscard]] Json ceiling_json(const storage::RunRow& run);
 
 // Whether tuning ended without a measurement, because there was no budget for one.
 [[nodiscard]] bool is_unsearched(const storage::RunRow& run);

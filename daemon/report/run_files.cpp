@@ -31,6 +31,7 @@ constexpr std::array kKnown = {
     KnownFile{"training_state.pt", "the state at the end, from which `run --extend` goes on"},
     KnownFile{"best.yaml", "the recipe with the kept configuration"},
     KnownFile{"summary.json", "the result, as `run --json` prints it"},
+    KnownFile{"held_out.txt", "the samples that evaluate.split kept from the training"},
     KnownFile{"log/training.jsonl", "training curves; `export` writes them for TensorBoard"},
     KnownFile{"log/start.pt.trace.json.gz", "a trace of the start, for `analyze`"},
     KnownFile{"log/best.pt.trace.json.gz", "a trace of the kept configuration, for `analyze`"},

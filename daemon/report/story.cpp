@@ -314,13 +314,6 @@ std::vector<Share> operators_of(const Json& profile, std::size_t limit) {
   return shares;
 }
 
-std::optional<double> reached_ceiling_ratio(const storage::RunRow& run) {
-  if (run.ceiling_samples_per_second <= 0.0 || run.best_samples_per_second <= 0.0) {
-    return std::nullopt;
-  }
-  return run.best_samples_per_second / run.ceiling_samples_per_second;
-}
-
 Json cost_json(const storage::RunRow& run) {
   return {{"run", run.id.text},
           {"tuning_seconds", static_cast<double>(run.tuning_duration_ns) / 1e9},
@@ -360,11 +353,7 @@ Json story_json(const RunRecord& record) {
       is_tuned ? profile_json(record, profile_of(record.profiles, run.best)) : Json();
   story["best"]["one_time_ns"] = one_time_ns(record.trials);
   story["best"]["change"] = run.starting.change_to(run.best).to_json();
-  const auto reached = reached_ceiling_ratio(run);
-  story["ceiling"] = {{"samples_per_second", run.ceiling_samples_per_second},
-                      {"bound_by", run.ceiling_bound_by},
-                      {"ladder", run.ceiling_ladder},
-                      {"reached_ratio", reached ? Json(*reached) : Json()}};
+  story["ceiling"] = ceiling_json(run);
   story["break_even"] = break_even_json(run);
   return story;
 }

@@ -105,9 +105,6 @@ struct Share {
 // Operators by their share of the step, largest first, at most `limit`.
 [[nodiscard]] std::vector<Share> operators_of(const Json& profile, std::size_t limit);
 
-// The share of the ceiling that the best configuration reaches; nothing if the ceiling or the rate is unknown.
-[[nodiscard]] std::optional<double> reached_ceiling_ratio(const storage::RunRow& run);
-
 // The part of the story about what tuning cost and when that is repaid.
 [[nodiscard]] Json cost_json(const storage::RunRow& run);
 [[nodiscard]] std::string cost_text(const storage::RunRow& run);

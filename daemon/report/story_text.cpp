@@ -94,7 +94,7 @@ std::string step(const Json& profile) {
   if (!duration_ns || shares.empty()) return "There is no profile of its time.\n";
   const double waited = get_number(metrics, "step.data_wait_ratio").value_or(0.0);
   std::string text = fmt::format(
-      "A step took {} and waited {} of the time for data",
+      "A profiled step took {} and waited {} of that time for data",
       format_duration(nanoseconds(static_cast<std::int64_t>(*duration_ns))), format_share(waited));
   std::vector<std::string> named;
   for (const Share& share : shares) {

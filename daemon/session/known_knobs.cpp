@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/session/known_knobs.hpp"
 
+#include <cstdint>
 #include <utility>
+#include <variant>
 
 #include "daemon/report/report.hpp"
 
@@ -41,6 +43,32 @@ std::optional<Configuration> known_best(const std::vector<recipes::Knob>& knobs,
   Configuration known = starting.with(known_part(knobs, best));
   if (known == starting && !unknown_part(knobs, best).empty()) return std::nullopt;
   return known;
+}
+
+Result<void> check_values(const std::vector<recipes::Knob>& knobs,
+                          const Configuration& configuration, const std::string& run,
+                          const std::string& otherwise) {
+  for (const auto& [name, value] : configuration.values()) {
+    const auto knob = recipes::find_knob(knobs, name);
+    if (!knob) continue;
+    const auto fits = recipes::check_value(*knob, value);
+    if (fits) continue;
+    const std::string used = "run " + run + " uses the value " + to_text(value);
+    const auto* const number = std::get_if<std::int64_t>(&value);
+    const bool is_of_cpus = knob->unit == "threads" && number != nullptr && *number > knob->maximum;
+    if (!is_of_cpus) {
+      return fail(fits.error().kind,
+                  used + ", which this machine cannot have: " + fits.error().what, name, otherwise);
+    }
+    return fail(ErrorKind::invalid,
+                used + ", and with the CPUs that this command may use it can be at most " +
+                    std::to_string(knob->maximum),
+                name,
+                "let the command use as many CPUs as that run did (taskset, the limits of a "
+                "container and a job of Slurm take some away), or " +
+                    otherwise);
+  }
+  return {};
 }
 
 std::vector<std::string> drop_unknown_knobs(const std::vector<recipes::Knob>& knobs,

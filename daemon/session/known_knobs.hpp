@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/configuration.hpp"
+#include "base/result.hpp"
 #include "base/trial.hpp"
 #include "recipes/knobs.hpp"
 #include "recipes/recipe.hpp"
@@ -32,6 +33,13 @@ namespace autotuned::daemon {
 [[nodiscard]] std::optional<Configuration> known_best(const std::vector<recipes::Knob>& knobs,
                                                       const Configuration& starting,
                                                       const Configuration& best);
+
+// Checks that this machine can have every value of `configuration`, with which run `run` trained: a smaller machine allows fewer
+// threads. Unknown knobs are left out. The error names the knob, both numbers and what to do; `otherwise`: what can be done without
+// a machine like that of the run, for the remedy.
+[[nodiscard]] Result<void> check_values(const std::vector<recipes::Knob>& knobs,
+                                        const Configuration& configuration, const std::string& run,
+                                        const std::string& otherwise);
 
 // Fits the configurations of a stored run to `knobs`: leaves out unknown knobs, and adds missing ones with their values in
 // `recipe`, which starts from known knobs only. Returns sentences that say what the run goes on without, also changes

@@ -81,7 +81,7 @@ std::vector<const char*> names_of_written(const recipes::Recipe& recipe, bool tr
                                     "log/start.pt.trace.json.gz",
                                     "log/best.pt.trace.json.gz"};
   if (!trains) return names;
-  names.insert(names.end(), {"model.pt", kTrainingState, "checkpoint-r-1.pt"});
+  names.insert(names.end(), {"model.pt", kTrainingState, "checkpoint-r-1.pt", "held_out.txt"});
   const bool has_averages = recipe.step_rules.ema_decay.has_value();
   if (has_averages) names.push_back("model_ema.pt");
   if (recipe.evaluation && recipe.evaluation->saves_best) {

@@ -22,6 +22,7 @@
 #include "daemon/common/trainer_plugins.hpp"
 #include "daemon/common/used_device.hpp"
 #include "daemon/report/history_reading.hpp"
+#include "daemon/report/memory_fallback.hpp"
 #include "daemon/report/report.hpp"
 #include "daemon/report/script_report.hpp"
 #include "daemon/session/continued_run.hpp"
@@ -220,6 +221,8 @@ Result<void> RunningSession::begin_run(const storage::RunKey& key) {
       sequel_->base = *std::move(base);
     }
     warn(take_over(*sequel_->base, knobs_, run_));
+    auto fits = check_values(knobs_, run_.best, sequel_->run, "train anew, without --extend");
+    if (!fits) return fits;
   }
   if (auto stored = history_->put_run(run_); !stored) return stored;
   return claim_new_run();
@@ -264,6 +267,10 @@ Result<void> RunningSession::continue_run(storage::RunRow row) {
   if (!trials) return tl::unexpected(trials.error());
   earlier_ = std::move(*trials);
   warn(drop_unknown_knobs(knobs_, request_.recipe, earlier_, run_));
+  // The limits of this process may be other ones than those of the process before.
+  auto fits = check_values(knobs_, run_.best.empty() ? run_.starting : trained_configuration(run_),
+                           run_.id.text, "begin anew with --retune");
+  if (!fits) return fits;
   return history_->update_run(run_);
 }
 

@@ -197,6 +197,9 @@ std::vector<std::string> take_over(const RunRow& base, const std::vector<recipes
     run.baseline_samples_per_second = 0.0;
     run.best_samples_per_second = 0.0;
     run.speedup = {};
+    run.ceiling_samples_per_second = 0.0;
+    run.ceiling_bound_by.clear();
+    run.ceiling_ladder = Json::array();
     told.push_back("what tuning measured in run " + base.id.text +
                    " is of another configuration than the one that trains now: this run tells no "
                    "speedup");

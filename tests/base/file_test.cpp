@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/base/full_disk.hpp"
 #include "tests/base/temporary_folder.hpp"
 
 namespace autotuned {
@@ -27,26 +28,6 @@ mode_t mode_of(const std::filesystem::path& file) {
   EXPECT_EQ(::stat(file.c_str(), &status), 0);
   return status.st_mode & 0777U;
 }
-
-// Files cannot grow past `bytes` meanwhile: what a full disk looks like to a writer.
-class FullDisk {
- public:
-  explicit FullDisk(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit small{.rlim_cur = bytes, .rlim_max = before_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &small);
-  }
-  ~FullDisk() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, handler_);
-  }
-  FullDisk(const FullDisk&) = delete;
-  FullDisk& operator=(const FullDisk&) = delete;
-
- private:
-  rlimit before_{};
-  sighandler_t handler_;
-};
 
 TEST(ReadFile, ReadsUpToTheLimit) {
   const TemporaryFolder folder;

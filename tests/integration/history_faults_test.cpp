@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -369,6 +370,38 @@ TEST(DiskFull, SmallFileSystemLosesNothingThatWasAcknowledged) {
     expect_work_goes_on(scene);
   }
   EXPECT_GE(stopped, 3);
+}
+
+// Until nothing fits any more: no byte, or no further file.
+void fill(const std::filesystem::path& folder, bool with_files) {
+  for (int i = 0; with_files; ++i) {
+    if (!std::ofstream(folder / std::to_string(i))) return;
+  }
+  std::ofstream file(folder / "filling");
+  const std::string block(4096, 'x');
+  while (file << block << std::flush) {
+  }
+}
+
+TEST(DiskFull, TheHistoryCanBeRead) {
+  for (const bool with_files : {false, true}) {
+    SCOPED_TRACE(with_files);
+    const Scene scene;
+    const std::filesystem::path folder = scene.history().parent_path();
+    std::filesystem::create_directories(folder);
+    const SmallDisk disk(folder);
+    if (!disk.mount_with("8m,nr_inodes=64")) {
+      GTEST_SKIP() << "mounting a file system is not permitted here";
+    }
+    const std::string run = result_of(scene.run()).at("run");
+    fill(folder, with_files);
+    EXPECT_THAT(ended(0, scene.command({"history"})).out, HasSubstr(run));
+    for (const char* const command : {"show", "explain"})
+      EXPECT_THAT(ended(0, scene.command({command, "last"})).out, HasSubstr(run)) << command;
+    // It reads first, and must not stand in its own way.
+    const Outcome pruned = ended(1, scene.command({"history", "prune", "--keep-last", "1"}));
+    EXPECT_THAT(pruned.err, testing::Not(HasSubstr("another program")));
+  }
 }
 
 TEST(DiskFull, AScriptTrainsToItsEnd) {

@@ -86,6 +86,21 @@ TEST(Interrupt, ClosedTerminalStopsNothingUnderNohup) {
   expect_code(0, running.finish());
 }
 
+// Ctrl-C is for the program in the foreground, so SIGTERM stops a job in the background.
+TEST(Interrupt, OfAShellStopsNoJobInTheBackground) {
+  const Scene scene{
+      Scene::fast_job({{"do", "pause"}, {"request", "train_step"}, {"step", 4}, {"once", true}})};
+  Running running = scene.start_in_background({"run", scene.recipe().string(), "--json"});
+  ASSERT_TRUE(running.wait_for("\ntuned "));
+  running.signal(SIGINT);
+  running.signal(SIGTERM);
+  ASSERT_TRUE(running.wait_for("stopping; once more to end at once")) << "the first that counts";
+  const Descriptor gate = scene.fake().open_gate();
+  expect_code(130, running.finish());
+  EXPECT_TRUE(scene.all_ended());
+  expect_code(0, scene.run());
+}
+
 TEST(Interrupt, WhileATrainerStarts) {
   const Scene scene{Scene::fast_job({{"do", "interrupt"}, {"request", "hello"}, {"once", true}})};
   // It waits for a cancel that never comes: a trainer that has not said hello is ended.

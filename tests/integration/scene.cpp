@@ -228,6 +228,12 @@ Running Scene::start_with_nohup(const std::vector<std::string>& arguments) const
   return {command, environment_};
 }
 
+Running Scene::start_in_background(const std::vector<std::string>& arguments) const {
+  std::vector<std::string> command = {"/bin/sh", "-c", "trap '' INT; exec \"$@\"", "sh", kProgram};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  return {command, environment_};
+}
+
 Outcome Scene::command(const std::vector<std::string>& arguments) const {
   return start(arguments).finish();
 }

@@ -80,6 +80,8 @@ class Scene {
   [[nodiscard]] Running start(const std::vector<std::string>& arguments) const;
   // With SIGHUP ignored.
   [[nodiscard]] Running start_with_nohup(const std::vector<std::string>& arguments) const;
+  // With SIGINT ignored, as a shell without job control starts a background job.
+  [[nodiscard]] Running start_in_background(const std::vector<std::string>& arguments) const;
   [[nodiscard]] Outcome command(const std::vector<std::string>& arguments) const;
   // run --json of the recipe with these options.
   [[nodiscard]] Outcome run(const std::vector<std::string>& options = {}) const;

@@ -170,6 +170,16 @@ TEST(Serve, CtrlCOfRunCancelsAndTheSecondEndsAtOnce) {
   EXPECT_EQ(state_of(status(scene), 1), "cancelled");
 }
 
+TEST(Serve, CtrlCIsNotForARunInTheBackground) {
+  const Scene scene{paused_job()};
+  Running daemon = start_daemon(scene);
+  Running run = scene.start_in_background({"run", scene.recipe().string(), "--json"});
+  ASSERT_TRUE(run.wait_for("\ntuned "));
+  run.signal(SIGINT);
+  const Descriptor gate = scene.fake().open_gate();
+  expect_code(0, run.finish());
+}
+
 TEST(Serve, ClientThatDiesLeavesItsRun) {
   const Scene scene{paused_job()};
   Running daemon = start_daemon(scene);

@@ -143,6 +143,8 @@ TEST(Utf8, QuotesForMessages) {
   EXPECT_EQ(quote_for_message("ü"), "\"ü\"");
   EXPECT_EQ(quote_for_message("\xff"), "\"?\"");
   EXPECT_EQ(quote_for_message(std::string(61, 'x')), "\"" + std::string(60, 'x') + "…\"");
+  EXPECT_EQ(short_for_message("a b"), "a b");
+  EXPECT_EQ(short_for_message(std::string(5000, 'x')), std::string(60, 'x') + "…");
 }
 
 TEST(DiagnosticText, ShortensANameThatNoFileHas) {

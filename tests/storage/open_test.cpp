@@ -11,6 +11,7 @@
 #include "storage/history.hpp"
 #include "storage/location.hpp"
 #include "storage/migrations.hpp"
+#include "tests/base/full_disk.hpp"
 #include "tests/base/temporary_folder.hpp"
 #include "tests/places.hpp"
 #include "tests/storage/damage.hpp"
@@ -104,6 +105,13 @@ TEST_F(OpenTest, ReadOnlyCannotWrite) {
   static_cast<void>(open_with_run(file_));
   auto history = History::open(file_, Access::read_only).value();
   EXPECT_EQ(history.put_environment(sample_environment()).error().kind, ErrorKind::permission);
+}
+
+TEST_F(OpenTest, ALongNameOfARunIsNotToldWhole) {
+  const History history = open_with_run(file_);
+  const auto missing = history.run(std::string(5000, 'x'));
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().what, "there is no run '" + std::string(60, 'x') + "…'");
 }
 
 TEST_F(OpenTest, SpecialNamesAreFiles) {
@@ -354,6 +362,51 @@ TEST_F(OpenTest, ReadOnlyFolderCanBeRead) {
   });
   ASSERT_EQ(::chmod(folder_.path().c_str(), 0700), 0);
   EXPECT_EQ(answer, "permission, 1 runs, permission");
+}
+
+// SQLite makes files beside a history that is only read, too.
+TEST_F(OpenTest, HistoryOnAFullDiskCanBeRead) {
+  static_cast<void>(open_with_run(file_));
+  std::string answer;
+  {
+    const FullDisk full(0);
+    answer = outcome(file_, Access::read_only) + ", " + outcome(file_, Access::read_write) + ", " +
+             outcome(file_, Access::read_only);
+  }
+  EXPECT_EQ(answer, "1 runs, disk_full, 1 runs");
+  EXPECT_EQ(outcome(file_, Access::read_write), "1 runs");
+}
+
+// What the writer had stored is in the log alone, and there is no room to move it.
+TEST_F(OpenTest, LogOfAKilledWriterOnAFullDiskIsReadAndStays) {
+  static_cast<void>(open_with_run(file_));
+  {
+    SQLite::Database database(file_.string(), SQLite::OPEN_READWRITE);
+    sqlite3_db_config(database.getHandle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+    database.exec("DELETE FROM runs");
+  }
+  std::filesystem::remove(folder_ / "history.db-shm");
+  const std::string log = folder_.read("history.db-wal");
+  ASSERT_NE(log, "");
+  std::string answer;
+  {
+    const FullDisk full(0);
+    answer = outcome(file_, Access::read_only);
+  }
+  EXPECT_EQ(answer, "0 runs");
+  EXPECT_TRUE(folder_.read("history.db-wal") == log);
+  EXPECT_EQ(outcome(file_, Access::read_only), "0 runs");
+}
+
+// The writer has made the files, so that a reader shares them.
+TEST_F(OpenTest, HistoryInUseOnAFullDiskCanBeRead) {
+  const History writer = open_with_run(file_);
+  std::string answer;
+  {
+    const FullDisk full(0);
+    answer = outcome(file_, Access::read_only);
+  }
+  EXPECT_EQ(answer, "1 runs");
 }
 
 TEST_F(OpenTest, UnreadableFileIsAQuestionOfPermission) {

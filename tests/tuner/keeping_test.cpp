@@ -343,5 +343,17 @@ TEST(Keeping, TheCeilingIsNotBelowTheMeasuredStart) {
   EXPECT_GE(simulation.ledger.ceilings[0].samples_per_second, 0.99e6);
 }
 
+// The rate of the confirmation may differ from that of the blocks with which the ceiling was measured.
+TEST(Keeping, TheLastCeilingThatIsToldIsThatOfTheOutcome) {
+  Simulation simulation;
+  add_three_plugins(simulation);
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome) << outcome.error().message();
+  ASSERT_FALSE(simulation.ledger.ceilings.empty());
+  const Ceiling& told = simulation.ledger.ceilings.back();
+  EXPECT_EQ(told.samples_per_second, outcome->ceiling.samples_per_second);
+  EXPECT_EQ(ladder_json(told), ladder_json(outcome->ceiling));
+}
+
 }  // namespace
 }  // namespace autotuned::tuner

@@ -266,11 +266,16 @@ Result<std::int64_t> Job::save_model(const std::filesystem::path& file) {
   return guarded("save", [&]() -> Result<std::int64_t> {
     Checkpoint checkpoint = state_->capture();
     state_->add_tied_names(checkpoint);
-    // Written first, so that both files exist when the request is answered.
+    // The model comes last, so that all files exist when the request is answered.
     if (!checkpoint.averages.empty()) {
       std::filesystem::path beside = file;
       beside.replace_filename(file.stem().string() + "_ema" + file.extension().string());
       if (auto written = write_averaged_model(beside, checkpoint); !written) return written;
+    }
+    if (file.filename() == "model.pt") {
+      if (auto listed = state_->list_held_out(file.parent_path()); !listed) {
+        return forward_error(listed);
+      }
     }
     return write_model(file, checkpoint);
   });

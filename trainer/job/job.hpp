@@ -289,7 +289,8 @@ class Job {
   [[nodiscard]] Result<std::string> digest();
   // The digest of the parameters alone.
   [[nodiscard]] Result<std::string> parameter_digest();
-  // Writes the model. If the recipe averages the weights, also model_ema.pt beside a file model.pt.
+  // Writes the model. If the recipe averages the weights, also model_ema.pt beside a file model.pt; if it splits its data, also
+  // held_out.txt, the names of the samples that were not trained on.
   [[nodiscard]] Result<std::int64_t> save_model(const std::filesystem::path& file);
 
  private:

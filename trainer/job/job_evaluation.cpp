@@ -5,13 +5,17 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <filesystem>
 #include <numbers>
 #include <optional>
 #include <span>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
+#include "base/file.hpp"
 #include "profiler/spans.hpp"
 #include "trainer/common/generator_kept.hpp"
 #include "trainer/evaluation/test_counts.hpp"
@@ -140,6 +144,19 @@ Result<void> Job::State::open_test_data() {
   test_data_ = std::move(*opened);
   if (auto fits = check_test_targets(); !fits) return fits;
   return train_data_->target().is_class() ? check_classes() : Result<void>();
+}
+
+Result<void> Job::State::list_held_out(const std::filesystem::path& folder) const {
+  const std::filesystem::path file = folder / "held_out.txt";
+  if (!recipe_.evaluation || !(recipe_.evaluation->split_ratio > 0)) {
+    std::error_code ignored;
+    if (std::filesystem::is_regular_file(file, ignored)) std::filesystem::remove(file, ignored);
+    return {};
+  }
+  std::string names;
+  for (std::int64_t i = 0; i < test_data_->size(); ++i)
+    names += test_data_->name(i) + "\n";
+  return write_file_atomically(file, names);
 }
 
 // A class that only one data set has, or that has another number in each, would make the accuracy wrong without an

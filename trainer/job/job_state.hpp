@@ -84,6 +84,9 @@ class Job::State {
 
   // job_evaluation.cpp
   Result<TestResult> evaluate(const CancelCheck& is_cancelled);
+  // Writes the names of the samples that evaluate.split holds out into held_out.txt of `folder`, each in a line of its own, in the order
+  // of the data. Without a split it removes such a list, which is then of an earlier training.
+  [[nodiscard]] Result<void> list_held_out(const std::filesystem::path& folder) const;
 
   // job_prediction.cpp: passes the logits of each sample to the sink, in the order of the data, in 32 bits on the host.
   // An error of the sink ends it. REQUIRES: the recipe's data are not shuffled, and no sample is dropped.

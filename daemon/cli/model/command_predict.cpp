@@ -148,9 +148,10 @@ Result<fs::path> weights_of(const PredictOptions& options, const TrainedModel& m
   if (recipe.step_rules.ema_decay && fs::is_regular_file(averaged, ignored)) return averaged;
   fs::path weights = model.folder / "model.pt";
   if (fs::is_regular_file(weights, ignored)) return weights;
-  return fail(ErrorKind::not_found, "there is no model.pt: the run has not trained to its end",
-              model.folder.string(),
-              "`autotuned run` with its recipe goes on, or --weights FILE names other weights");
+  Error missing{ErrorKind::not_found, "there is no model.pt: the run has not trained to its end",
+                model.folder.string(),
+                "`autotuned run` with its recipe goes on, or --weights FILE names other weights"};
+  return tl::unexpected(told_of_last(std::move(missing), options.model, model));
 }
 
 struct Here {

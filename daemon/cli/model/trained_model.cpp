@@ -20,8 +20,8 @@ namespace fs = std::filesystem;
 constexpr std::size_t kMostSummaryBytes = std::size_t{64} << 20U;
 constexpr const char* kNames = "name a run (`autotuned history` lists them) or its output folder";
 
-// A run in the history with its output folder.
-Result<storage::RunRow> run_with_folder(const std::string& name, const fs::path& history_file) {
+// A run in the history, whatever it did.
+Result<storage::RunRow> run_named(const std::string& name, const fs::path& history_file) {
   auto history = open_history(history_file, storage::Access::read_only);
   if (!history) {
     Error error = history.error();
@@ -33,17 +33,22 @@ Result<storage::RunRow> run_with_folder(const std::string& name, const fs::path&
     if (run.error().kind == ErrorKind::not_found) run.error().remedy = kNames;
     return tl::unexpected(run.error());
   }
-  if (is_script(run->recipe)) {
+  return *std::move(run);
+}
+
+// Whether the output folder of the run is there, with what the run left in it.
+Result<void> check_folder_of(const storage::RunRow& run) {
+  if (is_script(run.recipe)) {
     return fail(ErrorKind::invalid, "it is the run of a script, which saves its own model",
-                "run " + run->id.text, "load that model as the script does");
+                "run " + run.id.text, "load that model as the script does");
   }
-  if (run->output_dir.empty()) {
-    return fail(ErrorKind::not_found, "it has no output folder", "run " + run->id.text, kNames);
+  if (run.output_dir.empty()) {
+    return fail(ErrorKind::not_found, "it has no output folder", "run " + run.id.text, kNames);
   }
-  const RunFiles files = files_of(*run);
-  if (files.other_run.empty()) return *std::move(run);
+  const RunFiles files = files_of(run);
+  if (files.other_run.empty()) return {};
   return fail(ErrorKind::not_found, "its model has been replaced by that of run " + files.other_run,
-              run->output_dir,
+              run.output_dir,
               "name that run, or train this recipe again into a folder of its own (--output)");
 }
 
@@ -84,19 +89,30 @@ Result<TrainedModel> find_trained_model(const std::string& name, const fs::path&
     if (name.find('/') != std::string::npos) {
       return fail(ErrorKind::not_found, "there is no such folder", name, kNames);
     }
-    auto found = run_with_folder(name, history);
-    if (!found) return tl::unexpected(found.error());
+    const auto found = run_named(name, history);
+    if (!found) return forward_error(found);
     folder = found->output_dir;
     model.named_run = found->id.text;
+    if (auto checked = check_folder_of(*found); !checked) {
+      return tl::unexpected(told_of_last(std::move(checked.error()), name, model));
+    }
   }
   model.folder = fs::absolute(folder, ignored).lexically_normal();
   if (!model.folder.has_filename()) model.folder = model.folder.parent_path();  // "out/"
   if (!fs::is_regular_file(model.folder / "best.yaml", ignored)) {
-    return fail(ErrorKind::not_found, "it holds no best.yaml, the recipe of a finished run",
-                model.folder.string(), kNames);
+    Error error{ErrorKind::not_found, "it holds no best.yaml, the recipe of a finished run",
+                model.folder.string(), kNames};
+    return tl::unexpected(told_of_last(std::move(error), name, model));
   }
   if (auto read = read_summary(model); !read) return forward_error(read);
   return model;
+}
+
+Error told_of_last(Error error, const std::string& name, const TrainedModel& model) {
+  if (name != "last" || model.named_run.empty()) return error;
+  error.what +=
+      " (`last` is the newest run, whether or not it has a model: " + model.named_run + ")";
+  return error;
 }
 
 std::string earlier_run_note(const TrainedModel& model) {

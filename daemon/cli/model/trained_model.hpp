@@ -24,11 +24,15 @@ struct TrainedModel {
   std::map<std::string, std::string> digests;  // SHA-256 of weights by file name; older runs: empty
 };
 
-// `name`: a run of the history, the beginning of one or "last"; or an output folder. ErrorKind::not_found or invalid: nothing
+// `name`: a run of the history, the beginning of one, or "last" for the newest run, whether or not it has a model; or an output
+// folder, which comes first. ErrorKind::not_found or invalid: nothing
 // answers to that name, the run has no model, or another run has written into its folder since. ErrorKind::corrupt: its
 // summary is damaged.
 [[nodiscard]] Result<TrainedModel> find_trained_model(const std::string& name,
                                                       const std::filesystem::path& history);
+
+// Adds to an error about the model that `name` stands for the newest run, and for which, if the name is "last".
+[[nodiscard]] Error told_of_last(Error error, const std::string& name, const TrainedModel& model);
 
 // That the model is of an earlier run than the named one, which has not written its own (yet) into their common folder; empty if it
 // is that of the named run.

@@ -10,6 +10,7 @@
 
 #include "base/printable.hpp"
 #include "base/text.hpp"
+#include "base/utf8.hpp"
 #include "daemon/cli/options/shared_options.hpp"
 
 namespace autotuned::daemon {
@@ -93,7 +94,7 @@ std::optional<std::string> unknown_option(const NamedCommand& named,
         known.push_back("--" + one);
     }
     const auto near = nearest_name(text.substr(0, text.find('=')), known);
-    return "`" + named.words + "` has no option '" + name + "'; " +
+    return "`" + named.words + "` has no option '" + short_for_message(name) + "'; " +
            (near ? "did you mean '" + *near + "'?" : "`" + named.words + " --help` lists them");
   }
   return std::nullopt;
@@ -118,7 +119,7 @@ std::string expected_text(const std::string& option, const std::string& value,
     list += (list.empty() ? "" : ", ") + name;
   }
   const auto near = nearest_name(value, names);
-  return option + ": expected one of " + list + ", found '" + value + "'" +
+  return option + ": expected one of " + list + ", found '" + short_for_message(value) + "'" +
          (near ? ", did you mean '" + *near + "'?" : "");
 }
 
@@ -128,15 +129,15 @@ std::string outside_text(const std::string& option, const std::string& value,
   char* end = nullptr;
   const double number = std::strtod(value.c_str(), &end);
   if (*end != '\0' || !std::isfinite(number))
-    return option + ": expected a number, found '" + value + "'";
+    return option + ": expected a number, found '" + short_for_message(value) + "'";
+  const std::string shown = option + ": " + short_for_message(value);
   const std::size_t to = what.rfind(" to ");
   const double most = to == std::string::npos ? HUGE_VAL : std::strtod(what.c_str() + to + 4, &end);
-  if (number > most)
-    return option + ": " + value + " is too large, the most is " + what.substr(to + 4);
+  if (number > most) return shown + " is too large, the most is " + what.substr(to + 4);
   const std::string least = between(what, " not in range ", " to ");
   if (number < std::strtod(least.c_str(), &end) || std::trunc(number) == number)
-    return option + ": " + value + " is too small";
-  return option + ": expected a whole number, found '" + value + "'";
+    return shown + " is too small";
+  return option + ": expected a whole number, found '" + short_for_message(value) + "'";
 }
 
 // The sentences of CLI11 about values, as a person says them.
@@ -151,7 +152,8 @@ std::string in_our_words(const std::string& what) {
   if (const std::string value = between(what, ": 1 required ", " missing"); !value.empty())
     return option + ": its value is missing, " + value;
   if (const std::string name = between(what, "Could not convert: ", " = "); !name.empty())
-    return name + ": expected a number, found '" + what.substr(what.find(" = ") + 3) + "'";
+    return name + ": expected a number, found '" +
+           short_for_message(what.substr(what.find(" = ") + 3)) + "'";
   const std::string_view required = " is required";
   if (what.ends_with(required)) {
     return what.substr(0, what.size() - required.size()) + " is missing";
@@ -190,9 +192,10 @@ std::optional<std::string> unknown_command(const CLI::App& app, int argc, char**
   const std::string name = argv[1];
   const std::vector<std::string> known = names_below(app);
   if (name.starts_with('-') || std::ranges::find(known, name) != known.end()) return std::nullopt;
-  const std::string beginning = "there is no command '" + name + "'; ";
+  const std::string beginning = "there is no command '" + short_for_message(name) + "'; ";
+  constexpr std::size_t kLongestName = 255;  // of a file
   for (const char* const ending : {".yaml", ".yml", ".py"}) {
-    if (name.ends_with(ending))
+    if (name.ends_with(ending) && name.size() <= kLongestName)
       return beginning + "`autotuned run " + shell_word(name) + "` runs that file";
   }
   const auto near = nearest_name(name, known);

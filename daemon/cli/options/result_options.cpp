@@ -41,7 +41,7 @@ CLI::App& add_predict(CLI::App& app, PredictOptions& options) {
       "predict", "Ask a trained model about pictures: classes, tags, numbers or masks");
   command
       .add_option("RUN", options.model,
-                  "A run, the beginning of its name, or 'last'; or its output folder")
+                  "A run, the beginning of its name, or 'last', the newest; or its output folder")
       ->required()
       ->type_name(kRunType);
   command.add_option("FILE", options.pictures, "JPEG and PNG files")->required()->type_name("FILE");

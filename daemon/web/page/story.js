@@ -40,8 +40,9 @@ function answerSection(run) {
     figureList([
       ["start", rateText(run.baseline.samples_per_second), run.pairs ? "beside the best one" : ""],
       ["now", run.best.samples_per_second > 0 ? rateText(run.best.samples_per_second) : null, ""],
-      ["upper bound", ceiling.samples_per_second > 0 ? rateText(ceiling.samples_per_second) : null,
-        `at least, bound by ${ceiling.bound_by}` + (ceiling.reached_ratio ? `; ${percentText(ceiling.reached_ratio)} of it is reached` : "")],
+      ["upper bound", ceiling.samples_per_second > 0 ? (ceiling.is_passed ? "not known" : rateText(ceiling.samples_per_second)) : null,
+        ceiling.is_passed ? `the training passed the ${rateText(ceiling.samples_per_second)} that were measured`
+          : `at least, bound by ${ceiling.bound_by}` + (ceiling.reached_ratio ? `; ${percentText(Math.min(1, ceiling.reached_ratio))} of it is reached` : "")],
       ["tuning took", secondsText(run.tuning_seconds), countedText(run.trials.length, "trial")],
       ["repaid after", pays, paysRange],
       ["trained", trained, trainedRemark],

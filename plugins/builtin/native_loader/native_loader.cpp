@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pictures that a script's DataLoader decodes and transforms in Python can be made by threads of C++, where everything that makes
-// them is known (knobs/knob_native.py of the agent says where). How much faster is measured, not predicted.
+// Proposes that threads of C++ make the pictures that a script's DataLoader decodes and transforms in Python. This is possible where the
+// agent knows everything that makes them (knobs/knob_native.py says where). A trial measures the gain; this policy does not predict it.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -17,12 +17,12 @@ using sdk::Situation;
 
 constexpr const char* kThreads = "loader.native_threads";
 constexpr const char* kWorkers = "loader.workers";
-// Less of a step is left to other settings of the loader, which change less.
+// Other settings of the loader change less, so a shorter wait, as a share of the step, is left to them.
 constexpr double kLeastWait = 0.05;
-// Of the wait; cautiously, so that more workers are tried before.
+// The share of the wait that the threads are expected to save. It is low, so that more workers are tried first.
 constexpr double kSavedShare = 0.5;
 
-// As many threads as would keep up if each were as fast as what makes the batches now.
+// Returns how many threads would keep up with the step if each were as fast as a process that makes batches now.
 std::int64_t threads_wanted(double wait_ratio, std::int64_t workers) {
   const double compute_ratio = std::max(1.0 - wait_ratio, 1e-3);
   const double makers =
@@ -38,7 +38,7 @@ Answer propose(const Situation& situation) {
   if (!situation.is_script()) return sdk::none("the loader of a recipe works in such threads");
   std::string obstacle = situation.obstacle(kThreads);
   if (!obstacle.empty()) return sdk::none(std::move(obstacle));
-  // On a GPU a trace knows which waits hide behind kernels.
+  // On a GPU only a trace shows which waits are hidden by kernels.
   const auto told = situation.first_metric({"parts.data_loading_ratio", "step.data_wait_ratio"});
   if (!told) return sdk::none("the profile does not say how long the step waits for data");
   const double wait = std::clamp(*told, 0.0, 1.0);
@@ -47,7 +47,7 @@ Answer propose(const Situation& situation) {
   }
   const std::int64_t now = situation.incumbent<std::int64_t>(kThreads).value_or(0);
   const std::int64_t workers = situation.incumbent<std::int64_t>(kWorkers).value_or(0);
-  // The thread that launches the step keeps a GPU busy.
+  // On a GPU the thread that launches the step needs a CPU of its own.
   const std::int64_t cpus = situation.cpus_allowed() - (situation.is_on_gpu() ? 1 : 0);
   const std::int64_t most =
       std::min(situation.knob(kThreads)->maximum, std::max<std::int64_t>(1, cpus));

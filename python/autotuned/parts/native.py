@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches of a script's loader that threads of C++ make, and what they are compared with.
+"""Batches of a script's loader that threads of C++ make, and their check.
 
-An engine like those of engines.py: it draws index batches through a gate, and knows what it has
-been promised.
+NativeEngine is an engine like those of engines.py: it draws index batches through a gate, and it
+knows which of them it still has to turn into batches.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from ..public.replacement import pinned
 from .engines import Gate, LoaderSettings, end_in_time
 from .tensors import equal_trees, tensors_in
 
-# By so many levels of 256 a pixel may differ where libraries round differently.
+# Where libraries round differently, a pixel may differ by this many of 256 levels.
 _MOST_LEVELS = 2.0
-_MOST_SEED = 1 << 53  # which every reader of JSON takes for a whole number
-# Pictures of a batch that are decoded by both sides, where their transforms draw.
+_MOST_SEED = 1 << 53  # every reader of JSON takes a smaller number for a whole one
+# Where transforms draw random numbers, both sides decode this many pictures of a batch.
 _DECODED = 2
 
 
@@ -39,10 +39,11 @@ class NativeEngine:
         generator: torch.Generator,
     ) -> None:
         self.settings = settings
-        # Of a copy of the script's generator, as the seed of workers; one for each engine.
+        # The number comes from a copy of the script's generator, as the seed of workers does. Each
+        # engine draws its own.
         drawn = torch.empty((), dtype=torch.int64).random_(generator=generator)
         seed = (int(drawn) + settings.native_threads) % _MOST_SEED
-        self._loader = weakref.ref(loader)  # which is the script's
+        self._loader = weakref.ref(loader)  # the script owns it
         self._given: GivenBatches = plan_of(loader).open(
             settings.native_threads, settings.prefetch_batches, seed
         )
@@ -63,8 +64,8 @@ class NativeEngine:
             self._given.give(index)
 
     def next(self) -> tuple[Any, Any]:
-        """The index of the next batch, and the batch."""
-        self._draw()  # if it fails, nothing is lost: all that was promised is made in another way
+        """Return the index of the next batch, and the batch."""
+        self._draw()  # a failure loses nothing: another engine makes what the gate has promised
         if not self.gate.promised:
             raise StopIteration
         batch = self._given.next()
@@ -73,10 +74,10 @@ class NativeEngine:
         return self.gate.promised.popleft(), batch
 
     def give_up(self) -> list[Any]:
-        """The indices of all that it was promised. Its threads rest until it begins again."""
+        """Return the indices of the promised batches. The threads rest until begin_again()."""
         promised = list(self.gate.promised)
         self.gate.promised.clear()
-        with contextlib.suppress(Exception):  # in a process that was forked, say
+        with contextlib.suppress(Exception):  # it fails in a process that was forked
             self._given.begin()
         return promised
 
@@ -88,9 +89,10 @@ class NativeEngine:
 
 
 def fault_of(loader: DataLoader, index: Any, own: Any, native: Any, expects_same: bool) -> str:
-    """Why a batch cannot be in the place of another one that the script's own process makes.
+    """Say why a native batch cannot replace the batch that the script's own process makes.
 
-    Empty: it can, or it claims to be the same value for value, which is not judged here.
+    The answer is empty if it can, or if it claims to have the same values: another check
+    judges that claim.
     """
     try:
         plan = plan_of(loader)
@@ -119,9 +121,9 @@ def fault_of(loader: DataLoader, index: Any, own: Any, native: Any, expects_same
 
 
 def _fault_of_decoding(loader: DataLoader, plan: Plan, index: Any) -> str:
-    """Pixels before the transforms, which draw other numbers on both sides."""
+    """Compare the pixels before the transforms, because these draw other numbers on each side."""
     dataset: Any = loader.dataset
-    while hasattr(dataset, "indices"):  # a Subset
+    while hasattr(dataset, "indices"):  # it is a Subset
         dataset = dataset.dataset
     for number in list(index)[:_DECODED]:
         path = plan.files[plan.file_of(number)][0]
@@ -135,7 +137,7 @@ def _fault_of_decoding(loader: DataLoader, plan: Plan, index: Any) -> str:
 
 
 def _level_of(plan: Plan) -> float:
-    """What one level of 256 is at the end of the transforms; the largest of the channels."""
+    """Return the size of one of 256 levels after the transforms: the largest of the channels."""
     level = 1.0
     for stage in plan.transforms:
         name, options = (stage, {}) if isinstance(stage, str) else next(iter(stage.items()))

@@ -56,5 +56,26 @@ TEST_F(TrainedModels, OfTheNamedRunNeedNoNote) {
   EXPECT_EQ(earlier_run_note(found("last")), "");
 }
 
+// As in every other command, `last` is the newest run, and not the newest with a model.
+TEST_F(TrainedModels, OfLastAreThoseOfTheNewestRun) {
+  const auto refusal = [this](const std::string& name) {
+    const auto model = find_trained_model(name, file_);
+    return model ? "found" : model.error().message();
+  };
+  EXPECT_EQ(refusal("last"), "found");
+  std::filesystem::remove(folder_ / "out/best.yaml");
+  const std::string meaning = "`last` is the newest run, whether or not it has a model: ";
+  EXPECT_THAT(refusal("last"), testing::AllOf(HasSubstr("it holds no best.yaml"),
+                                              HasSubstr(meaning + "r-20261122-000002")));
+  EXPECT_THAT(refusal("r-20261122-000002"), testing::Not(HasSubstr(meaning)));
+  auto history = storage::History::open(file_, storage::Access::read_write).value();
+  storage::RunRow of_script = history.run("last").value();
+  of_script.id = {"r-20261122-000003"};
+  of_script.recipe = {{"kind", "script"}};
+  ASSERT_TRUE(history.put_run(of_script));
+  EXPECT_THAT(refusal("last"), testing::AllOf(HasSubstr("it is the run of a script"),
+                                              HasSubstr(meaning + "r-20261122-000003")));
+}
+
 }  // namespace
 }  // namespace autotuned::daemon

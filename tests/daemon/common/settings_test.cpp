@@ -50,6 +50,12 @@ TEST_F(Settings, ALargeBatchRaisesTheLimitOfBatches) {
   EXPECT_EQ(recipe_.tune.batch_size_max, 2048);
 }
 
+TEST_F(Settings, OfALongNameAreNotToldWhole) {
+  const std::string name(5000, 'x');
+  for (const std::string& setting : {name, name + "=1", "loader.workers=" + name})
+    EXPECT_LT(apply({setting}).size(), 300U);
+}
+
 TEST_F(Settings, ThatAreWrongAreRefusedWithWhatToDo) {
   tests::Cases cases;
   for (const char* setting :

@@ -417,5 +417,20 @@ TEST(Story, AsJson) {
   EXPECT_EQ(story.at("ceiling").at("ladder").size(), 3U);
 }
 
+// The card, the story and both answers in JSON take it from one function.
+TEST(Story, HasTheCeilingOfEveryOtherView) {
+  RunRecord record = sample_record();
+  const auto of_run = [&record] {
+    return run_json(record.run, record.trials, {}, record.profiles).at("ceiling");
+  };
+  EXPECT_EQ(story_json(record).at("ceiling"), of_run());
+  EXPECT_EQ(of_run().at("is_passed"), false);
+  record.run.training["duration_ns"] = 200'000'000'000;
+  EXPECT_EQ(story_json(record).at("ceiling"), of_run());
+  EXPECT_EQ(of_run().at("is_passed"), true);
+  record.run.best_samples_per_second = 0.0;
+  EXPECT_EQ(of_run().at("reached_ratio"), Json());
+}
+
 }  // namespace
 }  // namespace autotuned::daemon

@@ -54,6 +54,27 @@ TEST_F(KnownKnobs, ARememberedBestIsUsedAsFarAsItIsKnown) {
   EXPECT_EQ(known_best(knobs_, start, best), expected);
 }
 
+// A training that goes on with fewer CPUs.
+TEST_F(KnownKnobs, AValueThatThisMachineCannotHaveIsNamed) {
+  Machine larger;
+  larger.cpus_allowed = larger.physical_cores = 8;
+  const std::vector<recipes::Knob> of_larger = recipes::knobs_of(larger);
+  Configuration used = recipes::default_configuration(of_larger);
+  ASSERT_EQ(used.integer("threads.intra_op"), 8);
+  EXPECT_TRUE(check_values(of_larger, used, "r-1", "train anew"));
+  const auto refused = check_values(knobs_, used, "r-1", "train anew");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().where, "threads.intra_op");
+  EXPECT_THAT(refused.error().what,
+              testing::AllOf(HasSubstr("run r-1 uses the value 8"), HasSubstr("at most 1")));
+  EXPECT_THAT(refused.error().remedy,
+              testing::AllOf(HasSubstr("as many CPUs"), HasSubstr("or train anew")));
+  used.set("threads.intra_op", std::int64_t{1});
+  EXPECT_TRUE(check_values(knobs_, used, "r-1", "train anew"));
+  used.set("tricks.trick", std::string("hurries"));
+  EXPECT_TRUE(check_values(knobs_, used, "r-1", "train anew")) << "of a plugin that has gone";
+}
+
 TEST_F(KnownKnobs, ARunThatNeverTurnedTheKnobIsToldNothing) {
   run_.best = run_.starting;
   run_.best.set("loader.workers", std::int64_t{1});

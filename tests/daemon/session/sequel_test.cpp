@@ -161,6 +161,7 @@ TEST_F(SequelTest, TakesNoSpeedupOfAnotherConfiguration) {
   Configuration smaller;
   smaller.set("batch_size", std::int64_t{4});
   add_fallback(smaller, {ErrorKind::out_of_memory, "no memory", {}, {}}, 1, base);
+  base.ceiling_samples_per_second = 3000.0;
   RunRow run;
   run.environment_key = kSequelEnvironment;
   const auto notes = take_over(base, recipes::knobs_of(Machine{}), run);
@@ -169,6 +170,7 @@ TEST_F(SequelTest, TakesNoSpeedupOfAnotherConfiguration) {
   EXPECT_EQ(run.best.integer("batch_size"), 4);
   EXPECT_EQ(run.speedup.pairs, 0);
   EXPECT_EQ(run.best_samples_per_second, 0.0);
+  EXPECT_EQ(run.ceiling_samples_per_second, 0.0);
 }
 
 TEST_F(SequelTest, CannotBeginWhatTheTrainerRefuses) {

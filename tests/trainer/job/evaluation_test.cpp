@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
+#include "base/file.hpp"
 #include "tests/golden.hpp"
 #include "tests/places.hpp"
 #include "tests/trainer/small_job.hpp"
@@ -280,6 +283,34 @@ class Classes : public testing::Test {
   }
   Folder folder_;
 };
+
+// So that others can test the model on samples that it has not seen.
+TEST_F(Classes, OfASplitHaveAListOfWhatIsHeldOut) {
+  std::vector<std::string> files;
+  for (const char* const name : {"ant", "cat"}) {
+    for (int i = 0; i < 5; ++i)
+      files.push_back("train/" + std::string(name) + "/" + std::to_string(i) + ".jpg");
+  }
+  put(files);
+  recipes::Recipe split = recipe();
+  split.evaluation = recipes::Evaluation{.every = "epoch"};
+  split.evaluation->split_ratio = 0.4;
+  const auto job = load(split);
+  ASSERT_NE(job, nullptr);
+  value_of(job->save_model(folder_ / "model_best.pt"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "held_out.txt")) << "that is no end of a training";
+  value_of(job->save_model(folder_ / "model.pt"));
+  std::istringstream lines(value_of(read_file(folder_ / "held_out.txt", 10'000)));
+  std::set<std::string> held_out;
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_TRUE(std::filesystem::is_regular_file(line)) << line;
+    held_out.insert(line);
+  }
+  EXPECT_EQ(held_out.size(), 4U);
+
+  value_of(load(small_recipe())->save_model(folder_ / "model.pt"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "held_out.txt")) << "of an earlier training";
+}
 
 TEST_F(Classes, AreThoseOfTheTraining) {
   put({"train/ant/1.jpg", "train/cat/1.jpg", "train/dog/1.jpg", "test/cat/1.jpg", "test/dog/1.jpg",
