@@ -9,6 +9,7 @@
 #include <new>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/memory_reserve.hpp"
 #include "base/text.hpp"
@@ -173,8 +174,12 @@ error_code read_members(json::object object, RawEvent& event, const ReadOptions&
 
 class Reader {
  public:
-  Reader(EventSplitter& splitter, const ReadOptions& options)
-      : splitter_(splitter), options_(options), builder_(options.with_stacks) {}
+  // `file`: where the errors of the stream are.
+  Reader(EventSplitter& splitter, const ReadOptions& options, std::string file)
+      : splitter_(splitter),
+        options_(options),
+        file_(std::move(file)),
+        builder_(options.with_stacks) {}
 
   // Damage is kept for finish(). An error is returned only for a file without any event.
   Result<Trace> read() {
@@ -255,7 +260,10 @@ class Reader {
     }
     trace_.is_complete = !end;
     if (end) {
-      trace_.damage.push_back(end->message() + "; everything before was read");
+      Error cause = *end;
+      // Readers of Trace::damage name the file themselves.
+      if (cause.where == file_) cause.where.clear();
+      trace_.damage.push_back(cause.message() + "; everything before was read");
     } else if (trace_.events.size() >= kMaxEvents) {
       trace_.damage.push_back("only the first " + format_count(kMaxEvents) + " events were read");
     } else {
@@ -380,6 +388,7 @@ class Reader {
 
   EventSplitter& splitter_;
   ReadOptions options_;
+  std::string file_;
   json::parser parser_;
   TraceBuilder builder_;
   Trace& trace_ = builder_.trace();
@@ -399,7 +408,7 @@ Result<Trace> read_trace(const std::filesystem::path& file, ReadOptions options)
   }
   set_up_simdjson();
   EventSplitter splitter(*stream);
-  auto trace = Reader(splitter, options).read();
+  auto trace = Reader(splitter, options, file.string()).read();
   if (!trace) {
     Error error = trace.error();
     if (error.where != file.string()) {
