@@ -6,17 +6,22 @@
 #include <simdjson.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <new>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
+#include "base/byte_stream.hpp"
 #include "base/memory_reserve.hpp"
 #include "base/text.hpp"
 #include "profiler/traces/classification.hpp"
 #include "profiler/traces/event_splitter.hpp"
 #include "profiler/traces/numbers.hpp"
 #include "profiler/traces/trace_builder.hpp"
+#include "profiler/traces/writer.hpp"
 
 namespace autotuned::traces {
 namespace {
@@ -419,6 +424,21 @@ Result<Trace> read_trace(const std::filesystem::path& file, ReadOptions options)
   }
   trace->file = file.string();
   return trace;
+}
+
+bool is_own_trace(const std::filesystem::path& file) {
+  constexpr std::size_t kBytes = std::size_t{64} << 10U;
+  auto stream = ByteStream::open(file);
+  if (!stream) return false;
+  std::vector<std::uint8_t> bytes(kBytes);
+  std::string end;
+  for (;;) {
+    const auto count = stream->read_some(bytes);
+    if (!count) return false;
+    if (*count == 0) return end == kTraceEnd;
+    end.append(reinterpret_cast<const char*>(bytes.data()), *count);
+    if (end.size() > kTraceEnd.size()) end.erase(0, end.size() - kTraceEnd.size());
+  }
 }
 
 }  // namespace autotuned::traces

@@ -74,8 +74,8 @@ class Told {
   std::string without_places(const std::string& said) {
     static const std::regex kRun("r-[0-9]{8}-[0-9a-f]{6,}");
     static const std::regex kMachine("environment_key [0-9a-f]{16}");
-    const std::string text = std::regex_replace(tests::with_here(said, here_), kMachine,
-                                                "environment_key MACHINE");
+    const std::string text =
+        std::regex_replace(tests::with_here(said, here_), kMachine, "environment_key MACHINE");
     std::string told;
     auto at = text.begin();
     for (std::sregex_iterator run(text.begin(), text.end(), kRun), end; run != end; ++run) {
