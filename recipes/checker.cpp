@@ -27,7 +27,8 @@ std::string in(const std::string& where) {
   return where.empty() ? "" : " in " + where;
 }
 
-// A path in quotation marks, whole, because the end of a path says most; only one that is too long for a file is shortened.
+// A path in quotation marks, whole, because the end of a path says most; only one that is too long for a file is
+// shortened.
 std::string shown_path(const std::string& path) {
   constexpr std::size_t kMostBytes = 512;
   constexpr std::size_t kMostBytesOfName = 255;

@@ -84,8 +84,8 @@ std::vector<std::filesystem::path> traces_of_ranks(const std::filesystem::path& 
   return files;
 }
 
-// Only an earlier trace of `profile` or an empty file may be replaced. Any other file, such as a trace that torch.profiler wrote,
-// would be lost.
+// Only an earlier trace of `profile` or an empty file may be replaced. Any other file, such as a trace that
+// torch.profiler wrote, would be lost.
 Result<void> check_trace_file(const std::filesystem::path& file) {
   if (auto checked = check_output_file(file, /*may_replace=*/true); !checked) return checked;
   std::error_code failed;

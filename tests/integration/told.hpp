@@ -17,8 +17,8 @@
 
 namespace autotuned {
 
-// The destructor compares. HERE is the folder of the scene, BUILD that of the programs, MACHINE the key of the machine, and the ids
-// of runs are RUN1, RUN2 and so on in the order in which they are named.
+// The destructor compares. HERE is the folder of the scene, BUILD that of the programs, MACHINE the key of the machine,
+// and the ids of runs are RUN1, RUN2 and so on in the order in which they are named.
 class Told {
  public:
   Told(const Scene& scene, std::string file)
