@@ -27,6 +27,16 @@ std::string in(const std::string& where) {
   return where.empty() ? "" : " in " + where;
 }
 
+// A path in quotation marks, whole, because the end of a path says most; only one that is too long for a file is
+// shortened.
+std::string shown_path(const std::string& path) {
+  constexpr std::size_t kMostBytes = 512;
+  constexpr std::size_t kMostBytesOfName = 255;
+  const std::size_t name_bytes = path.size() - (path.rfind('/') + 1);
+  const bool is_whole = path.size() <= kMostBytes && name_bytes <= kMostBytesOfName;
+  return is_whole ? printable("\"" + path + "\"") : quote_for_message(path);
+}
+
 std::optional<Json> in_range(const Field& field, std::optional<double> value) {
   if (!value || !field.range.contains(*value)) return std::nullopt;
   return Json(*value);
@@ -220,7 +230,7 @@ std::optional<Json> Checker::check_scalar(const Field& field, const YamlNode& no
 std::optional<Json> Checker::check_file(const YamlNode& node, const std::string& where) {
   const std::filesystem::path path = (folder_ / node.scalar).lexically_normal();
   if (files_ == NamedFiles::may_be_missing) return Json(path.string());
-  const std::string shown = quote_for_message(path.string());
+  const std::string shown = shown_path(path.string());
   std::error_code error;
   const std::filesystem::file_status status = std::filesystem::status(path, error);
   if (!std::filesystem::exists(status)) {
@@ -249,7 +259,7 @@ std::optional<Json> Checker::check_files(const Field& field, const YamlNode& nod
   const std::filesystem::path folder = as_pattern(folder_.string());
   const std::string pattern = (folder / node.scalar).lexically_normal().string();
   if (files_ == NamedFiles::may_be_missing) return Json(pattern);
-  const std::string shown = quote_for_message(pattern);
+  const std::string shown = shown_path(pattern);
   const Result<std::vector<std::string>> files = files_matching(pattern);
   if (!files) {
     report(node, where + ": " + files.error().message());
@@ -267,13 +277,12 @@ std::optional<Json> Checker::check_files(const Field& field, const YamlNode& nod
   for (const std::string& file : *files) {
     std::error_code unknown;
     if (::access(file.c_str(), R_OK) != 0) {
-      report(node, where + ": this user may not read the file " + quote_for_message(file) +
-                       "; check its mode");
+      report(node,
+             where + ": this user may not read the file " + shown_path(file) + "; check its mode");
       return std::nullopt;
     }
     if (!std::filesystem::is_regular_file(file, unknown)) {
-      // The path is not shortened, because the end of it is the name.
-      report(node, where + ": " + printable("\"" + file + "\"") +
+      report(node, where + ": " + shown_path(file) +
                        " is not a regular file; remove it, or write a pattern that leaves it out");
       return std::nullopt;
     }

@@ -24,7 +24,7 @@ int explain(const ExplainOptions& options) {
     if (options.as_json) {
       std::cout << to_line(cost_json(named->run)) << "\n";
     } else {
-      print_text(printable_lines(cost_text(named->run)));
+      print_text(printable_lines(cost_text(named->run, named->trials)));
     }
     return kDone;
   }

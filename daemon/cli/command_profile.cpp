@@ -3,12 +3,15 @@
 #include "daemon/cli/command_profile.hpp"
 
 #include <chrono>
+#include <filesystem>
 #include <iostream>
 #include <optional>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "base/clock.hpp"
+#include "base/file.hpp"
 #include "base/printable.hpp"
 #include "base/text.hpp"
 #include "daemon/cli/command_functions.hpp"
@@ -24,6 +27,7 @@
 #include "daemon/report/history_reading.hpp"
 #include "daemon/session/command_device.hpp"
 #include "daemon/trainers/trainer_backend.hpp"
+#include "profiler/traces/reader.hpp"
 #include "storage/location.hpp"
 
 namespace autotuned::daemon {
@@ -78,6 +82,17 @@ std::vector<std::filesystem::path> traces_of_ranks(const std::filesystem::path& 
   for (int rank = 1; rank < ranks; ++rank)
     files.push_back(file.parent_path() / (stem + ".rank" + std::to_string(rank) + end));
   return files;
+}
+
+// Only an earlier trace of `profile` or an empty file may be replaced. Any other file, such as a trace that
+// torch.profiler wrote, would be lost.
+Result<void> check_trace_file(const std::filesystem::path& file) {
+  if (auto checked = check_output_file(file, /*may_replace=*/true); !checked) return checked;
+  std::error_code failed;
+  if (!std::filesystem::exists(file, failed)) return {};
+  if (std::filesystem::file_size(file, failed) == 0 || traces::is_own_trace(file)) return {};
+  return fail(ErrorKind::invalid, "it is not a trace that `profile` has written, and would be lost",
+              file.string(), "name another file, or remove this one");
 }
 
 // The trainer's answer. Signals end the recording and nothing else.
@@ -164,6 +179,11 @@ int profile_recipe(const ProfileOptions& options, std::optional<int> launched) {
                         file.error().kind == ErrorKind::invalid ? kUsageError : kWorkFailed);
   }
   const auto files = traces_of_ranks(*file, ranks);
+  for (const std::filesystem::path& trace : files) {
+    if (auto checked = check_trace_file(trace); !checked) {
+      return report_error(checked.error(), exit_code_of(checked.error()));
+    }
+  }
   if (const std::filesystem::path& page = options.analysis.html; !page.empty()) {
     if (auto checked = storage::check_no_side_file(page); !checked) {
       return report_error(checked.error(), exit_code_of(checked.error()));

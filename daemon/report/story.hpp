@@ -107,7 +107,8 @@ struct Share {
 
 // The part of the story about what tuning cost and when that is repaid.
 [[nodiscard]] Json cost_json(const storage::RunRow& run);
-[[nodiscard]] std::string cost_text(const storage::RunRow& run);
+[[nodiscard]] std::string cost_text(const storage::RunRow& run,
+                                    const std::vector<TrialRecord>& trials);
 
 [[nodiscard]] Json story_json(const RunRecord& record);
 // The story as plain sentences under headings, one on each line. If many plugins proposed nothing, or many proposals

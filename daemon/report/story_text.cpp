@@ -269,9 +269,10 @@ std::string kept(const RunRecord& record) {
     return "The starting configuration: its budget was too small for a trial.\n";
   }
   if (change.empty()) {
-    return has_untried(run.training)
-               ? "The starting configuration: nothing faster was found in the budget.\n"
-               : "The starting configuration: nothing faster was found.\n";
+    return fmt::format("The starting configuration: {}{}.\n",
+                       lacks_confirmation(record.trials) ? "nothing was confirmed to be faster"
+                                                         : "nothing faster was found",
+                       has_untried(run.training) ? " in the budget" : "");
   }
   std::string text = change_text(run.starting, change) + ".\n";
   if (const std::string ranks = ranks_text(run.recipe, run.best);
@@ -404,7 +405,20 @@ std::string script_cost(const storage::RunRow& run) {
                    : std::string(": the tuning cost nothing"));
 }
 
-std::string cost(const storage::RunRow& run) {
+// Why a run that keeps its start has not repaid its tuning, and what the next run makes of that.
+std::string unrepaid(const Json& training, const std::vector<TrialRecord>& trials) {
+  const std::string goes_on = "; the next run of this job here goes on with what was not tried.\n";
+  if (training.contains(kShortage)) return "Its budget was too small for a trial" + goes_on;
+  const std::string nothing = lacks_confirmation(trials) ? "Nothing was confirmed to be faster"
+                                                         : "Nothing faster was found";
+  if (has_untried(training)) return nothing + " in the budget" + goes_on;
+  if (!open_confirmation_text(trials).empty()) {
+    return nothing + "; the next run of this job here tries it again.\n";
+  }
+  return nothing + ", so it does not repay itself; the next run of this job here knows that.\n";
+}
+
+std::string cost(const storage::RunRow& run, const std::vector<TrialRecord>& trials) {
   std::string text;
   if (is_unsearched(run)) {
     text = has_untried(run.training) ? "Nothing: no trial was begun.\n"
@@ -426,14 +440,7 @@ std::string cost(const storage::RunRow& run) {
         count_text(pays->samples), unit_of(run), range, seconds_text(pays->seconds));
     text += repaid(run);
   } else if (!run.best.empty() && !is_unsearched(run)) {
-    text += run.training.contains(kShortage)
-                ? "Its budget was too small for a trial; the next run of this job "
-                  "here goes on with what was not tried.\n"
-            : has_untried(run.training)
-                ? "Nothing faster was found in the budget; the next run of this job "
-                  "here goes on with what was not tried.\n"
-                : "Nothing faster was found, so it does not repay itself; the next run "
-                  "of this job here knows that.\n";
+    text += unrepaid(run.training, trials);
   }
   if (const auto duration_ns = get_number(run.training, "duration_ns")) {
     text += fmt::format("Training took {}.\n",
@@ -473,8 +480,8 @@ std::string disturbed(const RunRecord& record) {
 
 }  // namespace
 
-std::string cost_text(const storage::RunRow& run) {
-  return cost(run);
+std::string cost_text(const storage::RunRow& run, const std::vector<TrialRecord>& trials) {
+  return cost(run, trials);
 }
 
 std::string story_text(const RunRecord& record, bool is_whole) {
@@ -482,7 +489,8 @@ std::string story_text(const RunRecord& record, bool is_whole) {
          section("At the start", start(record)) + disturbed(record) +
          section("What was tried", tried(record, is_whole)) +
          section("What was kept", kept(record)) + gives(record) +
-         section("What is left", left(record.run)) + section("What it cost", cost(record.run));
+         section("What is left", left(record.run)) +
+         section("What it cost", cost(record.run, record.trials));
 }
 
 }  // namespace autotuned::daemon

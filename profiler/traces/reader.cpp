@@ -6,16 +6,22 @@
 #include <simdjson.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <new>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
+#include "base/byte_stream.hpp"
 #include "base/memory_reserve.hpp"
 #include "base/text.hpp"
 #include "profiler/traces/classification.hpp"
 #include "profiler/traces/event_splitter.hpp"
 #include "profiler/traces/numbers.hpp"
 #include "profiler/traces/trace_builder.hpp"
+#include "profiler/traces/writer.hpp"
 
 namespace autotuned::traces {
 namespace {
@@ -173,8 +179,12 @@ error_code read_members(json::object object, RawEvent& event, const ReadOptions&
 
 class Reader {
  public:
-  Reader(EventSplitter& splitter, const ReadOptions& options)
-      : splitter_(splitter), options_(options), builder_(options.with_stacks) {}
+  // `file`: where the errors of the stream are.
+  Reader(EventSplitter& splitter, const ReadOptions& options, std::string file)
+      : splitter_(splitter),
+        options_(options),
+        file_(std::move(file)),
+        builder_(options.with_stacks) {}
 
   // Damage is kept for finish(). An error is returned only for a file without any event.
   Result<Trace> read() {
@@ -255,7 +265,10 @@ class Reader {
     }
     trace_.is_complete = !end;
     if (end) {
-      trace_.damage.push_back(end->message() + "; everything before was read");
+      Error cause = *end;
+      // Readers of Trace::damage name the file themselves.
+      if (cause.where == file_) cause.where.clear();
+      trace_.damage.push_back(cause.message() + "; everything before was read");
     } else if (trace_.events.size() >= kMaxEvents) {
       trace_.damage.push_back("only the first " + format_count(kMaxEvents) + " events were read");
     } else {
@@ -380,6 +393,7 @@ class Reader {
 
   EventSplitter& splitter_;
   ReadOptions options_;
+  std::string file_;
   json::parser parser_;
   TraceBuilder builder_;
   Trace& trace_ = builder_.trace();
@@ -399,7 +413,7 @@ Result<Trace> read_trace(const std::filesystem::path& file, ReadOptions options)
   }
   set_up_simdjson();
   EventSplitter splitter(*stream);
-  auto trace = Reader(splitter, options).read();
+  auto trace = Reader(splitter, options, file.string()).read();
   if (!trace) {
     Error error = trace.error();
     if (error.where != file.string()) {
@@ -410,6 +424,21 @@ Result<Trace> read_trace(const std::filesystem::path& file, ReadOptions options)
   }
   trace->file = file.string();
   return trace;
+}
+
+bool is_own_trace(const std::filesystem::path& file) {
+  constexpr std::size_t kBytes = std::size_t{64} << 10U;
+  auto stream = ByteStream::open(file);
+  if (!stream) return false;
+  std::vector<std::uint8_t> bytes(kBytes);
+  std::string end;
+  for (;;) {
+    const auto count = stream->read_some(bytes);
+    if (!count) return false;
+    if (*count == 0) return end == kTraceEnd;
+    end.append(reinterpret_cast<const char*>(bytes.data()), *count);
+    if (end.size() > kTraceEnd.size()) end.erase(0, end.size() - kTraceEnd.size());
+  }
 }
 
 }  // namespace autotuned::traces

@@ -22,4 +22,7 @@ struct ReadOptions {
 // event; other errors are those of ByteStream::open().
 [[nodiscard]] Result<Trace> read_trace(const std::filesystem::path& file, ReadOptions options = {});
 
+// Whether a TraceWriter has written the file, to its end. Reads all of it.
+[[nodiscard]] bool is_own_trace(const std::filesystem::path& file);
+
 }  // namespace autotuned::traces

@@ -319,7 +319,7 @@ Result<WrittenTrace> TraceWriter::finish(std::int64_t end_ns, std::int64_t lost_
     }
     buffer_ += ']';
   }
-  buffer_ += ",\n  \"traceName\": \"autotuned profile\"\n}\n";
+  buffer_ += kTraceEnd;
   file_.write(buffer_);
   buffer_.clear();
   auto bytes = file_.close();

@@ -40,6 +40,9 @@ struct MemoryChange {
   int device = -1;
 };
 
+// How each trace of TraceWriter ends, unpacked: is_own_trace() of reader.hpp tells such traces from others by it.
+inline constexpr std::string_view kTraceEnd = ",\n  \"traceName\": \"autotuned profile\"\n}\n";
+
 struct WrittenTrace {
   std::int64_t events = 0;
   std::int64_t bytes = 0;  // size of the file

@@ -137,6 +137,16 @@ TEST(Profile, RefusesAPageThatWouldReplaceALinkBeforeItRecords) {
   EXPECT_TRUE(scene.fake().requests().empty());
 }
 
+TEST(Profile, RefusesATraceThatWouldReplaceAnotherFileBeforeItRecords) {
+  const Scene scene;
+  const std::string trace = scene.folder().write("mine.pt.trace.json.gz", "by others").string();
+  Told(scene, "guard")
+      .ends(2, "a file of others",
+            scene.command({"profile", scene.recipe().string(), "--output", trace}));
+  EXPECT_EQ(scene.folder().read("mine.pt.trace.json.gz"), "by others");
+  EXPECT_TRUE(scene.fake().requests().empty());
+}
+
 TEST(Profile, OfALauncherOfTooManyProcessesIsRefused) {
   Scene scene;
   scene.set("WORLD_SIZE=65");

@@ -45,9 +45,10 @@ class RealTrainer : public testing::Test {
     scene_.folder().write("labels", std::string("\0\0\x08\x01", 4) + number(count) +
                                         std::string(static_cast<std::size_t>(count), label));
   }
+  // Each path ends its line, so that no column of a message depends on its length.
   [[nodiscard]] std::string idx() const {
-    return "data: {type: idx, images: '" + (scene_.folder() / "images").string() + "', labels: '" +
-           (scene_.folder() / "labels").string() + "'}\n";
+    return "data:\n  type: idx\n  images: '" + (scene_.folder() / "images").string() +
+           "'\n  labels: '" + (scene_.folder() / "labels").string() + "'\n";
   }
 
   Scene scene_;

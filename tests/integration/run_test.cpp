@@ -286,7 +286,7 @@ TEST(Run, UsageErrorsExitWith2) {
   told.ends(2, "a budget of no time", scene.run({"--budget", "soon"}));
   told.ends(2, "a limit of no time", scene.run({"--block-limit", "0s"}));
   told.ends(2, "no such knob", scene.run({"-s", "loader.wrokers=2"}));
-  told.ends(2, "no such value", scene.run({"-s", "loader.workers=many"}));
+  told.ends(2, "no such value", scene.run({"-s", "loader.prefetch_batches=many"}));
   EXPECT_TRUE(scene.fake().requests().empty());
 }
 

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
 
+#include "tests/base/temporary_folder.hpp"
 #include "tests/golden.hpp"
 #include "tests/recipes/samples.hpp"
 
@@ -192,10 +192,9 @@ TEST(RecipeErrors, AnEvaluationHasOneSourceAndNothingRandom) {
 }
 
 TEST(RecipeErrors, FilesOfDataMustBeReadableFiles) {
-  const std::filesystem::path folder =
-      std::filesystem::path(testing::TempDir()) / "autotuned-recipe-errors-test";
+  const TemporaryFolder folder;
   std::filesystem::create_directories(folder / "folder");
-  std::ofstream(folder / "images") << "x";
+  folder.write("images", "x");
   const std::string text =
       changed(kQuickRecipe, "synthetic, samples: 64, shape: [1, 8, 8], classes: 4",
               "idx, images: missing, labels: folder");
@@ -213,7 +212,21 @@ TEST(RecipeErrors, FilesOfDataMustBeReadableFiles) {
                                   folder / "recipe.yaml", sample_knobs());
   ASSERT_TRUE(found);
   EXPECT_EQ(found->data.parameters["images"], (folder / "images").string());
-  std::filesystem::remove_all(folder);
+}
+
+// The end of a path says most. A name that no file can have says little.
+TEST(RecipeErrors, APathIsShownToItsEnd) {
+  const auto told_of = [](const std::string& path) {
+    const std::string text =
+        changed(kQuickRecipe, "synthetic, samples: 64, shape: [1, 8, 8], classes: 4",
+                "idx, images: " + path + ", labels: /nowhere");
+    const auto refused = parse_recipe(text, "/recipe.yaml", sample_knobs());
+    return refused ? std::string() : refused.error().front().message;
+  };
+  const std::string deep = "/" + std::string(40, 'a') + "/" + std::string(60, 'b') + "/images";
+  EXPECT_EQ(told_of(deep), "data.images: there is no file \"" + deep + "\"");
+  EXPECT_EQ(told_of("/" + std::string(256, 'c')),
+            "data.images: there is no file \"/" + std::string(59, 'c') + "…\"");
 }
 
 TEST(RecipeErrors, AMissingRecipeIsNamed) {

@@ -6,8 +6,8 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 
+#include "tests/base/temporary_folder.hpp"
 #include "tests/places.hpp"
 #include "tests/recipes/samples.hpp"
 
@@ -362,12 +362,10 @@ TEST(RecipeHash, CountsWhatIsTheJob) {
 }
 
 TEST(RecipeHash, CountsFilesByNameAndSize) {
-  const std::filesystem::path folder =
-      std::filesystem::path(testing::TempDir()) / "autotuned-recipe-hash-test";
-  const auto write = [&](const char* place, const std::string& content) {
-    std::filesystem::create_directories(folder / place);
-    std::ofstream(folder / place / "images") << content;
-    std::ofstream(folder / place / "labels") << "l";
+  const TemporaryFolder folder;
+  const auto write = [&](const std::string& place, const std::string& content) {
+    folder.write(place + "/images", content);
+    folder.write(place + "/labels", "l");
   };
   const std::string text =
       changed(kQuickRecipe, "synthetic, samples: 64, shape: [1, 8, 8], classes: 4",
@@ -382,22 +380,19 @@ TEST(RecipeHash, CountsFilesByNameAndSize) {
   EXPECT_NE(hash("here"), hash("longer"));
   const Recipe before = parse_recipe(text, folder / "here/recipe.yaml", sample_knobs()).value();
   const std::string known = before.hash();
-  std::filesystem::remove_all(folder);
+  std::filesystem::remove_all(folder.path());
   EXPECT_NE(before.hash(), known);  // and does not fail
 }
 
 TEST(RecipeHash, CountsAModelFileByNameAndSize) {
-  const std::filesystem::path folder =
-      std::filesystem::path(testing::TempDir()) / "autotuned-recipe-model-hash-test";
-  const auto hash = [&](const char* place, const std::string& content) {
-    std::filesystem::create_directories(folder / place);
-    std::ofstream(folder / place / "net.pt") << content;
+  const TemporaryFolder folder;
+  const auto hash = [&](const std::string& place, const std::string& content) {
+    folder.write(place + "/net.pt", content);
     const std::string text = changed(kQuickRecipe, "mlp, hidden: 16", "torchscript, file: net.pt");
     return parse_recipe(text, folder / place / "recipe.yaml", sample_knobs()).value().hash();
   };
   EXPECT_EQ(hash("here", "1234"), hash("there", "abcd"));
   EXPECT_NE(hash("here", "1234"), hash("here", "12345"));
-  std::filesystem::remove_all(folder);
 }
 
 TEST(RecipeRanks, AreAnotherJobAndShareTheThreads) {

@@ -14,7 +14,6 @@ namespace autotuned::storage {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 class BackupTest : public ::testing::Test {
@@ -70,7 +69,7 @@ TEST_F(BackupTest, ReplacesOnlyWhenTold) {
   const auto refused = history.backup(copy_, false);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, ErrorKind::invalid);
-  EXPECT_THAT(refused.error().remedy, HasSubstr("--overwrite"));
+  EXPECT_EQ(refused.error().remedy, "name another file, or give --overwrite");
   EXPECT_EQ(folder_.read("copy.db"), "precious");
   folder_.write("copy.db", "");
   EXPECT_TRUE(history.backup(copy_, true)) << "an empty file holds nothing";
@@ -88,7 +87,7 @@ TEST_F(BackupTest, OnlyAHistoryIsReplaced) {
     const auto refused = history.backup(folder_ / name, true);
     ASSERT_FALSE(refused) << name;
     EXPECT_EQ(refused.error().kind, ErrorKind::invalid) << name;
-    EXPECT_THAT(refused.error().what, HasSubstr("it is not a history")) << name;
+    EXPECT_EQ(refused.error().what, "it is not a history, and would be lost") << name;
     EXPECT_EQ(folder_.read(name), before) << name;
   }
 }
@@ -103,7 +102,8 @@ TEST_F(BackupTest, RunsThatTheHistoryLacksAreNotReplaced) {
   const auto refused = history.backup(copy_, true);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, ErrorKind::invalid);
-  EXPECT_THAT(refused.error().what, HasSubstr("2 runs that this history lacks"));
+  EXPECT_EQ(refused.error().what,
+            "it is a history with 2 runs that this history lacks, and would be lost");
   EXPECT_EQ(History::open(copy_, Access::read_only)->runs({}).value().size(), 3U);
 }
 
@@ -118,18 +118,19 @@ TEST_F(BackupTest, SideFilesOfAHistoryAreRefused) {
   const auto before = names_in(folder_.path());
   for (const char* base :
        {"history.db", "another.db", "link.db", "here/history.db", "here/../another.db"}) {
+    const std::string reserved = "this name is reserved for a file of the database " +
+                                 (folder_ / base).lexically_normal().string();
     for (const char* suffix : {"-wal", "-shm", "-journal", "-owners"}) {
       const std::filesystem::path target = folder_ / (std::string(base) + suffix);
       for (const bool may_replace : {false, true}) {
         const auto refused = history.backup(target, may_replace);
         ASSERT_FALSE(refused) << target;
         EXPECT_EQ(refused.error().kind, ErrorKind::invalid) << target;
-        EXPECT_THAT(refused.error().what, HasSubstr("reserved for a file of the database"))
-            << target;
+        EXPECT_EQ(refused.error().what, reserved);
       }
       const auto opened = History::open_to_write(target);
       ASSERT_FALSE(opened) << target;
-      EXPECT_THAT(opened.error().what, HasSubstr("reserved for a file of")) << target;
+      EXPECT_EQ(opened.error().what, reserved);
       EXPECT_FALSE(History::open_to_write(target / "below.db")) << target;
     }
   }
@@ -171,7 +172,8 @@ TEST_F(BackupTest, LogsOfAnotherDatabaseAreNotTakenOver) {
     folder_.write(name, "x");
     const auto refused = history.backup(copy_, true);
     ASSERT_FALSE(refused) << name;
-    EXPECT_THAT(refused.error().message(), HasSubstr(name));
+    EXPECT_EQ(refused.error().what, "the log of another database lies beside the copy");
+    EXPECT_EQ(refused.error().where, folder_ / name);
     EXPECT_FALSE(std::filesystem::exists(copy_));
     std::filesystem::remove(folder_ / name);
   }

@@ -25,6 +25,7 @@
 #include "daemon/common/trainer_plugins.hpp"
 #include "daemon/common/used_device.hpp"
 #include "daemon/plugin_list/plugin_names.hpp"
+#include "daemon/report/characters.hpp"
 #include "daemon/report/history_reading.hpp"
 #include "daemon/session/command_device.hpp"
 #include "daemon/trainers/measurement_lock.hpp"
@@ -206,13 +207,13 @@ Result<Json> ask(const Question& question, const PredictOptions& options, const 
   return answer;
 }
 
-// How wide their names are, beside what is told of each.
-std::size_t widest(const std::vector<fs::path>& pictures) {
-  constexpr std::size_t kMost = 40;
-  std::size_t width = 0;
+// How many columns of a terminal their names take, beside what is told of each.
+int widest(const std::vector<fs::path>& pictures) {
+  constexpr int kMost = 40;
+  int columns = 0;
   for (const fs::path& picture : pictures)
-    width = std::max(width, std::min(kMost, picture.string().size()));
-  return width;
+    columns = std::max(columns, std::min(kMost, columns_of(printable(picture.string()))));
+  return columns;
 }
 
 // What is printed of the predictions: a line for each as it comes or, for --json, a list at the end.
@@ -220,7 +221,7 @@ class PredictionOutput {
  public:
   // Both must outlive this.
   PredictionOutput(const PredictOptions& options, const TrainedModel& model)
-      : options_(options), model_(model), width_(widest(options.pictures)) {}
+      : options_(options), model_(model), columns_(widest(options.pictures)) {}
 
   // `has_mask`: it was written, beside the prediction.
   void add(const Json& told, bool has_mask) {
@@ -233,9 +234,8 @@ class PredictionOutput {
       list_.push_back(prediction_json(prediction, picture, model_.names));
       return;
     }
-    std::string line = printable(picture);
-    line.append(width_ > picture.size() ? width_ - picture.size() : 0, ' ');
-    std::cout << line << "   " << printable(prediction_text(prediction, model_.names)) << "\n"
+    std::cout << padded_to(printable(picture), columns_) << "   "
+              << printable(prediction_text(prediction, model_.names)) << "\n"
               << std::flush;
   }
   [[nodiscard]] const Json& list() const { return list_; }
@@ -243,7 +243,7 @@ class PredictionOutput {
  private:
   const PredictOptions& options_;
   const TrainedModel& model_;
-  std::size_t width_;
+  int columns_;
   std::size_t next_ = 0;
   Json list_ = Json::array();
 };

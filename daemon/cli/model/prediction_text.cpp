@@ -3,9 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
+
+#include "daemon/report/characters.hpp"
 
 namespace autotuned::daemon {
 namespace {
@@ -86,6 +90,12 @@ Json prediction_json(const Json& prediction, const std::string& picture,
   }
   json["outputs"] = std::move(outputs);
   return json;
+}
+
+std::string padded_to(std::string name, int columns) {
+  const int blanks = std::max(columns - columns_of(name), 0);
+  name.append(static_cast<std::size_t>(blanks), ' ');
+  return name;
 }
 
 }  // namespace autotuned::daemon

@@ -20,4 +20,7 @@ namespace autotuned::daemon {
 [[nodiscard]] Json prediction_json(const Json& prediction, const std::string& picture,
                                    std::span<const std::string> names);
 
+// `name` with blanks behind it, up to `columns` columns of a terminal. A wider name stays as it is.
+[[nodiscard]] std::string padded_to(std::string name, int columns);
+
 }  // namespace autotuned::daemon

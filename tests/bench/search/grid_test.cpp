@@ -11,6 +11,7 @@
 #include <random>
 
 #include "bench/search/grid_search.hpp"
+#include "tests/base/temporary_folder.hpp"
 #include "tests/places.hpp"
 
 namespace autotuned::bench {
@@ -76,14 +77,14 @@ TEST(NoiseRatio, IsTheDeviationOfOneBlock) {
 }
 
 TEST(Grids, AFileThatIsNoneIsNamed) {
-  const std::filesystem::path file =
-      std::filesystem::path(::testing::TempDir()) / "autotuned-no-grid.json";
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder / "no-grid.json";
   for (const char* text : {"", "[1]", R"({"points": []})", R"({"points": [{"change": {}}]})"}) {
     std::ofstream(file) << text;
     const auto grid = read_grid(file);
     ASSERT_FALSE(grid) << text;
     EXPECT_EQ(grid.error().kind, ErrorKind::invalid) << text;
-    EXPECT_THAT(grid.error().message(), HasSubstr("autotuned-no-grid.json"));
+    EXPECT_THAT(grid.error().message(), HasSubstr(file.string()));
   }
   EXPECT_THAT(read_grid(file).error().message(), HasSubstr("recipe"));
   std::filesystem::remove(file);

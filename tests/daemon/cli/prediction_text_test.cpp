@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace autotuned::daemon {
@@ -60,6 +61,17 @@ TEST(PredictionText, AsJsonHasNumberAndNameOfEachOutput) {
             (Json{{"number", 1}, {"name", "dog"}, {"probability", 0.75}}));
   EXPECT_EQ(json.at("outputs").at(1),
             (Json{{"number", 2}, {"name", nullptr}, {"probability", 0.25}}));
+}
+
+TEST(PredictionText, LinesUpBehindNamesOfWideCharacters) {
+  const std::vector<std::pair<std::string, std::string>> names = {
+      {"a.jpg", "a.jpg   "},
+      {"é.jpg", "é.jpg   "},
+      {"写.jpg", "写.jpg  "},
+      {"写真.jpg", "写真.jpg"},
+      {"a longer name.jpg", "a longer name.jpg"}};
+  for (const auto& [name, expected] : names)
+    EXPECT_EQ(padded_to(name, 8), expected);
 }
 
 // A trainer may be another program.

@@ -2,6 +2,7 @@
 #include "daemon/report/job_trend.hpp"
 
 #include <gmock/gmock.h>
+#include <time.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -11,6 +12,7 @@
 
 #include "daemon/report/figures.hpp"
 #include "daemon/report/story.hpp"
+#include "tests/base/environment_variable.hpp"
 #include "tests/base/temporary_folder.hpp"
 #include "tests/daemon/small_run.hpp"
 #include "tests/golden.hpp"
@@ -24,6 +26,9 @@ using ::testing::SizeIs;
 
 class JobTrends : public ::testing::Test {
  protected:
+  // Days are those of the time zone.
+  JobTrends() { ::tzset(); }
+
   // A finished run of the one job, with this rate; `finding` is what was found on the machine, "" for nothing.
   void add(const std::string& id, double rate, const std::string& finding = "") {
     storage::RunRow run = small_;
@@ -49,6 +54,7 @@ class JobTrends : public ::testing::Test {
     return *std::move(found);
   }
 
+  const EnvironmentVariable zone_{"TZ", "UTC"};
   TemporaryFolder folder_;
   storage::History history_ =
       storage::History::open(folder_ / "history.db", storage::Access::read_write).value();

@@ -106,6 +106,17 @@ void find_nothing(RunRecord& record) {
   record.trials.clear();
 }
 
+// What was accepted at first, and what the time did not suffice to confirm.
+void confirm_nothing(RunRecord& record) {
+  const TrialRecord accepted = record.trials[0];
+  find_nothing(record);
+  TrialRecord undecided = sample_trial(2, "autotuned", Verdict::rejected, {1.0, 0.9, 1.01, 30});
+  undecided.kind = TrialKind::confirmation;
+  undecided.rejection = RejectionReason::undecided_in_time;
+  undecided.reason = "undecided in its time";
+  record.trials = {accepted, undecided};
+}
+
 void search_nothing(RunRecord& record) {
   find_nothing(record);
   record.run.baseline_samples_per_second = 0.0;
@@ -173,6 +184,7 @@ const Variant kStoryVariants[] = {
     {"many plugins that proposed nothing", add_many_answers},
     {"what each change gives at the end", add_ablation},
     {"nothing faster was found", find_nothing},
+    {"the only confirmation was not decided", confirm_nothing},
     {"a budget that was too small for a trial, which was known once the start was measured",
      [](RunRecord& record) {
        find_nothing(record);

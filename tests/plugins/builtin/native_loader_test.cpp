@@ -10,7 +10,6 @@ namespace autotuned::plugins {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 constexpr const char* kThreads = "loader.native_threads";
 
@@ -40,11 +39,10 @@ std::vector<int> thread_counts(const Json& answer) {
 }
 
 TEST(NativeLoader, IsProposedWhereTheStepWaits) {
+  Answers answers("native_loader");
   // 3 of 4 parts of the step: three times what the rest takes.
-  const Json answer = ask("native_loader", waiting_script(0.75));
+  const Json answer = answers.proposes("75 % of waiting", waiting_script(0.75), {{kThreads, 3}});
   EXPECT_THAT(thread_counts(answer), ElementsAre(3, 2));
-  EXPECT_THAT(first_reason(answer),
-              HasSubstr("waits 75 % of its time for data, and threads of C++"));
   EXPECT_NEAR(first_gain(answer), 1 / (1 - 0.375), 1e-9);
   EXPECT_NEAR(first_share(answer), 0.75, 1e-9);
   EXPECT_THAT(thread_counts(ask("native_loader", waiting_script(0.1))), ElementsAre(1));
@@ -60,42 +58,41 @@ TEST(NativeLoader, GoesByTheWorkersThatDoNotKeepUp) {
 }
 
 TEST(NativeLoader, AddsAThreadWhileTheStepWaits) {
+  Answers answers("native_loader");
   Json json = waiting_script(0.75);
   tell(json, {{kThreads, 3}}, "accepted", 2.5);
-  EXPECT_THAT(none_because(ask("native_loader", waiting_script(0.01))),
-              HasSubstr("waits only 1.0 %"));
+  answers.declines("1 % of waiting", json, {{"metrics", {{"step.data_wait_ratio", 0.01}}}});
   json["metrics"]["step.data_wait_ratio"] = 0.2;
-  const Json answer = ask("native_loader", json);
-  EXPECT_THAT(thread_counts(answer), ElementsAre(4));
-  EXPECT_THAT(first_reason(answer), HasSubstr("although 3 threads of C++ make it"));
+  EXPECT_THAT(thread_counts(answers.proposes("20 % of waiting", json, {{kThreads, 4}})),
+              ElementsAre(4));
   tell(json, {{kThreads, 4}}, "rejected", 0.99);
-  EXPECT_THAT(none_because(ask("native_loader", json)), HasSubstr("another thread was tried"));
-  json["incumbent"][kThreads] = 8;
-  EXPECT_THAT(none_because(ask("native_loader", json)), HasSubstr("already has a thread (8)"));
+  answers.declines("4 were not faster", json);
+  answers.declines("a thread on each CPU", json, {{"incumbent", {{kThreads, 8}}}});
 }
 
 TEST(NativeLoader, SaysWhyNot) {
+  Answers answers("native_loader");
   Json json = waiting_script(0.75);
   json["knobs"][kThreads]["unavailable"] = "the data set is a Photos, and known is ImageFolder";
-  EXPECT_THAT(none_because(ask("native_loader", json)), HasSubstr("the data set is a Photos"));
-  EXPECT_THAT(none_because(ask("native_loader", waiting_script(0.75, 0, "semantics"))),
-              HasSubstr("(--allow: semantics or loader.native_threads)"));
+  answers.declines("a data set of its own", json);
   json = waiting_script(0.75, 0, "semantics");
+  answers.declines("other samples, which are not permitted", json);
   json["permissions"]["knobs"] = Json::array({kThreads});
   EXPECT_THAT(thread_counts(ask("native_loader", json)), ElementsAre(3, 2));
   tell(json, {{kThreads, 3}}, "rejected", 0.9);
   tell(json, {{kThreads, 2}}, "rejected", 0.9);
-  EXPECT_THAT(none_because(ask("native_loader", json)), HasSubstr("were not faster"));
-  EXPECT_THAT(none_because(ask("native_loader", situation("fashion_cnn_cpu"))),
-              HasSubstr("the loader of a recipe"));
+  answers.declines("3 and 2 were not faster", json);
+  answers.declines("a recipe", situation("fashion_cnn_cpu"));
 }
 
 // Processes that make nothing are not worth a trial.
 TEST(NativeLoader, LeavesNothingToSettingsOfProcesses) {
   Json json = waiting_script(0.5, 2);
   json["incumbent"][kThreads] = 4;
-  for (const char* plugin : {"num_workers", "prefetch_depth"})
-    EXPECT_THAT(none_because(ask(plugin, json)), HasSubstr("threads of C++")) << plugin;
+  EXPECT_EQ(none_because(ask("num_workers", json)),
+            "threads of C++ make the batches, and worker processes none");
+  EXPECT_EQ(none_because(ask("prefetch_depth", json)),
+            "threads of C++ make the batches, and share the work of each of them");
 }
 
 }  // namespace

@@ -157,6 +157,19 @@ TEST_F(Writer, WritesAnEmptyTrace) {
   EXPECT_EQ(trace.error().kind, ErrorKind::corrupt);
 }
 
+TEST_F(Writer, TellsItsTracesFromOtherFiles) {
+  EXPECT_FALSE(is_own_trace(file())) << "there is none";
+  TraceWriter writer = create();
+  writer.begin_event("cpu_op", "aten::mm", 1, kStart, 1);
+  ASSERT_TRUE(writer.finish(kStart, 0));
+  EXPECT_TRUE(is_own_trace(file()));
+  const std::string whole = folder_.read("a.pt.trace.json.gz");
+  EXPECT_FALSE(is_own_trace(folder_.write("cut", whole.substr(0, whole.size() - 12))));
+  EXPECT_FALSE(is_own_trace(folder_.write("other", "{\"traceEvents\": []}")));
+  EXPECT_FALSE(is_own_trace(folder_.write("empty", "")));
+  EXPECT_FALSE(is_own_trace(folder_.path()));
+}
+
 TEST_F(Writer, TellsOfLostEvents) {
   TraceWriter writer = create();
   writer.begin_event("cpu_op", "aten::mm", 1, kStart, 1);
