@@ -102,8 +102,8 @@ add_custom_target(test_programs)
 #             tests, which use a whole CPU, are done
 #   SUITES    a process runs a whole suite, and the test is tuner.Suite: for programs with LibTorch, whose process takes
 #             longer to start than most cases take to run. A case must leave the process as it found it
-#   ALONE     suites whose cases do not, or that look at a process where nothing was done before: each of their cases has
-#             a process of its own
+#   ALONE     suites whose cases do not, or that look at a process where nothing was done before: each of their cases
+#             has a process of its own
 # With AUTOTUNED_SANITIZE every program has SUITES, and none is ALONE.
 function(autotuned_test name)
   if(NOT AUTOTUNED_WITH_TESTS)
