@@ -5,7 +5,7 @@
 #   autotuned_executable(autotuned SOURCES main.cpp PRIVATE autotuned_daemon_cli)
 #   autotuned_plugin(num_workers SOURCES num_workers.cpp [PRIVATE ...] [FILES extra.yaml])
 #   autotuned_test(statistics_test SOURCES statistics_test.cpp LINK autotuned_tuner
-#                  [LABELS slow gpu] [TIMEOUT 120] [MEASURES])
+#                  [LABELS slow gpu] [TIMEOUT 120] [MEASURES] [SUITES [ALONE Suite ...]])
 #
 # A library without a .cpp file becomes an INTERFACE library.
 include_guard(GLOBAL)
@@ -95,16 +95,25 @@ endfunction()
 add_custom_target(test_programs)
 
 # A GoogleTest executable in build/<preset>/tests. Test names carry the folder: tests/tuner/CMakeLists.txt makes
-# tuner.Suite.Test, or with AUTOTUNED_SANITIZE one test for each suite, tuner.Suite. Tests run in the repository root, know
-# the tree by tests/places.hpp, and are killed after TIMEOUT seconds (60 by default, per test case). Those with a TIMEOUT of
-# their own start first, so that no long one is left for the end. MEASURES: tests that compare rates of real trainers; no two of
-# them run at once, and they start when the longest tests, which use a whole CPU, are done.
+# tuner.Suite.Test. Tests run in the repository root, know the tree by tests/places.hpp, and are killed after TIMEOUT
+# seconds (60 by default, per test case). Those with a TIMEOUT of their own start first, so that no long one is left for
+# the end.
+#   MEASURES  tests that compare rates of real trainers; no two of them run at once, and they start when the longest
+#             tests, which use a whole CPU, are done
+#   SUITES    a process runs a whole suite, and the test is tuner.Suite: for programs with LibTorch, whose process takes
+#             longer to start than most cases take to run. A case must leave the process as it found it
+#   ALONE     suites whose cases do not, or that look at a process where nothing was done before: each of their cases
+#             has a process of its own
+# With AUTOTUNED_SANITIZE every program has SUITES, and none is ALONE.
 function(autotuned_test name)
   if(NOT AUTOTUNED_WITH_TESTS)
     return()
   endif()
-  cmake_parse_arguments(PARSE_ARGV 1 arg "MEASURES" "TIMEOUT" "SOURCES;LINK;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "MEASURES;SUITES" "TIMEOUT" "SOURCES;LINK;LABELS;ALONE")
   _autotuned_check_arguments(autotuned_test ${name})
+  if(arg_ALONE AND NOT arg_SUITES)
+    message(FATAL_ERROR "autotuned_test(${name}): ALONE without SUITES")
+  endif()
   set(order)
   if(arg_MEASURES)
     set(order COST 500 RESOURCE_LOCK measurement)
@@ -137,11 +146,15 @@ function(autotuned_test name)
   string(REGEX REPLACE "\\..*" "" area "${prefix}")
   add_dependencies(test_programs ${name})
   set_property(GLOBAL APPEND PROPERTY AUTOTUNED_TEST_PROGRAMS "${folder} ${name} ${prefix}")
-  if(AUTOTUNED_SANITIZE)
+  if(AUTOTUNED_SANITIZE OR arg_SUITES)
+    set(alone)
+    if(NOT AUTOTUNED_SANITIZE)
+      set(alone ${arg_ALONE})
+    endif()
     set(suites_file "${CMAKE_CURRENT_BINARY_DIR}/${name}_suites.cmake")
     file(CONFIGURE OUTPUT "${suites_file}" @ONLY CONTENT "include([==[@AUTOTUNED_TEST_SUITES@]==])
 autotuned_add_suites([==[@AUTOTUNED_TEST_DIR@/@name@]==] @prefix@ @arg_TIMEOUT@ [==[@CMAKE_SOURCE_DIR@]==]
-  \"@area@;@arg_LABELS@\")
+  \"@area@;@arg_LABELS@\" \"@alone@\")
 ")
     set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${suites_file}")
     return()

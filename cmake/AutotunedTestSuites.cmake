@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# Read by CTest in a build with sanitizers: one test for each suite of a GoogleTest program, PREFIX.Suite. Such a process
-# takes longer to start than most cases take to run, so a process for each case would spend most of its time on starts.
+# Read by CTest: one test for each suite of a GoogleTest program, PREFIX.Suite. For programs whose process takes longer
+# to start than most cases take to run: those with SUITES (autotuned_test()), and all in a build with sanitizers.
 cmake_minimum_required(VERSION 3.25)
 
-# Tests run in `folder`. A suite of many cases gets more time, and starts before one of few.
-function(autotuned_add_suites program prefix seconds_per_case folder labels)
+# Tests run in `folder`. A suite of many cases gets more time, and starts before one of few. Of the suites that `alone`
+# names each case is a test, PREFIX.Suite.Case.
+function(autotuned_add_suites program prefix seconds_per_case folder labels alone)
   cmake_path(GET program FILENAME name)
   if(NOT EXISTS "${program}")
     add_test(${name}_NOT_BUILT ${name}_NOT_BUILT)
@@ -28,16 +29,39 @@ function(autotuned_add_suites program prefix seconds_per_case folder labels)
     if(line MATCHES "^([A-Za-z0-9_/]+)\\.$")
       set(suite "${CMAKE_MATCH_1}")
       list(APPEND suites "${suite}")
-      set(cases 0)
+      set("cases_of_${suite}")
     else()
-      math(EXPR cases "${cases} + 1")
+      string(STRIP "${line}" case)
+      list(APPEND "cases_of_${suite}" "${case}")
     endif()
-    set("cases_of_${suite}" ${cases})
+  endforeach()
+  foreach(suite IN LISTS alone)
+    if(NOT suite IN_LIST suites)
+      message(FATAL_ERROR "${program} has no suite ${suite}, which ALONE names")
+    endif()
   endforeach()
   foreach(suite IN LISTS suites)
-    math(EXPR seconds "${seconds_per_case} + ${seconds_per_case} * ${cases_of_${suite}} / 4")
-    add_test("${prefix}.${suite}" "${program}" "--gtest_filter=${suite}.*")
-    set_tests_properties("${prefix}.${suite}" PROPERTIES
-      WORKING_DIRECTORY "${folder}" TIMEOUT ${seconds} COST ${seconds} LABELS "${labels}")
+    if(suite IN_LIST alone)
+      foreach(case IN LISTS "cases_of_${suite}")
+        if(NOT case MATCHES "^DISABLED_")
+          _autotuned_add_filtered("${prefix}.${suite}.${case}" "${suite}.${case}" ${seconds_per_case} 1)
+        endif()
+      endforeach()
+    else()
+      list(LENGTH "cases_of_${suite}" cases)
+      math(EXPR seconds "${seconds_per_case} + ${seconds_per_case} * ${cases} / 4")
+      _autotuned_add_filtered("${prefix}.${suite}" "${suite}.*" ${seconds} ${cases})
+    endif()
   endforeach()
+endfunction()
+
+# With `program`, `folder` and `labels` of the caller. A single case that skips itself is a skipped test; of several the
+# others have run.
+function(_autotuned_add_filtered name filter seconds cases)
+  add_test("${name}" "${program}" "--gtest_filter=${filter}")
+  set_tests_properties("${name}" PROPERTIES
+    WORKING_DIRECTORY "${folder}" TIMEOUT ${seconds} COST ${seconds} LABELS "${labels}")
+  if(cases EQUAL 1)
+    set_tests_properties("${name}" PROPERTIES SKIP_REGULAR_EXPRESSION "\\[  SKIPPED \\]")
+  endif()
 endfunction()

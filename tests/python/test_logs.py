@@ -210,39 +210,45 @@ class run:
 class ScriptTest(unittest.TestCase):
     """The whole way: what the session says at the end of the tuning is in the script's logger."""
 
-    def run_script(self, then, model="model = torch.nn.Linear(4, 1)", change=None, **finish):
-        with tempfile.TemporaryDirectory() as name:
-            folder = Path(name)
-            text = textwrap.dedent(STAND_IN).format(then=then)
-            (folder / "wandb.py").write_text(text, encoding="utf-8")
-            script = SCRIPT.replace("model = torch.nn.Linear(4, 1)", model)
-            (folder / "train.py").write_text(script, encoding="utf-8")
-            untouched = alone("train.py", cwd=folder)
-            running = Running("train.py", cwd=folder)
-            self.addCleanup(running.end)
-            running.load()
-            exact = {"optimizer.set_to_none": True}
-            running.must("finish", configuration=change or exact, **finish)
-            code, out, error = running.rest()
-            self.assertEqual(code, 0)
-            if change is None:
-                self.assertEqual(out, untouched[1])
-            told = (folder / "told.txt").read_text(encoding="utf-8").strip()
-            return told, error.removeprefix(untouched[2])
+    def written(self, then, model="model = torch.nn.Linear(4, 1)"):
+        """The folder of the script, and what it does by itself."""
+        name = tempfile.TemporaryDirectory()
+        self.addCleanup(name.cleanup)
+        folder = Path(name.name)
+        text = textwrap.dedent(STAND_IN).format(then=then)
+        (folder / "wandb.py").write_text(text, encoding="utf-8")
+        script = SCRIPT.replace("model = torch.nn.Linear(4, 1)", model)
+        (folder / "train.py").write_text(script, encoding="utf-8")
+        return folder, alone("train.py", cwd=folder)
+
+    def tuned(self, script, change=None, **finish):
+        """What the logger was told, and what is on standard error besides."""
+        folder, untouched = script
+        running = Running("train.py", cwd=folder)
+        self.addCleanup(running.end)
+        running.load()
+        exact = {"optimizer.set_to_none": True}
+        running.must("finish", configuration=change or exact, **finish)
+        code, out, error = running.rest()
+        self.assertEqual(code, 0)
+        if change is None:
+            self.assertEqual(out, untouched[1])
+        told = (folder / "told.txt").read_text(encoding="utf-8").strip()
+        return told, error.removeprefix(untouched[2])
 
     def test_it_is_told_once_what_was_kept(self):
-        told, error = self.run_script("pass", kept=KEPT)
+        told, error = self.tuned(self.written("pass"), kept=KEPT)
         kept = {"kept": TEXT, "run": KEPT["run"], "speedup": 1.49}
         self.assertEqual((told, error), (str([{"autotuned": kept}]), ""))
 
     def test_a_failure_of_it_is_one_line(self):
-        _, error = self.run_script("raise OSError('no route')", kept=KEPT)
+        _, error = self.tuned(self.written("raise OSError('no route')"), kept=KEPT)
         line = "autotuned: Weights & Biases was not told what was kept: OSError: no route\n"
         self.assertEqual(error, line)
 
     def test_what_was_kept_and_fails_later_is_told(self):
         change = {"precision.autocast": "bf16"}
-        told, error = self.run_script("pass", model=NARROW, change=change, kept=KEPT)
+        told, error = self.tuned(self.written("pass", NARROW), change, kept=KEPT)
         line = (
             "what was kept fails in the forward pass: RuntimeError: not in 16 bits; "
             "the script goes on as it is"
@@ -251,8 +257,10 @@ class ScriptTest(unittest.TestCase):
         self.assertEqual(error, f"autotuned: {line}\n")
 
     def test_where_nothing_was_kept_nothing_is_told(self):
+        script = self.written("pass")
         for finish in ({}, {"kept": None}, {"kept": {"change": ""}}):
-            self.assertEqual(self.run_script("pass", **finish), ("[]", ""))
+            (script[0] / "told.txt").unlink()  # of the run before
+            self.assertEqual(self.tuned(script, **finish), ("[]", ""))
 
 
 if __name__ == "__main__":

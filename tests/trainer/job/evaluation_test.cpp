@@ -12,6 +12,7 @@
 #include "base/file.hpp"
 #include "tests/golden.hpp"
 #include "tests/places.hpp"
+#include "tests/trainer/job/photo_job.hpp"
 #include "tests/trainer/small_job.hpp"
 #include "trainer/job/training.hpp"
 
@@ -145,7 +146,7 @@ TEST(Evaluation, CountsClassesToo) {
 
 TEST(Evaluation, IsTheSameWhateverIsTuned) {
   const Folder folder;
-  ::setenv("XDG_CACHE_HOME", (folder / "cache").c_str(), 1);
+  const CacheHome home(folder / "cache");
   recipes::Recipe recipe = small_recipe();
   const auto files = tests::source_folder() / "tests/trainer/input/data/4*_37x51.jpg";
   recipe.data = {
@@ -176,7 +177,6 @@ TEST(Evaluation, IsTheSameWhateverIsTuned) {
     ASSERT_TRUE(job->restore("initial"));
     expect_same(evaluated(*job), expected);
   }
-  ::unsetenv("XDG_CACHE_HOME");
 }
 
 // Of transforms that end in no table, although bytes travel in training.

@@ -360,7 +360,7 @@ TEST(Job, PrepareNamesWhatChanged) {
   EXPECT_THAT(value_of(job->prepare(next)).changed, IsEmpty());
 }
 
-TEST(Job, EnvironmentVariablesMustBeThereAtTheStart) {
+TEST(JobAndProcess, EnvironmentVariablesMustBeThereAtTheStart) {
   const recipes::Recipe recipe = small_recipe();
   const Configuration wanted = with(starting(recipe), "env.PLACEBO_TEST_VARIABLE", "7");
   unsetenv("PLACEBO_TEST_VARIABLE");
@@ -423,7 +423,7 @@ class LittleMemory {
   rlimit before_{};
 };
 
-TEST(Job, OutOfMemoryLeavesAUsableJob) {
+TEST(JobAndProcess, OutOfMemoryLeavesAUsableJob) {
   recipes::Recipe recipe = small_cnn_recipe();
   recipe.data.parameters["samples"] = 40'000;
   const Configuration start = starting(recipe);

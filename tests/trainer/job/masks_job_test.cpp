@@ -241,7 +241,7 @@ TEST(MaskJob, SendsMasksAsBytes) {
   EXPECT_EQ(sample_bytes({}, *pipeline, {input::TargetKind::class_mask, 1}), 3 * 600 * 4 + 600);
 }
 
-TEST(BestEvaluation, GoesByTheMeanIou) {
+TEST(BestByTarget, GoesByTheMeanIou) {
   const auto of = [](std::optional<double> miou) {
     TestResult result{.samples = 9, .accuracy = 0.5, .loss = 1.0};
     result.masks = MaskFigures{.pixels = 9, .miou = miou, .ious = {}};

@@ -2,10 +2,10 @@
 // A small job that trains on crops of JPEG files.
 #pragma once
 
-#include <cstdlib>
 #include <filesystem>
 #include <string>
 
+#include "tests/base/environment_variable.hpp"
 #include "tests/places.hpp"
 #include "tests/trainer/small_job.hpp"
 
@@ -14,12 +14,11 @@ namespace autotuned::trainer {
 // Where a job keeps what is of use to the next one.
 class CacheHome {
  public:
-  explicit CacheHome(const std::filesystem::path& folder) {
-    ::setenv("XDG_CACHE_HOME", folder.c_str(), 1);
-  }
-  ~CacheHome() { ::unsetenv("XDG_CACHE_HOME"); }
-  CacheHome(const CacheHome&) = delete;
-  CacheHome& operator=(const CacheHome&) = delete;
+  explicit CacheHome(const std::filesystem::path& folder)
+      : variable_("XDG_CACHE_HOME", folder.c_str()) {}
+
+ private:
+  EnvironmentVariable variable_;
 };
 
 inline recipes::Recipe cropped_photos(const Folder& folder) {

@@ -244,7 +244,7 @@ TEST(TagJob, LearnsThem) {
                                            "the training data are tags"));
 }
 
-TEST(BestEvaluation, GoesByTheFiguresOfNumbers) {
+TEST(BestByTarget, GoesByTheFiguresOfNumbers) {
   const auto of = [](double mae, std::optional<double> r2) {
     TestResult result{.samples = 9, .loss = 1.0};
     result.numbers = NumberFigures{.mae = mae, .r2 = r2, .values = {}};

@@ -152,7 +152,7 @@ TEST(Schedule, ConstantChangesNoBit) {
   EXPECT_EQ(digest(*plain), digest(*stepped));
 }
 
-TEST(Loss, MseTrains) {
+TEST(LossOfAJob, MseTrains) {
   recipes::Recipe recipe = small_recipe();
   recipe.loss = "mse";
   const auto job = load(recipe);
