@@ -404,7 +404,8 @@ TEST_F(TrainerBackendTest, OneThatComesToRestAfterAllIsSeenOutAgain) {
   EXPECT_FALSE(job().run_block(candidate, {.reference = &keep}));
   bool is_timed = false;
   for (int block = 0; block < 400 && !is_timed; ++block) {
-    ASSERT_TRUE(job().run_block(keep, {}));
+    const auto of_reference = job().run_block(keep, {});
+    ASSERT_TRUE(of_reference) << of_reference.error().message();
     is_timed = job().run_block(candidate, {.reference = &keep}).has_value();
   }
   EXPECT_TRUE(is_timed);
