@@ -196,9 +196,8 @@ Result<void> TrialRunner::measure_in_one_process(Course& course) {
     if (pair == 0) started = now;
     if (pair > 0) pair_time_ = (now - started) / pair;
     // Anew after each pair: an evaluation between two blocks makes later pairs longer than the first ones.
-    const nanoseconds most_time =
-        most_time_of(plan, nanoseconds{0}, pair_time_,
-                     least_process_pair_time(process_start_time_, pair_time_));
+    const nanoseconds most_time = most_time_of(
+        plan, nanoseconds{0}, pair_time_, least_process_pair_time(process_start_time_, pair_time_));
     if (pair > 0) share = std::max(share, std::min(most_time, fewest * pair_time_));
     if (course.measurement.is_faster(plan.is_watched_for_stalls)) {
       if (!accepted_at) accepted_at = now;
@@ -262,8 +261,8 @@ Result<void> TrialRunner::measure_processes(Course& course) {
   }
   const nanoseconds looked = clock_->now() - begun;
   const int fewest = fastest_test(plan.rules.accept_error_probability).fewest_pairs;
-  nanoseconds most_time = most_time_of(plan, looked, pair_time_,
-                                       least_process_pair_time(course.starting, pair_time_));
+  nanoseconds most_time =
+      most_time_of(plan, looked, pair_time_, least_process_pair_time(course.starting, pair_time_));
   if (plan.has_first_look) {
     // The time needed includes the blocks, of which there are three pairs at least. Without them a trial would begin
     // that cannot reach a verdict.

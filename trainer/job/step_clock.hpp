@@ -66,7 +66,6 @@ class RingRule {
 
   [[nodiscard]] bool is_short(int fullness) const { return fullness < target_; }
 
-
   // REQUIRES: elapsed_ns >= minimum_ns. Says `start_over` at most as often as there were batches.
   [[nodiscard]] Next after(std::int64_t elapsed_ns, std::int64_t minimum_ns, int fullness) {
     // Without a minimum the rate is not used.
