@@ -28,13 +28,16 @@ void PrintTo(const Cheat& cheat, std::ostream* out) {
 
 class CheatingTraining : public testing::TestWithParam<Cheat> {
  protected:
-  explicit CheatingTraining(const std::string& evaluated_every = "end") {
+  explicit CheatingTraining(const std::string& evaluated_every = "end",
+                            const std::string& more_of_training = "") {
     scene_.use_trainer_plugins({"tiny", "cheats"});
     scene_.write_plugin("cheats", "cheats.cheat: " + GetParam().name);
     scene_.write_job(
         "model: {plugin: tiny, wait_ms: 4}\ndata: {plugin: tiny, samples: 2048}\n"
         "input: [scale: {by: 1/255}]\noptimizer: {type: sgd, lr: 0.1}\n"
-        "train: {epochs: 2, batch_size: 32}\n"
+        "train: {epochs: 2, batch_size: 32" +
+        more_of_training +
+        "}\n"
         "evaluate: {data: {plugin: tiny, samples: 256}, every: " +
         evaluated_every + "}\ntune: {plugins: [cheats], budget: 3min, allow: [numerics]}\n");
   }
@@ -79,6 +82,34 @@ INSTANTIATE_TEST_SUITE_P(
               "[0-9.]+ of the change that the steps made"},
         Cheat{"stands_still_at_low_loss",
               std::string(kStandsStill) + ".*from the weights at the end of the blocks"}),
+    [](const auto& test) { return test.param.name; });
+
+class CheatingAverages : public CheatingTraining {
+ protected:
+  CheatingAverages() : CheatingTraining("end", ", ema_decay: 0.99") {}
+};
+
+// The model that is evaluated is that of the averages, and no parameter says anything about them.
+TEST_P(CheatingAverages, IsSeen) {
+  const Json run = result_of(this->run({"--tune-only"}));
+  const Json& trial = run.at("trials").at(0);
+  const Json& kept = run.at("best").at("configuration").at("cheats.cheat");
+  if (GetParam().reason.empty()) {
+    EXPECT_EQ(trial.at("verdict"), "accepted") << trial.dump(1);
+    EXPECT_EQ(kept, GetParam().name);
+    return;
+  }
+  EXPECT_EQ(trial.at("verdict"), "rejected") << trial.dump(1);
+  EXPECT_THAT(trial.at("reason").get<std::string>(), ContainsRegex(GetParam().reason));
+  EXPECT_EQ(kept, "none");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    , CheatingAverages,
+    testing::Values(Cheat{"honest", ""},
+                    Cheat{"standing_averages",
+                          "buffers: the update of running average of [a-z.]+ is 0\\.000 times as "
+                          "long.*from the weights at the end of the blocks"}),
     [](const auto& test) { return test.param.name; });
 
 // What each step looks at: no check need come at the right time.

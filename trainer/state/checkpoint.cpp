@@ -322,10 +322,27 @@ Result<Comparison> compare(const Checkpoint& base, const Checkpoint& reference,
                                                 one.to(at::kDouble) - from,
                                                 two.to(at::kDouble) - candidate_from));
   }
-  // They follow from the parameters.
+  // Steps that begin without averages say nothing about how these move: they are what the first of the steps made.
+  const bool have_moved = !base.averages.empty() && are_alike(base.averages, reference.averages) &&
+                          are_alike(base.averages, candidate.averages) &&
+                          are_alike(base.averages, candidate_base->averages);
   result.is_equal = result.is_equal && are_alike(reference.averages, candidate.averages);
-  for (std::size_t i = 0; result.is_equal && i < reference.averages.size(); ++i)
-    look_at(to_host(reference.averages[i].second), to_host(candidate.averages[i].second));
+  for (const auto& [name, average] : candidate.averages)
+    result.is_finite = result.is_finite && at::isfinite(to_host(average)).all().item<bool>();
+  for (std::size_t i = 0; i < reference.averages.size() && i < candidate.averages.size(); ++i) {
+    const at::Tensor one = to_host(reference.averages[i].second);
+    const at::Tensor two = to_host(candidate.averages[i].second);
+    const bool is_equal = at::equal(one, two);
+    result.is_equal = result.is_equal && is_equal;
+    if (!have_moved) continue;
+    const at::Tensor from = to_host(base.averages[i].second).to(at::kDouble);
+    const at::Tensor candidate_from = to_host(candidate_base->averages[i].second).to(at::kDouble);
+    result.buffers.push_back({.update = compare_updates(
+                                  "running average of " + base.averages[i].first,
+                                  one.to(at::kDouble) - from, two.to(at::kDouble) - candidate_from),
+                              .is_floating = true,
+                              .is_equal = is_equal});
+  }
   const at::Tensor before = find_output(reference, kOutputsBefore);
   const at::Tensor one = find_output(reference, kOutputsAfter);
   const at::Tensor two = find_output(candidate, kOutputsAfter);

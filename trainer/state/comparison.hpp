@@ -30,10 +30,11 @@ struct OutputComparison {
 };
 
 struct Comparison {
-  // Whether parameters, buffers and outputs (if there are any) are equal, value for value; NaN equals nothing.
+  // Whether parameters, buffers, averages and outputs (if there are any) are equal, value for value; NaN equals nothing.
   bool is_equal = false;
   bool is_finite = false;  // no NaN or Inf in the candidate
   std::vector<ParameterComparison> parameters;
+  // Also the running averages of parameters, where all steps began with some: "running average of NAME".
   std::vector<BufferComparison> buffers;
   std::optional<OutputComparison> outputs;  // where both were kept with theirs
 };
