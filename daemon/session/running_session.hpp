@@ -76,6 +76,9 @@ class RunningSession {
   // Saves the model, and publishes the best one.
   Result<void> save_model();
   void note_digests();  // of the model that was saved
+  // The training whose model is in the folder of a run that only tunes. Such a run leaves best.yaml and summary.json
+  // there alone: they describe the model.
+  [[nodiscard]] std::optional<storage::RunRow> kept_training() const;
   Result<void> write_best();
   // The check after the training. A failure of it does not change the saved model.
   Result<void> check_trained_model();

@@ -164,7 +164,14 @@ void RunningSession::note_digests() {
   }
 }
 
+std::optional<storage::RunRow> RunningSession::kept_training() const {
+  std::error_code ignored;
+  if (!request_.tune_only || !std::filesystem::exists(model(), ignored)) return std::nullopt;
+  return owner_of_model(*history_, run_.output_dir);
+}
+
 Result<void> RunningSession::write_best() {
+  if (kept_training()) return {};
   recipes::Recipe best =
       recipes::with_configuration(request_.recipe, trained_configuration(run_), knobs_);
   if (request_.recipe_budget) best.tune.budget = *request_.recipe_budget;
@@ -199,9 +206,11 @@ Result<int> RunningSession::finish() {
 Result<int> RunningSession::conclude_finished() {
   const auto result = stored_run_json(*history_, run_);
   if (!result) return tl::unexpected(result.error());
-  auto written =
-      write_file_atomically(request_.recipe.output_dir / "summary.json", to_lines(*result));
-  if (!written) return tl::unexpected(written.error());
+  if (!kept_training()) {
+    auto written =
+        write_file_atomically(request_.recipe.output_dir / "summary.json", to_lines(*result));
+    if (!written) return tl::unexpected(written.error());
+  }
   // Only now is there nothing left to resume.
   std::error_code ignored;
   if (!request_.tune_only && std::filesystem::exists(model(), ignored)) {
@@ -217,7 +226,13 @@ int RunningSession::conclude(int exit_code) {
     auto result = stored_run_json(*history_, run_);
     if (trials && result) {
       event["result"] = *std::move(result);
-      event["text"] = summary_text(run_, *trials);
+      std::string text = summary_text(run_, *trials);
+      if (const auto kept = run_.state == RunState::finished ? kept_training() : std::nullopt) {
+        text += "recipe   not written: best.yaml and summary.json in " + run_.output_dir +
+                " stay those of run " + kept->id.text +
+                ", whose model is there; `autotuned best RECIPE` prints the configuration\n";
+      }
+      event["text"] = std::move(text);
     }
   }
   report(event);
