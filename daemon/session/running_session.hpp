@@ -121,8 +121,7 @@ class RunningSession {
   std::vector<recipes::Knob> knobs_;
   std::vector<plugins::FoundPlugin> plugins_;
   std::optional<storage::History> history_;
-  Json end_of_search_ = Json::object();  // fields of `training`
-  Json trained_data_;                    // null: the trainer has not told yet
+  Json trained_data_;  // null: the trainer has not told yet
   SessionDevice device_;
   OutputFolder output_;
   Descriptor claim_;  // of the run: we are at work on it

@@ -2,6 +2,7 @@
 // The end of a run: training, what it leaves in the output folder, and how it is told.
 #include "daemon/session/running_session.hpp"
 
+#include <array>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -33,6 +34,9 @@ using storage::RunState;
 namespace {
 
 constexpr int kTrainingAttempts = 3;
+// Keys of RunRow::training from before the answer of the trainer, perhaps of an earlier process of the run.
+constexpr std::array kStoredBefore = {"budget_ns", "is_budget_spent", "untried", kShortage,
+                                      "tuning_other_work_ratio", kFallbacks};
 
 }  // namespace
 
@@ -82,14 +86,11 @@ Result<void> RunningSession::train() {
   if (get_bool(*trained, "cancelled").value_or(false)) {
     return fail(ErrorKind::cancelled, "stopped while training");
   }
-  const Json fallbacks = member(run_.training, kFallbacks);
-  const Json shortage = member(run_.training, kShortage);
-  run_.training = *trained;
-  run_.training.update(end_of_search_);
+  const Json stored = std::exchange(run_.training, *trained);
+  for (const char* const key : kStoredBefore) {
+    if (stored.contains(key)) run_.training[key] = stored.at(key);
+  }
   if (!trained_data_.is_null()) run_.training[kTrainedData] = trained_data_;
-  if (!fallbacks.is_null()) run_.training[kFallbacks] = fallbacks;
-  // Keep the shortage that an earlier process of the run stored when it tuned.
-  if (!shortage.is_null()) run_.training[kShortage] = shortage;
   // The load while it trained: only that may be blamed for a slow training.
   const MachineState after = read_machine_state();
   run_.training["disturbances"] = Json::array();
