@@ -38,6 +38,11 @@ constexpr std::array kKnown = {
 };
 constexpr std::size_t kMostSummaryBytes = 64 << 20;
 
+// Whether a run that only tunes never writes it.
+bool is_of_training(std::string_view name) {
+  return name.ends_with(".pt") || name == "log/training.jsonl";
+}
+
 void add(const fs::path& path, std::string what, std::vector<RunFile>& files) {
   std::error_code failed;
   const auto bytes = fs::file_size(path, failed);  // fails on what is no file
@@ -64,7 +69,8 @@ Owner owner_of(const fs::path& folder) {
 bool is_of_other(const Owner& owner, const storage::RunRow& run) {
   using storage::RunState;
   if (owner.run.empty() || owner.run == run.id.text) return false;
-  if (run.state == RunState::finished) return true;
+  // A run that only tunes may have left the results of a training as they were.
+  if (run.state == RunState::finished && !run.is_tune_only) return true;
   const bool is_at_work =
       (run.state == RunState::tuning || run.state == RunState::training) && !run.is_interrupted;
   return !is_at_work && owner.ended_unix_ns > run.started_unix_ns;
@@ -109,6 +115,7 @@ RunFiles files_of(const storage::RunRow& run) {
   for (const KnownFile& known : kKnown) {
     const bool is_result = std::string_view(known.name).find('/') == std::string_view::npos;
     if (is_result && !has_results) continue;
+    if (run.is_tune_only && is_of_training(known.name)) continue;
     add(folder / known.name, known.what, found.files);
   }
   add_saved(folder, run.id.text, found.files);
@@ -126,6 +133,28 @@ RunFiles files_of(const storage::RunRow& run) {
     return file.size_bytes == 0 && file.path.filename().string().starts_with("trainer-");
   });
   return found;
+}
+
+std::optional<storage::RunRow> owner_of_model(const storage::History& history,
+                                              const std::string& output_dir) {
+  const std::string id = owner_of(output_dir).run;
+  if (id.empty()) return std::nullopt;
+  auto owner = history.run(id);
+  if (!owner || owner->id.text != id) return std::nullopt;
+  if (!owner->is_tune_only) return *std::move(owner);
+  // The run wrote its summary beside the model: of an older version, or of a training that ended later.
+  auto runs = history.runs({.recipe = {},
+                            .environment = {},
+                            .plugin = {},
+                            .verdict = {},
+                            .since_unix_ns = {},
+                            .limit = -1});
+  if (!runs) return std::nullopt;
+  for (storage::RunRow& other : *runs) {
+    const bool has_model = other.state == storage::RunState::finished && !other.is_tune_only;
+    if (has_model && other.output_dir == output_dir) return std::move(other);
+  }
+  return std::nullopt;
 }
 
 std::string files_text(const storage::RunRow& run) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,11 @@ struct RunFiles {
 };
 
 [[nodiscard]] RunFiles files_of(const storage::RunRow& run);
+
+// The finished training whose model the summary in this output folder describes. If a run that only tunes wrote the
+// summary: the newest finished training into the folder. Nothing if the history knows none.
+[[nodiscard]] std::optional<storage::RunRow> owner_of_model(const storage::History& history,
+                                                            const std::string& output_dir);
 
 // A table of the files, and which run owns the others now; empty if the folder is gone or has no such files.
 [[nodiscard]] std::string files_text(const storage::RunRow& run);

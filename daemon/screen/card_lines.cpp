@@ -54,7 +54,10 @@ std::vector<Line> card_lines(const Json& result, const std::string& text,
     if (member(result, "training").contains("steps")) {
       append(lines, labelled(wide("model"), path_text(output / "model.pt", here), style));
     }
-    append(lines, labelled(wide("recipe"), path_text(output / "best.yaml", here), style));
+    // The text says why a run has not written it.
+    if (("\n" + text).find("\nrecipe   ") == std::string::npos) {
+      append(lines, labelled(wide("recipe"), path_text(output / "best.yaml", here), style));
+    }
   }
   if (!run.empty()) {
     append(lines, labelled(wide("next"), next_commands(result), style, Tone::strong));

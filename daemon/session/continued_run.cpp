@@ -7,10 +7,10 @@
 #include <system_error>
 #include <utility>
 
-#include "base/file.hpp"
 #include "base/json.hpp"
 #include "base/printable.hpp"
 #include "daemon/report/lineage.hpp"
+#include "daemon/report/run_files.hpp"
 #include "daemon/session/output_folder.hpp"
 
 namespace autotuned::daemon {
@@ -20,7 +20,6 @@ using storage::History;
 using storage::RunRow;
 
 constexpr std::chrono::minutes kHistoryPatience{10};
-constexpr std::int64_t kMostBytesOfSummary = 64 << 20;
 
 // Seed, length and folder: what becomes of a training, however its parts were run.
 Json trained_plan(const RunRow& run) {
@@ -38,27 +37,6 @@ Result<std::vector<RunRow>> all_runs(const History& history) {
                        .verdict = {},
                        .since_unix_ns = {},
                        .limit = -1});
-}
-
-// The finished training whose model is in the output folder of `run`; nothing if the history does not know it.
-std::optional<RunRow> owner_of_model(const History& history, const RunRow& run) {
-  const auto text =
-      read_file(std::filesystem::path(run.output_dir) / "summary.json", kMostBytesOfSummary);
-  if (!text) return std::nullopt;
-  const auto summary = parse_json(*text, "summary.json");
-  const std::string id = summary ? get_string(*summary, "run").value_or("") : "";
-  if (id.empty()) return std::nullopt;
-  auto owner = history.run(id);
-  if (!owner || owner->id.text != id) return std::nullopt;
-  if (!owner->is_tune_only) return *std::move(owner);
-  // The run wrote its summary beside the model of an earlier run.
-  auto runs = all_runs(history);
-  if (!runs) return std::nullopt;
-  for (RunRow& other : *runs) {
-    const bool has_model = other.state == storage::RunState::finished && !other.is_tune_only;
-    if (has_model && other.output_dir == run.output_dir) return std::move(other);
-  }
-  return std::nullopt;
 }
 
 // Whether a run has saved its model, although it was killed before it wrote its summary, so that the summary is still
@@ -164,7 +142,7 @@ std::string plan_of(const recipes::Recipe& recipe, const std::string& extends,
 
 std::string replaced_model_text(const History& history, const RunRow& run) {
   if (!extended_run(run).empty()) return {};
-  const auto owner = owner_of_model(history, run);
+  const auto owner = owner_of_model(history, run.output_dir);
   // A run that was killed in its training may have written these files before.
   if (!owner && run.state == storage::RunState::training) return {};
   if (!owner) return foreign_files_text(history, run);
@@ -182,7 +160,7 @@ std::string replaced_model_text(const History& history, const RunRow& run) {
 
 std::string other_data_text(const History& history, const RunRow& run, const Json& data) {
   if (!extended_run(run).empty() || !is_model_there(run) || has_saved_model(run)) return {};
-  const auto owner = owner_of_model(history, run);
+  const auto owner = owner_of_model(history, run.output_dir);
   if (!owner || owner->id.text == run.id.text || owner->recipe_hash != run.recipe_hash) return {};
   // Another seed draws another validation split; replaced_model_text() has told of that training.
   if (trained_plan(*owner) != trained_plan(run)) return {};

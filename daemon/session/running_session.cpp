@@ -433,11 +433,10 @@ Result<void> RunningSession::tune() {
 Result<void> RunningSession::store_outcome(const tuner::SessionOutcome& outcome,
                                            const MachineState& state_at_end) {
   take_outcome(outcome, run_);
-  end_of_search_ = end_of_search(outcome, request_.recipe.tune.budget);
-  // A run that does not train needs it, too: only train() stores the rest of end_of_search_.
-  if (!outcome.shortage.empty()) run_.training[kShortage] = outcome.shortage;
+  // Stored at once: a run may not train, or another process may.
+  run_.training.update(end_of_search(outcome, request_.recipe.tune.budget));
   if (const auto busy = other_work_ratio(state_at_start_, state_at_end)) {
-    end_of_search_["tuning_other_work_ratio"] = *busy;
+    run_.training["tuning_other_work_ratio"] = *busy;
   }
   auto ceiling = history_->put_ceiling(run_.id, run_.ceiling_samples_per_second,
                                        run_.ceiling_bound_by, run_.ceiling_ladder);

@@ -76,6 +76,9 @@ class RunningSession {
   // Saves the model, and publishes the best one.
   Result<void> save_model();
   void note_digests();  // of the model that was saved
+  // The training whose model is in the folder of a run that only tunes. Such a run leaves best.yaml and summary.json
+  // there alone: they describe the model.
+  [[nodiscard]] std::optional<storage::RunRow> kept_training() const;
   Result<void> write_best();
   // The check after the training. A failure of it does not change the saved model.
   Result<void> check_trained_model();
@@ -118,8 +121,7 @@ class RunningSession {
   std::vector<recipes::Knob> knobs_;
   std::vector<plugins::FoundPlugin> plugins_;
   std::optional<storage::History> history_;
-  Json end_of_search_ = Json::object();  // fields of `training`
-  Json trained_data_;                    // null: the trainer has not told yet
+  Json trained_data_;  // null: the trainer has not told yet
   SessionDevice device_;
   OutputFolder output_;
   Descriptor claim_;  // of the run: we are at work on it

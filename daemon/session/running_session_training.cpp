@@ -2,6 +2,7 @@
 // The end of a run: training, what it leaves in the output folder, and how it is told.
 #include "daemon/session/running_session.hpp"
 
+#include <array>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -33,6 +34,9 @@ using storage::RunState;
 namespace {
 
 constexpr int kTrainingAttempts = 3;
+// Keys of RunRow::training from before the answer of the trainer, perhaps of an earlier process of the run.
+constexpr std::array kStoredBefore = {"budget_ns", "is_budget_spent", "untried", kShortage,
+                                      "tuning_other_work_ratio", kFallbacks};
 
 }  // namespace
 
@@ -82,14 +86,11 @@ Result<void> RunningSession::train() {
   if (get_bool(*trained, "cancelled").value_or(false)) {
     return fail(ErrorKind::cancelled, "stopped while training");
   }
-  const Json fallbacks = member(run_.training, kFallbacks);
-  const Json shortage = member(run_.training, kShortage);
-  run_.training = *trained;
-  run_.training.update(end_of_search_);
+  const Json stored = std::exchange(run_.training, *trained);
+  for (const char* const key : kStoredBefore) {
+    if (stored.contains(key)) run_.training[key] = stored.at(key);
+  }
   if (!trained_data_.is_null()) run_.training[kTrainedData] = trained_data_;
-  if (!fallbacks.is_null()) run_.training[kFallbacks] = fallbacks;
-  // Keep the shortage that an earlier process of the run stored when it tuned.
-  if (!shortage.is_null()) run_.training[kShortage] = shortage;
   // The load while it trained: only that may be blamed for a slow training.
   const MachineState after = read_machine_state();
   run_.training["disturbances"] = Json::array();
@@ -164,7 +165,14 @@ void RunningSession::note_digests() {
   }
 }
 
+std::optional<storage::RunRow> RunningSession::kept_training() const {
+  std::error_code ignored;
+  if (!request_.tune_only || !std::filesystem::exists(model(), ignored)) return std::nullopt;
+  return owner_of_model(*history_, run_.output_dir);
+}
+
 Result<void> RunningSession::write_best() {
+  if (kept_training()) return {};
   recipes::Recipe best =
       recipes::with_configuration(request_.recipe, trained_configuration(run_), knobs_);
   if (request_.recipe_budget) best.tune.budget = *request_.recipe_budget;
@@ -199,9 +207,11 @@ Result<int> RunningSession::finish() {
 Result<int> RunningSession::conclude_finished() {
   const auto result = stored_run_json(*history_, run_);
   if (!result) return tl::unexpected(result.error());
-  auto written =
-      write_file_atomically(request_.recipe.output_dir / "summary.json", to_lines(*result));
-  if (!written) return tl::unexpected(written.error());
+  if (!kept_training()) {
+    auto written =
+        write_file_atomically(request_.recipe.output_dir / "summary.json", to_lines(*result));
+    if (!written) return tl::unexpected(written.error());
+  }
   // Only now is there nothing left to resume.
   std::error_code ignored;
   if (!request_.tune_only && std::filesystem::exists(model(), ignored)) {
@@ -217,7 +227,13 @@ int RunningSession::conclude(int exit_code) {
     auto result = stored_run_json(*history_, run_);
     if (trials && result) {
       event["result"] = *std::move(result);
-      event["text"] = summary_text(run_, *trials);
+      std::string text = summary_text(run_, *trials);
+      if (const auto kept = run_.state == RunState::finished ? kept_training() : std::nullopt) {
+        text += "recipe   not written: best.yaml and summary.json in " + run_.output_dir +
+                " stay those of run " + kept->id.text +
+                ", whose model is there; `autotuned best RECIPE` prints the configuration\n";
+      }
+      event["text"] = std::move(text);
     }
   }
   report(event);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 
+#include "storage/history.hpp"
 #include "tests/integration/told.hpp"
 
 namespace autotuned {
@@ -125,6 +126,36 @@ TEST(Shortage, IsStillKnownWhereAnotherProcessTrains) {
   expect_code(0, scene.run({"--budget", "1s"}));
   EXPECT_EQ(scene.runs().size(), 1);
   Told(scene, "knowledge").lines("show", scene.command({"show", "last"}).out, "tuning   ");
+}
+
+TEST(Shortage, WhatWasNotTriedIsStillKnownWhereAnotherProcessTrains) {
+  Json job = Scene::fast_job(
+      {{"do", "interrupt"}, {"request", "train_step"}, {"step", 4}, {"once", true}});
+  job["factors"]["optimizer.set_to_none=on"] = 0.5;  // nothing is kept
+  const Scene scene{job};
+  scene.write_recipe("  plugins: [set_to_none]\n");
+  const Json stopped = result_of(scene.run(), 130);
+  EXPECT_TRUE(stopped.at("training").contains("budget_ns")) << stopped.at("training");
+  EXPECT_TRUE(stopped.at("training").at("untried").is_array());
+  // As if its time had ended before another proposal.
+  const Json untried = Json::array({Json{{"plugin", "memory_malloc"}, {"change", "keep memory"}}});
+  {
+    auto history = storage::History::open(scene.history(), storage::Access::read_write).value();
+    storage::RunRow run = history.run("last").value();
+    run.training["untried"] = untried;
+    run.training["tuning_other_work_ratio"] = 0.25;
+    ASSERT_TRUE(history.update_run(run));
+  }
+  const Outcome outcome = ended(0, scene.command({"run", scene.recipe().string()}));
+  EXPECT_EQ(scene.runs().size(), 1);
+  EXPECT_THAT(outcome.out, HasSubstr("\nuntried  keep memory (memory_malloc)"));
+  const Json training = scene.command({"show", "last", "--json"}).json().at("training");
+  EXPECT_EQ(training.at("steps"), 10);
+  EXPECT_EQ(training.at("untried"), untried);
+  EXPECT_EQ(training.at("tuning_other_work_ratio"), 0.25);
+  EXPECT_EQ(training.at("budget_ns"), stopped.at("training").at("budget_ns"));
+  EXPECT_THAT(scene.command({"explain", "last"}).out, HasSubstr("not tried: keep memory"));
+  EXPECT_THAT(scene.folder().read("out/best.yaml"), HasSubstr("before the budget ended"));
 }
 
 }  // namespace

@@ -134,6 +134,30 @@ TEST(OutputFolder, ModelOfAnotherTrainingIsNotReplacedWithoutAWord) {
       .ends(0, "another training", scene.command({"run", other, "--json"}), words + id);
 }
 
+TEST(OutputFolder, ResultsOfATrainingStayWhereARunOnlyTunes) {
+  const Scene scene;
+  const Json trained = result_of(scene.run());
+  const std::string id = trained.at("run");
+  const std::string best = scene.folder().read("out/best.yaml");
+  const std::string summary = scene.folder().read("out/summary.json");
+  const Outcome tuned =
+      ended(0, scene.command({"run", scene.recipe().string(), "--tune-only", "--retune"}));
+  EXPECT_THAT(tuned.out, HasSubstr("recipe   not written: "));
+  EXPECT_THAT(tuned.out, HasSubstr("stay those of run " + id));
+  EXPECT_EQ(scene.folder().read("out/best.yaml"), best);
+  EXPECT_EQ(scene.folder().read("out/summary.json"), summary);
+  // Each run has its own files.
+  const std::string model = (scene.folder() / "out/model.pt").string();
+  EXPECT_THAT(scene.command({"show", id}).out, HasSubstr(model));
+  EXPECT_THAT(scene.command({"show", "last"}).out,
+              testing::AllOf(Not(HasSubstr(model)), Not(HasSubstr("of a later run"))));
+  // Without the model they describe nothing.
+  std::filesystem::remove(model);
+  const Json alone = result_of(scene.run({"--tune-only", "--retune"}));
+  const Json written = Json::parse(scene.folder().read("out/summary.json"));
+  EXPECT_EQ(written.at("run"), alone.at("run"));
+}
+
 // Else a recipe that somebody wrote would be lost.
 TEST(OutputFolder, RecipeThatLiesThereAsBestYamlIsNotReplaced) {
   const Scene scene;

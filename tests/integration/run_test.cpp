@@ -110,7 +110,8 @@ TEST(Run, KnownBestThatNoLongerHoldsIsSearchedAnew) {
 TEST(Run, TuneOnlyDoesNotTrain) {
   const Scene scene;
   const Json outcome = result_of(scene.run({"--tune-only"}));
-  EXPECT_TRUE(outcome.at("training").empty());
+  EXPECT_FALSE(outcome.at("training").contains("steps"));
+  EXPECT_TRUE(outcome.at("training").at("untried").is_array());
   EXPECT_TRUE(scene.fake().requests("train").empty());
   EXPECT_TRUE(std::filesystem::exists(scene.folder() / "out/best.yaml"));
   EXPECT_FALSE(std::filesystem::exists(scene.folder() / "out/model.pt"));

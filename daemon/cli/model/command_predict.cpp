@@ -27,10 +27,12 @@
 #include "daemon/plugin_list/plugin_names.hpp"
 #include "daemon/report/characters.hpp"
 #include "daemon/report/history_reading.hpp"
+#include "daemon/report/memory_fallback.hpp"
 #include "daemon/session/command_device.hpp"
 #include "daemon/trainers/measurement_lock.hpp"
 #include "daemon/trainers/trainer_client.hpp"
 #include "daemon/trainers/trainer_environment.hpp"
+#include "recipes/recipe_yaml.hpp"
 #include "recipes/targets.hpp"
 
 namespace autotuned::daemon {
@@ -266,9 +268,15 @@ int predict(const PredictOptions& options) {
   Here here;
   here.trainer_plugins = trainer_plugins_here(options.plugin_folders);
   here.knobs = knobs_with(recipes::knobs_of(here.machine), here.trainer_plugins);
-  const auto recipe =
-      read_recipe_or_report(model->folder / "best.yaml", here.knobs, options.as_json, std::nullopt,
-                            recipes::NamedFiles::may_be_missing);
+  std::optional<recipes::Recipe> recipe;
+  if (model->owner) {
+    auto given = recipes::Recipe::from_json(model->owner->recipe);
+    if (!given) return report_error(given.error());
+    recipe = recipes::with_configuration(*given, trained_configuration(*model->owner), here.knobs);
+  } else {
+    recipe = read_recipe_or_report(model->folder / "best.yaml", here.knobs, options.as_json,
+                                   std::nullopt, recipes::NamedFiles::may_be_missing);
+  }
   if (!recipe) return kUsageError;
   if (report_problems(workload_problems(*recipe, here.trainer_plugins), options.as_json)) {
     return kUsageError;

@@ -2,6 +2,7 @@
 #include "daemon/cli/model/trained_model.hpp"
 
 #include <cstddef>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -36,8 +37,14 @@ Result<storage::RunRow> run_named(const std::string& name, const fs::path& histo
   return *std::move(run);
 }
 
+// owner_of_model(), where there is a history.
+std::optional<storage::RunRow> owner_in(const fs::path& history_file, const std::string& folder) {
+  const auto history = open_history(history_file, storage::Access::read_only);
+  return history ? owner_of_model(*history, folder) : std::nullopt;
+}
+
 // Whether the output folder of the run is there, with what the run left in it.
-Result<void> check_folder_of(const storage::RunRow& run) {
+Result<void> check_folder_of(const storage::RunRow& run, const fs::path& history_file) {
   if (is_script(run.recipe)) {
     return fail(ErrorKind::invalid, "it is the run of a script, which saves its own model",
                 "run " + run.id.text, "load that model as the script does");
@@ -47,12 +54,15 @@ Result<void> check_folder_of(const storage::RunRow& run) {
   }
   const RunFiles files = files_of(run);
   if (files.other_run.empty()) return {};
-  return fail(ErrorKind::not_found, "its model has been replaced by that of run " + files.other_run,
+  const auto owner = owner_in(history_file, run.output_dir);
+  if (owner && owner->id.text == run.id.text) return {};
+  const std::string other = owner ? owner->id.text : files.other_run;
+  return fail(ErrorKind::not_found, "its model has been replaced by that of run " + other,
               run.output_dir,
               "name that run, or train this recipe again into a folder of its own (--output)");
 }
 
-Result<void> read_summary(TrainedModel& model) {
+Result<void> read_summary(const fs::path& history, TrainedModel& model) {
   const fs::path file = model.folder / "summary.json";
   const auto text = read_file(file, kMostSummaryBytes);
   if (!text && text.error().kind == ErrorKind::not_found) return {};
@@ -64,7 +74,16 @@ Result<void> read_summary(TrainedModel& model) {
                 "copy it from its origin again: it says what the outputs of the model are");
   }
   model.run = get_string(*summary, "run").value_or("");
-  const Json& training = member(*summary, "training");
+  Json training = member(*summary, "training");
+  if (!training.contains("steps")) {
+    // Older versions replaced the summary and best.yaml of a model when a run only tuned into its folder.
+    auto owner = owner_in(history, model.folder.string());
+    if (owner && owner->id.text != model.run) {
+      model.run = owner->id.text;
+      training = owner->training;
+      model.owner = std::move(owner);
+    }
+  }
   model.stored_as = get_string(training, "stored_as").value_or("");
   for (const Json& size : member(training, "sample_shape"))
     if (size.is_number_integer()) model.sample_shape.push_back(size.get<std::int64_t>());
@@ -93,7 +112,7 @@ Result<TrainedModel> find_trained_model(const std::string& name, const fs::path&
     if (!found) return forward_error(found);
     folder = found->output_dir;
     model.named_run = found->id.text;
-    if (auto checked = check_folder_of(*found); !checked) {
+    if (auto checked = check_folder_of(*found, history); !checked) {
       return tl::unexpected(told_of_last(std::move(checked.error()), name, model));
     }
   }
@@ -104,7 +123,7 @@ Result<TrainedModel> find_trained_model(const std::string& name, const fs::path&
                 model.folder.string(), kNames};
     return tl::unexpected(told_of_last(std::move(error), name, model));
   }
-  if (auto read = read_summary(model); !read) return forward_error(read);
+  if (auto read = read_summary(history, model); !read) return forward_error(read);
   return model;
 }
 

@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.hpp"
+#include "storage/history.hpp"
 
 namespace autotuned::daemon {
 
@@ -22,6 +24,8 @@ struct TrainedModel {
   std::vector<std::int64_t> sample_shape;  // of the model's input; empty: not known
   std::string stored_as;                   // JobFacts::stored_as of the training; empty: not known
   std::map<std::string, std::string> digests;  // SHA-256 of weights by file name; older runs: empty
+  // The run as the history has it, where one that only tuned has replaced its summary and best.yaml.
+  std::optional<storage::RunRow> owner;
 };
 
 // `name`: a run of the history, the beginning of one, or "last" for the newest run, whether or not it has a model; or an output

@@ -56,6 +56,30 @@ TEST_F(TrainedModels, OfTheNamedRunNeedNoNote) {
   EXPECT_EQ(earlier_run_note(found("last")), "");
 }
 
+// Older versions let a run that only tunes replace the summary of the model.
+TEST_F(TrainedModels, BesideTheSummaryOfARunThatOnlyTunedAreThoseOfTheHistory) {
+  auto history = storage::History::open(file_, storage::Access::read_write).value();
+  storage::RunRow trained = history.run("r-20261122-000001").value();
+  trained.state = storage::RunState::finished;
+  trained.training = {{"steps", 10}, {"class_names", Json::array({"cat", "dog"})}};
+  ASSERT_TRUE(history.update_run(trained));
+  storage::RunRow tuned = trained;
+  tuned.id = {"r-20261122-000003"};
+  tuned.is_tune_only = true;
+  tuned.training = Json::object();
+  ASSERT_TRUE(history.put_run(tuned));
+  folder_.write("out/summary.json", R"({"run": "r-20261122-000003", "training": {}})");
+  for (const std::string& name : {trained.id.text, (folder_ / "out").string()}) {
+    const TrainedModel model = found(name);
+    EXPECT_EQ(model.run, trained.id.text) << name;
+    EXPECT_THAT(model.names, testing::ElementsAre("cat", "dog")) << name;
+    EXPECT_TRUE(model.owner) << name;
+    EXPECT_EQ(earlier_run_note(model), "") << name;
+  }
+  EXPECT_THAT(earlier_run_note(found("last")),
+              HasSubstr("that of the earlier run " + trained.id.text));
+}
+
 // As in every other command, `last` is the newest run, and not the newest with a model.
 TEST_F(TrainedModels, OfLastAreThoseOfTheNewestRun) {
   const auto refusal = [this](const std::string& name) {
