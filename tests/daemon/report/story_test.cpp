@@ -380,8 +380,11 @@ TEST(Story, CountsOfPluginsAddUp) {
                             .outcome = "no GPU",
                             .is_answered = true,
                             .kind = storage::AnswerKind::unsupported});
+  // Of "threads", whose last word was a proposal, no trial was decided.
+  record.trials.push_back(sample_trial(10, "threads", Verdict::interrupted, {}));
   EXPECT_EQ(plugin_counts(record).asked, 4);
   EXPECT_EQ(plugin_counts(record).tried, 1);
+  EXPECT_EQ(plugin_counts(record).untried, 1);
   EXPECT_EQ(silent_plugins(record).size(), 4U) << "they are told all the same";
   std::map<std::string, Json> kinds;
   const Json story = story_json(record);
