@@ -60,7 +60,7 @@ std::string tried_text(const TrialRecord& trial, Outcome outcome) {
 }
 
 // What a plugin without a trial does about a finding: its last word, if it spoke against a trial.
-std::string plugin_text(const std::vector<Silence>& silences, const std::string& plugin) {
+std::string silence_text(const std::vector<Silence>& silences, const std::string& plugin) {
   const auto silence = std::ranges::find(silences, plugin, &Silence::plugin);
   if (silence == silences.end()) return "the plugin " + printable(plugin) + " acts on it";
   return fmt::format("the plugin {} {}: {}", printable(plugin),
@@ -100,7 +100,7 @@ std::string findings_text(const RunRecord& record, const Json& profile, const ch
     const TrialRecord* const trial = trial_of_finding(record, finding);
     const std::string remedy = trial != nullptr ? tried_text(*trial, outcomes.at(trial->number))
                                : plugin.empty() ? word("advice")
-                                                : plugin_text(silences, plugin);
+                                                : silence_text(silences, plugin);
     text += fmt::format("{} {}{}: {}; {}.\n", heading, word("id"),
                         severity.empty() ? "" : " (" + severity + ")", word("evidence"), remedy);
   }
