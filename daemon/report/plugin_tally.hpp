@@ -14,7 +14,7 @@ namespace autotuned::daemon {
 // Each plugin is counted once: `asked` is the sum of the others.
 struct PluginCounts {
   int asked = 0;
-  int tried = 0;  // a change that it proposed had a trial
+  int tried = 0;  // a change that it proposed had a trial that was decided
   int untried =
       0;  // its last word was a proposal, for which no budget was left, or it has not answered
   int inapplicable = 0;  // its last word was a reason against a trial
@@ -30,7 +30,7 @@ class PluginTally {
   void asked(const std::string& plugin);
   // `outcome` empty: it proposed a change that may be tried.
   void answered(const std::string& plugin, const std::string& outcome, bool is_failure);
-  // A trial of a proposal of this plugin has begun. Joint changes belong to no plugin.
+  // A trial of a proposal of this plugin was decided. Joint changes belong to no plugin.
   void tried(const std::string& plugin);
 
   // The counts so far. All are 0 if no plugin was asked: an earlier run may have decided everything.

@@ -240,6 +240,11 @@ bool is_undecided(const TrialRecord& trial) {
   return trial.rejection == RejectionReason::undecided_in_time;
 }
 
+bool is_undecided_whole(const TrialRecord& trial) {
+  return (trial.kind == TrialKind::confirmation || trial.kind == TrialKind::verification) &&
+         is_undecided(trial);
+}
+
 bool lacks_confirmation(const std::vector<TrialRecord>& trials) {
   const auto last = std::find_if(trials.rbegin(), trials.rend(), [](const TrialRecord& trial) {
     return trial.kind == TrialKind::confirmation || trial.kind == TrialKind::verification;

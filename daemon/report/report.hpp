@@ -67,6 +67,8 @@ inline constexpr const char* kDisturbanceSubjects = "disturbance_subjects";
 
 // Whether the time of a trial ended before its interval decided (glossary: undecided).
 [[nodiscard]] bool is_undecided(const TrialRecord& trial);
+// The same of a confirmation or a verification: where the run kept nothing, the next one tries it again.
+[[nodiscard]] bool is_undecided_whole(const TrialRecord& trial);
 // "undecided", "gain unlikely", "slower" or "no gain", for a trial that was rejected because of its rates.
 [[nodiscard]] std::string no_gain_text(const TrialRecord& trial);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "daemon/report/report.hpp"
@@ -115,12 +116,13 @@ bool is_same_place(const Json& a, const Json& b) {
   return !error && resolved_a == resolved_b;
 }
 
-// The first in which a section of two recipes (model, data) makes them different jobs: the type, if it differs.
+// The first in which a section of two recipes (model, data, input) makes them different jobs: the type, if it differs.
 std::optional<Difference> job_difference(const Json& a, const Json& b) {
   std::vector<Difference> found = differences_between(a, b);
   std::erase_if(found, [](const Difference& difference) {
     // The place of a plugin in the file of the recipe is none of the job.
-    return difference.field == "line" || difference.field == "column" ||
+    const std::string last = difference.field.substr(difference.field.rfind('.') + 1);
+    return last == "line" || last == "column" ||
            is_same_place(difference.a, difference.b);
   });
   if (found.empty()) return std::nullopt;
@@ -240,14 +242,18 @@ std::string different_jobs_text(const ComparedSide& a, const ComparedSide& b) {
     const std::string of_b = text_of(b.recipe, "name");
     if (of_a != of_b) return pair_of("are different scripts", of_a, of_b);
   } else if (!is_same_job) {
-    for (const auto& [section, what] : {std::pair{"model", "train different models"},
-                                        std::pair{"data", "train on different data"}}) {
+    for (const auto& [section, what] :
+         {std::pair{"model", "train different models"},
+          std::pair{"data", "train on different data"},
+          std::pair{"input", "transform their samples differently"}}) {
       const auto found = job_difference(member(a.recipe, section), member(b.recipe, section));
       if (!found) continue;
       const auto value = [](const Json& json) {
         return json.is_string() ? json.get<std::string>() : to_line(json);
       };
-      const std::string name = found->field == "type" ? "" : found->field + " ";
+      // Of a list of transforms, the field alone would begin with a number.
+      const std::string list = std::string_view(section) == "input" ? "input." : "";
+      const std::string name = found->field == "type" ? "" : list + found->field + " ";
       return pair_of(what, name + value(found->a), value(found->b));
     }
   }

@@ -238,7 +238,7 @@ PluginCounts plugin_counts(const RunRecord& record) {
     tally.answered(answer.plugin, answer.outcome, answer.is_failure);
   }
   for (const TrialRecord& trial : record.trials)
-    if (trial.kind == TrialKind::proposal) tally.tried(trial.plugin);
+    if (trial.kind == TrialKind::proposal && is_decided(trial)) tally.tried(trial.plugin);
   return tally.counts();
 }
 

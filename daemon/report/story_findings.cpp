@@ -3,6 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "base/printable.hpp"
 #include "daemon/report/report.hpp"
 
@@ -55,6 +59,15 @@ std::string tried_text(const TrialRecord& trial, Outcome outcome) {
   return trial.estimate.pairs > 0 ? text + ", " + gain_text(trial.estimate) : text;
 }
 
+// What a plugin without a trial does about a finding: its last word, if it spoke against a trial.
+std::string silence_text(const std::vector<Silence>& silences, const std::string& plugin) {
+  const auto silence = std::ranges::find(silences, plugin, &Silence::plugin);
+  if (silence == silences.end()) return "the plugin " + printable(plugin) + " acts on it";
+  return fmt::format("the plugin {} {}: {}", printable(plugin),
+                     silence->is_failure ? "was left out" : "proposed nothing",
+                     printable(silence->because));
+}
+
 }  // namespace
 
 Json findings_json(const RunRecord& record, const Json& profile) {
@@ -76,17 +89,18 @@ Json findings_json(const RunRecord& record, const Json& profile) {
 
 std::string findings_text(const RunRecord& record, const Json& profile, const char* heading) {
   const auto outcomes = outcomes_of(record);
+  const std::vector<Silence> silences = silent_plugins(record);
   std::string text;
   for (const Json& finding : member(profile, "findings")) {
     const auto word = [&](const char* field) {
       return printable(get_string(finding, field).value_or(""));
     };
-    const std::string plugin = word("plugin");
+    const std::string plugin = get_string(finding, "plugin").value_or("");
     const std::string severity = word("severity");
     const TrialRecord* const trial = trial_of_finding(record, finding);
     const std::string remedy = trial != nullptr ? tried_text(*trial, outcomes.at(trial->number))
                                : plugin.empty() ? word("advice")
-                                                : "the plugin " + plugin + " acts on it";
+                                                : silence_text(silences, plugin);
     text += fmt::format("{} {}{}: {}; {}.\n", heading, word("id"),
                         severity.empty() ? "" : " (" + severity + ")", word("evidence"), remedy);
   }

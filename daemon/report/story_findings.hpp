@@ -12,8 +12,8 @@ namespace autotuned::daemon {
 // The findings of a profile of the run (FindingRecord::to_json()). One that a decided trial of the run answers, of its plugin
 // or of its knob, has it as `tried`: {"trial", "outcome", "rejection", "is_given_up", "reason"}.
 [[nodiscard]] Json findings_json(const RunRecord& record, const Json& profile);
-// A line for each finding, behind `heading`: the outcome of its trial, or else the plugin that acts on it, or what to
-// do.
+// A line for each finding, behind `heading`: the outcome of its trial, or else the plugin that acts on it or why that one
+// proposed nothing, or what to do.
 [[nodiscard]] std::string findings_text(const RunRecord& record, const Json& profile,
                                         const char* heading);
 

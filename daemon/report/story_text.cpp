@@ -135,10 +135,14 @@ std::string checks_text(const std::vector<CheckRecord>& checks) {
 std::string confirmation_text(const RunRecord& record, const TrialRecord& trial, Outcome outcome) {
   const std::string figures = estimate_text(trial.estimate);
   if (outcome == Outcome::held) return "It holds: " + figures + " the rate of the start.";
-  const bool is_open = trial.kind == TrialKind::confirmation && is_undecided(trial);
+  const bool is_open = is_undecided(trial);
   std::string text = is_open ? "It was not decided: " : "It does not hold: ";
   text += (trial.estimate.pairs > 0 ? figures + ": " : "") + trial.reason;
-  if (trial.kind == TrialKind::verification) return text + ". So the search began anew.";
+  if (trial.kind == TrialKind::verification) {
+    return text + (is_open && record.run.starting == record.run.best
+                       ? ". It stays known, and the next run verifies it again."
+                       : ". So the search began anew.");
+  }
   if (const TrialRecord* dropped = dropped_by(record, trial)) {
     text += fmt::format(". So the last change was dropped: {} (trial {})",
                         change_text(dropped->reference, dropped->change), dropped->number);
@@ -398,8 +402,7 @@ std::string script_cost(const storage::RunRow& run) {
   const nanoseconds anyway(run.tuning_duration_ns - *cost_ns);
   return fmt::format(
       "The script made {} steps of its training meanwhile. At the rate of the start they would "
-      "have "
-      "taken {}{}.\n",
+      "have taken {}{}.\n",
       steps, *cost_ns > 0 ? format_duration(anyway) : std::string("no less"),
       *cost_ns > 0 ? ", so the tuning cost " + format_duration(nanoseconds(*cost_ns))
                    : std::string(": the tuning cost nothing"));
@@ -412,7 +415,7 @@ std::string unrepaid(const Json& training, const std::vector<TrialRecord>& trial
   const std::string nothing = lacks_confirmation(trials) ? "Nothing was confirmed to be faster"
                                                          : "Nothing faster was found";
   if (has_untried(training)) return nothing + " in the budget" + goes_on;
-  if (!open_confirmation_text(trials).empty()) {
+  if (std::ranges::any_of(trials, is_undecided_whole)) {
     return nothing + "; the next run of this job here tries it again.\n";
   }
   return nothing + ", so it does not repay itself; the next run of this job here knows that.\n";

@@ -267,7 +267,7 @@ Lines plugin_lines(const RunProgress& progress, const LineStyle& style) {
 
 // Lines about the trials of an earlier process of the run.
 Lines earlier_lines(const RunProgress& progress, const LineStyle& style) {
-  if (progress.trials_before == 0 || progress.trial || progress.trials_about > 0) return {};
+  if (!progress.said.before) return {};
   std::string text = fmt::format("{} trial{} decided", progress.trials_before,
                                  progress.trials_before == 1 ? "" : "s");
   if (!progress.kept.empty() && !progress.confirmed) {

@@ -32,6 +32,7 @@ void take_run(RunProgress& progress, const Json& event) {
   progress.trials_done = 0;
   progress.trials_about = 0;
   progress.trials_before = 0;
+  progress.is_before_told = false;
   progress.trial.reset();
   progress.kept.clear();
   progress.confirmed.reset();
@@ -62,6 +63,8 @@ void take_tuning(RunProgress& progress, const Json& event, nanoseconds now) {
   progress.budget = duration_in(event, "budget_ns");
   progress.budget_spent = duration_in(event, "budget_spent_ns");
   progress.budget_told_at = now;
+  progress.said.before = progress.trials_before > 0 && !progress.is_before_told;
+  progress.is_before_told = true;
 }
 
 void take_answer(RunProgress& progress, const Json& event) {
@@ -117,8 +120,12 @@ void take_verdict(RunProgress& progress, const Json& event) {
   if (progress.kept.size() != kept_before) progress.free_input_ratio = 0.0;
 }
 
+// As `explain` counts: what was interrupted was not tried.
 void note_tried(RunProgress& progress, const Json& trial) {
-  if (text_in(trial, "kind") == "proposal") progress.plugins.tried(text_in(trial, "plugin"));
+  const bool is_decided = text_in(trial, "verdict") != "interrupted";
+  if (is_decided && text_in(trial, "kind") == "proposal") {
+    progress.plugins.tried(text_in(trial, "plugin"));
+  }
 }
 
 void take_trial_start(RunProgress& progress, const Json& trial) {
@@ -128,7 +135,6 @@ void take_trial_start(RunProgress& progress, const Json& trial) {
   progress.trial->number = progress.trials_done + 1;
   progress.trial->title = title_of(trial);
   tell_inapplicable(progress);
-  note_tried(progress, trial);
 }
 
 void take_block(RunProgress& progress, const Json& event) {
@@ -233,6 +239,7 @@ void take(RunProgress& progress, const Json& event, nanoseconds now) {
     if (progress.trial) progress.trial->checked = text_in(event, "detail");
   } else if (name == "trial_finished") {
     take_verdict(progress, event);
+    note_tried(progress, member(event, "trial"));
     ++progress.trials_done;
     progress.trial.reset();
     progress.doing = kBetweenTrials;

@@ -54,6 +54,7 @@ struct TrainingUnderWay {
 // What the last event is a reason to tell.
 struct Said {
   bool inapplicable = false;  // how many plugins have nothing to try
+  bool before = false;        // how many trials earlier processes have decided
   bool training = false;      // it has begun, or half of it is over
   bool evaluation = false;
   bool answer = false;  // of a plugin: it was not given before
@@ -91,6 +92,7 @@ struct RunProgress {
   std::map<std::string, std::string> outcomes;  // last sentence by plugin
   PluginTally plugins;
   bool is_inapplicable_told = false;
+  bool is_before_told = false;
   std::int64_t damaged = 0;  // files, as they were told
   std::optional<TrainingUnderWay> training;
   int told_halves = -1;  // of the training

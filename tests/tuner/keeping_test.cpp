@@ -343,6 +343,23 @@ TEST(Keeping, TheCeilingIsNotBelowTheMeasuredStart) {
   EXPECT_GE(simulation.ledger.ceilings[0].samples_per_second, 0.99e6);
 }
 
+// A ladder measured while the machine was faster than at the start.
+TEST(Keeping, TheCeilingOfTheStartIsToldBesideItsMeasuredRate) {
+  Simulation simulation;
+  simulation.job.noise = 0.0;
+  simulation.job.ceiling_ratio = 1.0;
+  simulation.job.rate = [block = 0](const Configuration&) mutable {
+    return ++block <= 6 ? 500.0 : 1000.0;
+  };
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome) << outcome.error().message();
+  const double start = outcome->baseline_samples_per_second;
+  EXPECT_NEAR(start, 0.5e6, 1e3);
+  ASSERT_FALSE(simulation.ledger.ceilings.empty());
+  EXPECT_NEAR(simulation.ledger.ceilings[0].samples_per_second, start, 1.0);
+  EXPECT_NEAR(outcome->ceiling.samples_per_second, start, 1.0);
+}
+
 // The rate of the confirmation may differ from that of the blocks with which the ceiling was measured.
 TEST(Keeping, TheLastCeilingThatIsToldIsThatOfTheOutcome) {
   Simulation simulation;

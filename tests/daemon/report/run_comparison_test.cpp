@@ -189,6 +189,19 @@ TEST(RunComparison, ParametersOfModelAndDataMakeAnotherJob) {
   EXPECT_EQ(different_jobs_text(same, large), "") << "the files are the same elsewhere";
 }
 
+TEST(RunComparison, OtherTransformsMakeAnotherJob) {
+  RunRecord record = sample_record();
+  record.run.recipe["input"] = {{{"type", "decode_jpeg"}, {"line", 7}},
+                                {{"type", "resize"}, {"size", 32}}};
+  const ComparedSide small = side_of(record, std::nullopt, {});
+  record.run.recipe["input"][0]["line"] = 9;
+  record.run.recipe["name"] = "other";
+  EXPECT_EQ(different_jobs_text(small, side_of(record, std::nullopt, {})), "");
+  record.run.recipe["input"][1]["size"] = 64;
+  EXPECT_EQ(different_jobs_text(small, side_of(record, std::nullopt, {})),
+            "they transform their samples differently (input.2.size 32 and 64)");
+}
+
 TEST(RunComparison, TellsAnUndecidedConfirmationFromNone) {
   RunRecord record = sample_record();
   record.run.speedup = {};

@@ -117,6 +117,16 @@ void confirm_nothing(RunRecord& record) {
   record.trials = {accepted, undecided};
 }
 
+// The time did not suffice to verify what an earlier run had kept.
+void verify_nothing(RunRecord& record) {
+  find_nothing(record);
+  TrialRecord undecided = sample_trial(1, "autotuned", Verdict::rejected, {1.48, 0.71, 2.16, 4});
+  undecided.kind = TrialKind::verification;
+  undecided.rejection = RejectionReason::undecided_in_time;
+  undecided.reason = "undecided in its time";
+  record.trials = {undecided};
+}
+
 void search_nothing(RunRecord& record) {
   find_nothing(record);
   record.run.baseline_samples_per_second = 0.0;
@@ -185,6 +195,14 @@ const Variant kStoryVariants[] = {
     {"what each change gives at the end", add_ablation},
     {"nothing faster was found", find_nothing},
     {"the only confirmation was not decided", confirm_nothing},
+    {"the verification was not decided, and nothing else was tried", verify_nothing},
+    {"the verification was not decided, and the search found something",
+     [](RunRecord& record) {
+       RunRecord undecided = record;
+       verify_nothing(undecided);
+       record.trials.push_back(undecided.trials[0]);
+       record.trials.back().number = 3;
+     }},
     {"a budget that was too small for a trial, which was known once the start was measured",
      [](RunRecord& record) {
        find_nothing(record);
@@ -362,8 +380,11 @@ TEST(Story, CountsOfPluginsAddUp) {
                             .outcome = "no GPU",
                             .is_answered = true,
                             .kind = storage::AnswerKind::unsupported});
+  // Of "threads", whose last word was a proposal, no trial was decided.
+  record.trials.push_back(sample_trial(10, "threads", Verdict::interrupted, {}));
   EXPECT_EQ(plugin_counts(record).asked, 4);
   EXPECT_EQ(plugin_counts(record).tried, 1);
+  EXPECT_EQ(plugin_counts(record).untried, 1);
   EXPECT_EQ(silent_plugins(record).size(), 4U) << "they are told all the same";
   std::map<std::string, Json> kinds;
   const Json story = story_json(record);

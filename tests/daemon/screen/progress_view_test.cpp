@@ -116,6 +116,40 @@ TEST(ProgressView, ATrialThatWasGivenUpIsNotSaidToHaveNoGain) {
             "rejected   malloc: a 1 → 2, 0.95 x (0.62 to 1.01), no gain\n");
 }
 
+TEST(ProgressView, TellsOnceWhatAnEarlierProcessDecided) {
+  const Json trial = {{"kind", "proposal"},
+                      {"plugin", "amp"},
+                      {"reference", {{"a", 1}}},
+                      {"change", {{"a", 2}}},
+                      {"verdict", "rejected"},
+                      {"rejection", "slower"},
+                      {"ratio", 0.9},
+                      {"ratio_low", 0.8},
+                      {"ratio_high", 0.95},
+                      {"pairs", 9}};
+  const Json earlier = {{"event", "earlier_trial"}, {"trial", trial}};
+  const Json tuning = {{"event", "tuning"}, {"trials_done", 1}, {"trials_expected", 0}};
+  EXPECT_EQ(shown({}, {earlier, tuning, tuning}), "before     1 trial decided\n");
+}
+
+// `explain` reads the same from the stored trials.
+TEST(ProgressView, AnInterruptedTrialDoesNotCountAsTried) {
+  Json trial = {{"kind", "proposal"},   {"plugin", "amp"}, {"reference", {{"a", 1}}},
+                {"change", {{"a", 2}}}, {"pairs", 0},      {"verdict", "running"}};
+  std::vector<Json> events = {{{"event", "asking"}, {"plugin", "amp"}},
+                              {{"event", "answered"}, {"plugin", "amp"}, {"outcome", ""}},
+                              {{"event", "trial_started"}, {"trial", trial}}};
+  trial["verdict"] = "interrupted";
+  events.push_back({{"event", "trial_finished"}, {"trial", trial}});
+  events.push_back({{"event", "tuned"},
+                    {"speedup", 1.0},
+                    {"speedup_low", 1.0},
+                    {"speedup_high", 1.0},
+                    {"change", "nothing"}});
+  EXPECT_THAT(shown({}, events),
+              HasSubstr("plugins    1 asked: 0 tried, 1 not tried, 0 not applicable\n"));
+}
+
 TEST(ProgressView, TheFirstPanelIsThereBeforeTheFirstEvent) {
   EXPECT_THAT(shown({.is_live = true}, {}), HasSubstr("starting"));
   EXPECT_EQ(shown({}, {}), "");
