@@ -50,12 +50,17 @@ bool is_of_search(const storage::PluginAnswerRow& answer) {
   return answer.kind == storage::AnswerKind::asked;
 }
 
-// The plugins that the search which found `best` did not ask in this version, or got no answer from. Empty if that
+bool is_same(const storage::PluginAnswerRow& asked, const std::string& name,
+             const PluginIdentity& now) {
+  return asked.plugin == name && asked.version == now.version && asked.sha256 == now.sha256;
+}
+
+// The plugins that the search which found `best` did not ask as they are now, or got no answer from. Empty if that
 // search is no longer known. A run that only verified it has asked nobody: then the search is that of the newest run
 // before that asked and came to its end.
 Result<std::vector<std::string>> not_asked(const storage::History& history,
                                            const storage::RunRow& run, const storage::BestRow& best,
-                                           const std::map<std::string, std::string>& plugins) {
+                                           const std::map<std::string, PluginIdentity>& plugins) {
   const auto runs = runs_of_job(history, run);
   if (!runs) return tl::unexpected(runs.error());
   auto row = std::ranges::find(*runs, best.run.text,
@@ -66,12 +71,12 @@ Result<std::vector<std::string>> not_asked(const storage::History& history,
     if (!answers) return tl::unexpected(answers.error());
     if (std::ranges::none_of(*answers, is_of_search)) continue;
     std::vector<std::string> missing;
-    for (const auto& [name, version] : plugins) {
-      const bool is_known = std::ranges::any_of(*answers, [&](const auto& answer) {
-        return is_of_search(answer) && answer.plugin == name && answer.version == version &&
+    for (const auto& plugin : plugins) {
+      const bool is_known = std::ranges::any_of(*answers, [&plugin](const auto& answer) {
+        return is_of_search(answer) && is_same(answer, plugin.first, plugin.second) &&
                answer.is_answered && !answer.is_failure;
       });
-      if (!is_known) missing.push_back(name);
+      if (!is_known) missing.push_back(plugin.first);
     }
     return missing;
   }
@@ -135,7 +140,7 @@ Result<std::optional<storage::BestRow>> find_best(const storage::History& histor
 }
 
 Result<std::string> add_known_best(const storage::History& history, const storage::RunRow& run,
-                                   const std::map<std::string, std::string>& plugins,
+                                   const std::map<std::string, PluginIdentity>& plugins,
                                    tuner::SessionInput& input) {
   if (run.is_retuned) return std::string();
   const auto refused = refused_here(history, run);

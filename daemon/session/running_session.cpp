@@ -384,7 +384,7 @@ Result<tuner::SessionInput> RunningSession::search_input(const PluginAdvisors& a
         history_->earlier_trials(run_.environment_key, run_.recipe_hash, kHistoryTrials, run_.id);
     if (!history) return tl::unexpected(history.error());
     input.history = std::move(*history);
-    const auto note = add_known_best(*history_, run_, advisors.versions(), input);
+    const auto note = add_known_best(*history_, run_, advisors.identities(), input);
     if (!note) return tl::unexpected(note.error());
     if (!note->empty()) report({{"event", "note"}, {"text", *note}});
   }
