@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "daemon/report/memory_fallback.hpp"
+#include "daemon/report/script_report.hpp"
 #include "daemon/session/known_knobs.hpp"
 #include "tuner/one_time_cost.hpp"
 
@@ -24,6 +25,13 @@ std::int64_t samples_of(const storage::History& history, const std::string& run,
   if (!row) return 0;
   const auto recipe = recipes::Recipe::from_json(row->recipe);
   return recipe ? tuner::training_samples(*recipe, job_facts) : 0;
+}
+
+// The run that searched: one that only took a result over is stored with the best configuration, and names it.
+std::string searcher_of(const storage::History& history, const std::string& run) {
+  const auto row = history.run(run);
+  if (!row) return run;
+  return get_string(row->training, kSearchedBy).value_or(run);
 }
 
 struct Refused {
@@ -187,6 +195,7 @@ Result<std::string> add_known_best(const storage::History& history, const storag
     }
   }
   input.is_known_best_complete = why_on.empty();
+  input.known_best_run = searcher_of(history, found_by);
   if (!why_on.empty()) {
     // Trials that were undecided for lack of time, or not repaid then but by this training, count as untried.
     std::erase_if(*decided, [samples](const TrialRecord& trial) {

@@ -84,12 +84,14 @@ Result<void> RunningSession::train() {
   }
   const Json fallbacks = member(run_.training, kFallbacks);
   const Json shortage = member(run_.training, kShortage);
+  const Json searched_by = member(run_.training, kSearchedBy);
   run_.training = *trained;
   run_.training.update(end_of_search_);
   if (!trained_data_.is_null()) run_.training[kTrainedData] = trained_data_;
   if (!fallbacks.is_null()) run_.training[kFallbacks] = fallbacks;
   // Keep the shortage that an earlier process of the run stored when it tuned.
   if (!shortage.is_null()) run_.training[kShortage] = shortage;
+  if (!searched_by.is_null()) run_.training[kSearchedBy] = searched_by;
   // The load while it trained: only that may be blamed for a slow training.
   const MachineState after = read_machine_state();
   run_.training["disturbances"] = Json::array();

@@ -9,6 +9,7 @@
 
 #include "base/machine/machine.hpp"
 #include "daemon/report/memory_fallback.hpp"
+#include "daemon/report/script_report.hpp"
 #include "tests/base/temporary_folder.hpp"
 #include "tests/daemon/queue/submission_sample.hpp"
 #include "tests/golden.hpp"
@@ -113,6 +114,19 @@ TEST_F(KnownBest, IsTakenOverByATrainingOfTheSameLength) {
   EXPECT_EQ(input_.known_best, best);
   EXPECT_TRUE(input_.is_known_best_complete);
   EXPECT_THAT(input_.decided, IsEmpty());
+}
+
+// However many runs have taken it over since.
+TEST_F(KnownBest, NamesTheRunThatSearched) {
+  add_run("r-20261121-000001", kLong, start_, RejectionReason::no_gain);
+  take_over(kLong);
+  EXPECT_EQ(input_.known_best_run, "r-20261121-000001");
+  add_run("r-20261121-000002", kLong, start_, std::nullopt);
+  storage::RunRow taken = *history_->run("r-20261121-000002");
+  taken.training[kSearchedBy] = "r-20261121-000001";
+  EXPECT_TRUE(history_->update_run(taken));
+  take_over(kLong);
+  EXPECT_EQ(input_.known_best_run, "r-20261121-000001");
 }
 
 TEST_F(KnownBest, LosesWhatAShorterTrainingDoesNotRepay) {
