@@ -411,8 +411,8 @@ bool may_be_of_extension(const std::vector<Knob>& knobs, std::string_view name) 
   if (dot == std::string_view::npos || dot == 0 || dot + 1 == name.size()) return false;
   const std::string_view prefix = name.substr(0, dot + 1);
   return prefix != kEnvironmentPrefix && std::ranges::none_of(knobs, [prefix](const Knob& knob) {
-    return knob.name.starts_with(prefix);
-  });
+           return knob.name.starts_with(prefix);
+         });
 }
 
 Result<void> check_types(const Configuration& configuration) {

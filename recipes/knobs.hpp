@@ -70,8 +70,8 @@ struct Knob {
 // Returns the knob, also for env.NAME; nothing for an unknown name.
 [[nodiscard]] std::optional<Knob> find_knob(const std::vector<Knob>& knobs, std::string_view name);
 
-// Whether this name, which is not among `knobs`, may be that of a knob of an extension that was not found: EXTENSION.WORD,
-// and no known knob begins like it.
+// Whether this name, which is not among `knobs`, may be a knob of an extension that was not found: EXTENSION.WORD, and
+// no known knob begins like it.
 [[nodiscard]] bool may_be_of_extension(const std::vector<Knob>& knobs, std::string_view name);
 // What makes the knobs of an extension known, as a part of a message.
 inline constexpr std::string_view kExtensionRemedy =

@@ -37,8 +37,8 @@ inline constexpr const char* kNoSecondLook =
 // Whether `recipe`, that column of a run, describes a script.
 [[nodiscard]] bool is_script(const Json& recipe);
 
-// That the search of an earlier run stands in for one of this run, and how to search again: a clause. Empty if that is not so, or
-// not known. `training`: any object with the key kSearchedBy.
+// That the search of an earlier run stands in for one of this run, and how to search again: a clause. Empty if that is
+// not so, or not known. `training`: any object with the key kSearchedBy.
 [[nodiscard]] std::string searched_by_text(const Json& training);
 
 // "the script train.py: python3 train.py --epochs 2".

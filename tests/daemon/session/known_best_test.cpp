@@ -20,7 +20,7 @@ namespace {
 using testing::IsEmpty;
 
 constexpr const char* kBuilt = "5b0f";  // the SHA-256 of a plugin
-constexpr int kLong = 400;  // epochs, of 1,000 samples that take 1 ms each at the start
+constexpr int kLong = 400;              // epochs, of 1,000 samples that take 1 ms each at the start
 
 class KnownBest : public testing::Test {
  protected:
