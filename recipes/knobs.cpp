@@ -406,6 +406,15 @@ std::optional<Knob> find_knob(const std::vector<Knob>& knobs, std::string_view n
   return knob;
 }
 
+bool may_be_of_extension(const std::vector<Knob>& knobs, std::string_view name) {
+  const std::size_t dot = name.find('.');
+  if (dot == std::string_view::npos || dot == 0 || dot + 1 == name.size()) return false;
+  const std::string_view prefix = name.substr(0, dot + 1);
+  return prefix != kEnvironmentPrefix && std::ranges::none_of(knobs, [prefix](const Knob& knob) {
+           return knob.name.starts_with(prefix);
+         });
+}
+
 Result<void> check_types(const Configuration& configuration) {
   for (const auto& [name, value] : configuration.values()) {
     const auto* const entry = std::ranges::find(kKnobs, name, &KnobEntry::name);

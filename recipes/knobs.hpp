@@ -70,6 +70,13 @@ struct Knob {
 // Returns the knob, also for env.NAME; nothing for an unknown name.
 [[nodiscard]] std::optional<Knob> find_knob(const std::vector<Knob>& knobs, std::string_view name);
 
+// Whether this name, which is not among `knobs`, may be a knob of an extension that was not found: EXTENSION.WORD, and
+// no known knob begins like it.
+[[nodiscard]] bool may_be_of_extension(const std::vector<Knob>& knobs, std::string_view name);
+// What makes the knobs of an extension known, as a part of a message.
+inline constexpr std::string_view kExtensionRemedy =
+    "if it is a knob of a plugin, add --plugin-dir FOLDER";
+
 // Checks that the knob may have `value` on this machine. ErrorKind::invalid: the value is outside its domain.
 // ErrorKind::unsupported: the knob cannot be changed here and `value` is not its default, or this machine cannot have that choice.
 [[nodiscard]] Result<void> check_value(const Knob& knob, const KnobValue& value);

@@ -24,6 +24,13 @@ std::vector<std::string> names_of(const std::vector<Knob>& knobs) {
   return names;
 }
 
+// What to do about a name that no knob has. `known`: what may stand in its place.
+std::string remedy(const Checker& checker, const std::string& name, const std::vector<Knob>& knobs,
+                   const std::vector<std::string>& known) {
+  return (may_be_of_extension(knobs, name) ? "; " + std::string(kExtensionRemedy) : "") +
+         checker.suggestion(name, known);
+}
+
 void check_start(const YamlNode& root, const std::vector<Knob>& knobs, Checker& checker,
                  Configuration& start) {
   const YamlNode* map = root.find("start");
@@ -37,7 +44,7 @@ void check_start(const YamlNode& root, const std::vector<Knob>& knobs, Checker& 
     const std::optional<Knob> knob = find_knob(knobs, name);
     if (!knob) {
       checker.report(key, "unknown knob " + quote_for_message(name) + " in start" +
-                              checker.suggestion(name, names_of(knobs)));
+                              remedy(checker, name, knobs, names_of(knobs)));
       continue;
     }
     if (value.kind != YamlNode::Kind::scalar) {
@@ -68,7 +75,7 @@ void check_allow(const YamlNode& root, const std::vector<Knob>& knobs, Checker& 
       std::vector<std::string> known = names_of(knobs);
       known.insert(known.begin(), {"numerics", "semantics"});
       checker.report(item, "tune.allow: unknown name " + quote_for_message(name) +
-                               checker.suggestion(name, known));
+                               remedy(checker, name, knobs, known));
     }
   }
 }

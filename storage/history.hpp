@@ -81,6 +81,7 @@ struct RunRow {
   //   budget_ns, is_budget_spent  the time for tuning, and whether it was used up
   //   untried                     proposals without a trial: [{"plugin", "change"}]
   //   shortage                    why the budget sufficed for no trial (kShortage)
+  //   searched_by                 the run whose complete search stands in for one of this run (kSearchedBy)
   //   tuning_other_work_ratio,    the share of the CPUs' time that other programs used during the tuning and during the
   //   other_work_ratio            training (base/machine/machine_state.hpp)
   //   disturbances                other conditions that disturbed the training: texts

@@ -49,6 +49,7 @@ struct SessionInput {
   // Whether the search that found `known_best` tried every proposal. If not, the search goes on from it after
   // the verification, without the changes that earlier runs of the job decided (`decided`).
   bool is_known_best_complete = true;
+  std::string known_best_run;  // the run whose search found `known_best`; empty: not known
   std::vector<TrialRecord> decided;
   // Settings that no kept configuration may contain: the check after an earlier training of the job failed
   // with them.

@@ -177,7 +177,9 @@ Result<SessionOutcome> Session::run() {
     auto measured = diagnosis_.measure_ceiling(incumbent_.configuration());
     if (!measured) return forward_error(measured);
     auto outcome = conclude({.is_complete = true});
-    if (outcome) outcome->is_from_history = true;
+    if (!outcome) return forward_error(outcome);
+    outcome->is_from_history = true;
+    outcome->searched_by = input_->known_best_run;
     return outcome;
   }
 

@@ -41,6 +41,8 @@ struct SessionOutcome {
   // Proposals for which no budget was left, the most promising first.
   std::vector<UntriedProposal> untried;
   bool is_from_history = false;  // SessionInput::known_best was verified
+  // SessionInput::known_best_run, if this session searched for nothing because that search was complete; else empty.
+  std::string searched_by;
 };
 
 // Returns a warning about a budget before anything is measured: it is too small for any trial, so the run would only train, or too

@@ -27,9 +27,12 @@ Error unknown_knob(const std::string& setting, const std::string& name,
             "write it into the recipe, as " + fmt::format("{}", fmt::join(keys, " or "))};
   }
   const auto near = nearest_name(name, names);
+  const std::string remedy = recipes::may_be_of_extension(knobs, name)
+                                 ? std::string(recipes::kExtensionRemedy) + "; "
+                                 : std::string();
   return {ErrorKind::invalid, "there is no knob '" + short_for_message(name) + "'",
           "-s " + short_for_message(setting),
-          near ? "did you mean '" + *near + "'?" : "`autotuned knobs` lists them"};
+          remedy + (near ? "did you mean '" + *near + "'?" : "`autotuned knobs` lists them")};
 }
 
 }  // namespace

@@ -162,6 +162,9 @@ std::string outcome_text(const storage::RunRow& run, const std::vector<TrialReco
       text += "bounds   " + bounds + "\n";
     }
   }
+  if (const std::string taken = searched_by_text(run.training); !taken.empty()) {
+    text += "search   " + taken + "\n";
+  }
   text += fmt::format("kept     {}\ntuning   {}\n",
                       change_text(run.starting, run.starting.change_to(run.best)),
                       format_duration(std::chrono::nanoseconds(run.tuning_duration_ns)));

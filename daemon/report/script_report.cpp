@@ -66,6 +66,12 @@ bool is_script(const Json& recipe) {
   return get_string(recipe, "kind").value_or("") == "script";
 }
 
+std::string searched_by_text(const Json& training) {
+  const std::string run = get_string(training, kSearchedBy).value_or("");
+  if (run.empty()) return {};
+  return "the search of run " + run + " is taken; --retune searches again";
+}
+
 std::string script_text(const Json& recipe) {
   std::string text = "the script " + get_string(recipe, "name").value_or("?") + ":";
   for (const Json& word : member(recipe, "command"))
@@ -153,6 +159,9 @@ std::string tuned_text(const storage::RunRow& run) {
   } else {
     text = fmt::format("kept     {}\nfaster   {}\n", change_text(run.starting, change),
                        estimate_text(run.speedup));
+  }
+  if (const std::string taken = searched_by_text(run.training); !taken.empty()) {
+    text += "search   " + taken + "\n";
   }
   text += "tuning   " + format_duration(std::chrono::nanoseconds(run.tuning_duration_ns));
   if (const auto cost_ns = get_integer(run.training, "tuning_cost_ns")) {

@@ -26,6 +26,8 @@
 namespace autotuned::daemon {
 
 inline constexpr const char* kShortage = "shortage";
+// A key of RunRow::training, and of the event `tuned`.
+inline constexpr const char* kSearchedBy = "searched_by";
 inline constexpr const char* kUntunedCause = "untuned_cause";
 inline constexpr const char* kUntunedByScript = "is_untuned_by_script";
 // The text for a run in which every proposal was tried, but some not long enough to be decided.
@@ -34,6 +36,10 @@ inline constexpr const char* kNoSecondLook =
 
 // Whether `recipe`, that column of a run, describes a script.
 [[nodiscard]] bool is_script(const Json& recipe);
+
+// That the search of an earlier run stands in for one of this run, and how to search again: a clause. Empty if that is
+// not so, or not known. `training`: any object with the key kSearchedBy.
+[[nodiscard]] std::string searched_by_text(const Json& training);
 
 // "the script train.py: python3 train.py --epochs 2".
 [[nodiscard]] std::string script_text(const Json& recipe);

@@ -251,6 +251,8 @@ std::string tried(const RunRecord& record, bool is_whole) {
     text += trial_story(record, trial, outcomes.at(trial.number));
   }
   if (text.empty()) text = "No change was tried.\n";
+  const std::string taken = searched_by_text(record.run.training);
+  if (!taken.empty()) text += "Nothing was searched: " + taken + ".\n";
   text += silences(silent_plugins(record), is_whole);
   if (const PluginCounts counts = plugin_counts(record); counts.asked > 0) {
     text += fmt::format("{} {} asked: {}.\n", format_counted(counts.asked, "plugin"),

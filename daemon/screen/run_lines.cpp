@@ -184,6 +184,8 @@ Lines tuned_lines(const Json& event, const LineStyle& style) {
                       "next run goes on, and --budget gives it more";
   }
   if (!left.empty()) append(lines, labelled(label(""), left, style));
+  const std::string taken = searched_by_text(event);
+  if (!taken.empty()) append(lines, labelled(label(""), taken, style));
   return lines;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "daemon/report/memory_fallback.hpp"
+#include "daemon/report/script_report.hpp"
 #include "daemon/session/known_knobs.hpp"
 #include "tuner/one_time_cost.hpp"
 
@@ -24,6 +25,13 @@ std::int64_t samples_of(const storage::History& history, const std::string& run,
   if (!row) return 0;
   const auto recipe = recipes::Recipe::from_json(row->recipe);
   return recipe ? tuner::training_samples(*recipe, job_facts) : 0;
+}
+
+// The run that searched: one that only took a result over is stored with the best configuration, and names it.
+std::string searcher_of(const storage::History& history, const std::string& run) {
+  const auto row = history.run(run);
+  if (!row) return run;
+  return get_string(row->training, kSearchedBy).value_or(run);
 }
 
 struct Refused {
@@ -50,12 +58,17 @@ bool is_of_search(const storage::PluginAnswerRow& answer) {
   return answer.kind == storage::AnswerKind::asked;
 }
 
-// The plugins that the search which found `best` did not ask in this version, or got no answer from. Empty if that
+bool is_same(const storage::PluginAnswerRow& asked, const std::string& name,
+             const PluginIdentity& now) {
+  return asked.plugin == name && asked.version == now.version && asked.sha256 == now.sha256;
+}
+
+// The plugins that the search which found `best` did not ask as they are now, or got no answer from. Empty if that
 // search is no longer known. A run that only verified it has asked nobody: then the search is that of the newest run
 // before that asked and came to its end.
 Result<std::vector<std::string>> not_asked(const storage::History& history,
                                            const storage::RunRow& run, const storage::BestRow& best,
-                                           const std::map<std::string, std::string>& plugins) {
+                                           const std::map<std::string, PluginIdentity>& plugins) {
   const auto runs = runs_of_job(history, run);
   if (!runs) return tl::unexpected(runs.error());
   auto row = std::ranges::find(*runs, best.run.text,
@@ -66,12 +79,12 @@ Result<std::vector<std::string>> not_asked(const storage::History& history,
     if (!answers) return tl::unexpected(answers.error());
     if (std::ranges::none_of(*answers, is_of_search)) continue;
     std::vector<std::string> missing;
-    for (const auto& [name, version] : plugins) {
-      const bool is_known = std::ranges::any_of(*answers, [&](const auto& answer) {
-        return is_of_search(answer) && answer.plugin == name && answer.version == version &&
+    for (const auto& plugin : plugins) {
+      const bool is_known = std::ranges::any_of(*answers, [&plugin](const auto& answer) {
+        return is_of_search(answer) && is_same(answer, plugin.first, plugin.second) &&
                answer.is_answered && !answer.is_failure;
       });
-      if (!is_known) missing.push_back(name);
+      if (!is_known) missing.push_back(plugin.first);
     }
     return missing;
   }
@@ -135,7 +148,7 @@ Result<std::optional<storage::BestRow>> find_best(const storage::History& histor
 }
 
 Result<std::string> add_known_best(const storage::History& history, const storage::RunRow& run,
-                                   const std::map<std::string, std::string>& plugins,
+                                   const std::map<std::string, PluginIdentity>& plugins,
                                    tuner::SessionInput& input) {
   if (run.is_retuned) return std::string();
   const auto refused = refused_here(history, run);
@@ -182,6 +195,7 @@ Result<std::string> add_known_best(const storage::History& history, const storag
     }
   }
   input.is_known_best_complete = why_on.empty();
+  input.known_best_run = searcher_of(history, found_by);
   if (!why_on.empty()) {
     // Trials that were undecided for lack of time, or not repaid then but by this training, count as untried.
     std::erase_if(*decided, [samples](const TrialRecord& trial) {

@@ -21,11 +21,11 @@ std::vector<std::string> PluginAdvisors::names() const {
   return names;
 }
 
-std::map<std::string, std::string> PluginAdvisors::versions() const {
-  std::map<std::string, std::string> versions;
+std::map<std::string, PluginIdentity> PluginAdvisors::identities() const {
+  std::map<std::string, PluginIdentity> identities;
   for (const plugins::FoundPlugin* plugin : taking_part_)
-    versions[plugin->name] = plugin->version;
-  return versions;
+    identities[plugin->name] = {.version = plugin->version, .sha256 = plugin->sha256};
+  return identities;
 }
 
 Result<Json> PluginAdvisors::ask(const std::string& plugin, const Json& situation) {

@@ -12,6 +12,12 @@
 
 namespace autotuned::daemon {
 
+// What tells whether a plugin of some name is still the one that was asked.
+struct PluginIdentity {
+  std::string version;
+  std::string sha256;  // of its file: one that was built again may have kept its version
+};
+
 class PluginAdvisors final : public tuner::Advisors {
  public:
   // `plugins` must outlive this. Uses the plugins that are ready and, if `only` is given, named in it.
@@ -19,8 +25,8 @@ class PluginAdvisors final : public tuner::Advisors {
                  const std::optional<std::vector<std::string>>& only);
 
   [[nodiscard]] std::vector<std::string> names() const override;
-  // The versions by name.
-  [[nodiscard]] std::map<std::string, std::string> versions() const;
+  // By name.
+  [[nodiscard]] std::map<std::string, PluginIdentity> identities() const;
   Result<Json> ask(const std::string& plugin, const Json& situation) override;
 
  private:

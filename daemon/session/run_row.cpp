@@ -38,6 +38,7 @@ void take_outcome(const tuner::SessionOutcome& outcome, storage::RunRow& run) {
   run.ceiling_bound_by = outcome.ceiling.bound_by;
   run.ceiling_ladder = tuner::ladder_json(outcome.ceiling);
   run.tuning_duration_ns = outcome.tuning_time.count();
+  if (!outcome.searched_by.empty()) run.training[kSearchedBy] = outcome.searched_by;
 }
 
 bool take_end(const Error& error, std::int64_t ended_unix_ns, storage::RunRow& run) {

@@ -384,7 +384,7 @@ Result<tuner::SessionInput> RunningSession::search_input(const PluginAdvisors& a
         history_->earlier_trials(run_.environment_key, run_.recipe_hash, kHistoryTrials, run_.id);
     if (!history) return tl::unexpected(history.error());
     input.history = std::move(*history);
-    const auto note = add_known_best(*history_, run_, advisors.versions(), input);
+    const auto note = add_known_best(*history_, run_, advisors.identities(), input);
     if (!note) return tl::unexpected(note.error());
     if (!note->empty()) report({{"event", "note"}, {"text", *note}});
   }
@@ -451,6 +451,7 @@ Result<void> RunningSession::store_outcome(const tuner::SessionOutcome& outcome,
           {"speedup_high", run_.speedup.high},
           {"is_from_history", outcome.is_from_history},
           {"is_searched", outcome.is_searched},
+          {kSearchedBy, outcome.searched_by},
           {kShortage, outcome.shortage},
           {"is_budget_spent", outcome.is_budget_spent},
           {"is_complete", outcome.is_complete},

@@ -326,7 +326,7 @@ Result<tuner::SessionOutcome> ScriptSession::search() {
   if (!history) return forward_error(history);
   input.history = *std::move(history);
   PluginAdvisors advisors(plugins_, std::nullopt);
-  const auto note = add_known_best(*history_, run_, advisors.versions(), input);
+  const auto note = add_known_best(*history_, run_, advisors.identities(), input);
   if (!note) return forward_error(note);
   tell(*note);
   HistoryLedger ledger(*history_, run_, plugins_, clock_,

@@ -91,8 +91,15 @@ TEST(Run, RemembersThatNothingIsFaster) {
   EXPECT_EQ(first.at("best").at("speedup"), 1.0);
   EXPECT_THAT(kinds_of(first), ElementsAre("proposal", "proposal"));
   EXPECT_EQ(trials_with(first, "rejected").size(), 2);
-  const Json second = result_of(scene.run());
-  EXPECT_TRUE(second.at("trials").empty());
+  const std::string told = "the search of run " + first.at("run").get<std::string>() +
+                           " is taken; --retune searches again";
+  for (const char* options : {"--tune-only", "--verbose"}) {
+    const Outcome later = ended(0, scene.run({options}));
+    EXPECT_TRUE(later.json().at("trials").empty());
+    EXPECT_THAT(later.err, HasSubstr(told)) << options;
+    EXPECT_THAT(scene.command({"show", "last"}).out, HasSubstr("search   " + told)) << options;
+    EXPECT_THAT(scene.command({"explain", "last"}).out, HasSubstr("searched: " + told)) << options;
+  }
 }
 
 TEST(Run, KnownBestThatNoLongerHoldsIsSearchedAnew) {

@@ -36,6 +36,12 @@ TEST(Knobs, AreSortedAndComplete) {
   }
 }
 
+TEST(Knobs, OfAnExtensionThatWasNotFoundHaveAPrefixOfTheirOwn) {
+  EXPECT_TRUE(may_be_of_extension(sample_knobs(), "cheat.mode"));
+  for (const char* name : {"cheat", "cheat.", ".mode", "", "loader.wrokers", "env.", "env.lower"})
+    EXPECT_FALSE(may_be_of_extension(sample_knobs(), name)) << name;
+}
+
 TEST(Knobs, FitTheMachine) {
   EXPECT_EQ(knob("loader.workers").maximum, 8);
   EXPECT_EQ(knob("threads.intra_op").maximum, 8);

@@ -100,6 +100,7 @@ constexpr Mistake kMistakes[] = {
     {"neither_epochs_nor_steps", "epochs: 1, ", ""},
     // Knobs.
     {"unknown_knob", "name: quick", "name: quick\nstart: {loader.worker: 2}"},
+    {"knob_of_an_unknown_plugin", "name: quick", "name: quick\nstart: {cheat.mode: fast}"},
     {"knob_out_of_range", "name: quick", "name: quick\nstart: {loader.workers: 9}"},
     {"knob_with_bad_choice", "name: quick", "name: quick\nstart: {precision.autocast: half}"},
     {"knob_that_needs_a_gpu", "name: quick", "name: quick\nstart: {loader.pin_memory: on}"},
@@ -108,6 +109,8 @@ constexpr Mistake kMistakes[] = {
     {"start_is_a_list", "name: quick", "name: quick\nstart: [loader.workers]"},
     // Permissions.
     {"unknown_permission", "name: quick", "name: quick\ntune: {allow: [numeric]}"},
+    {"permission_for_a_knob_of_an_unknown_plugin", "name: quick",
+     "name: quick\ntune: {allow: [cheat.mode]}"},
     {"exact_permission", "name: quick", "name: quick\ntune: {allow: [exact]}"},
     {"limit_below_own_batch_size", "name: quick", "name: quick\ntune: {batch_size: {max: 4}}"},
     // Files.

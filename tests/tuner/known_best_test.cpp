@@ -46,6 +46,28 @@ TEST(KnownBest, ASearchThatWasCutBeforeItsFirstTrialIsBegunAgain) {
   EXPECT_EQ(outcome->best.integer("loader.workers"), 2);
 }
 
+TEST(KnownBest, ASearchThatIsTakenIsNamed) {
+  for (const bool is_start : {true, false}) {
+    Simulation simulation;
+    add_three_plugins(simulation);
+    simulation.input.known_best = is_start ? simulation.input.starting : whole_search().best;
+    simulation.input.known_best_run = "r-20261121-000001";
+    const auto outcome = simulation.run();
+    ASSERT_TRUE(outcome);
+    EXPECT_TRUE(outcome->is_from_history);
+    EXPECT_EQ(outcome->searched_by, "r-20261121-000001");
+    EXPECT_EQ(outcome->trials.size(), is_start ? 0U : 1U);
+  }
+  Simulation cut;
+  add_three_plugins(cut);
+  cut.input.known_best = cut.input.starting;
+  cut.input.known_best_run = "r-20261121-000001";
+  cut.input.is_known_best_complete = false;
+  const auto outcome = cut.run();
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->searched_by, "") << "it has searched itself";
+}
+
 TEST(KnownBest, WhatAnEarlierRunDecidedIsNotTriedAgain) {
   const SessionOutcome whole = whole_search();
   Simulation simulation;

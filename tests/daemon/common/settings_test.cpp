@@ -61,7 +61,8 @@ TEST_F(Settings, ThatAreWrongAreRefusedWithWhatToDo) {
   for (const char* setting :
        {"loader.wrokers=2", "warp=9", "=9", "loader.workers=5", "loader.workers=many",
         "loader.workers=", "memory.malloc=hoard", "optimizer.set_to_none=maybe", "lr=0.1",
-        "train.epochs=3", "loader.worker=3", "loader.pin_memory=on", "loader.workers"})
+        "train.epochs=3", "loader.worker=3", "cheat.mode=fast", "loader.pin_memory=on",
+        "loader.workers"})
     cases.add(setting, apply({setting}));
   EXPECT_TRUE(recipe_.start.empty());
   tests::expect_golden("daemon/common/golden/settings.txt", cases.text());

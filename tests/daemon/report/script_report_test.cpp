@@ -149,6 +149,16 @@ TEST(ScriptReport, IsToldInPlainSentences) {
   tests::expect_golden("daemon/report/golden/script_report.txt", cases.text());
 }
 
+TEST(ScriptReport, NamesTheRunWhoseSearchWasTaken) {
+  storage::RunRow run = sample();
+  EXPECT_EQ(tuned_text(run).find("search   "), std::string::npos);
+  run.training["searched_by"] = "r-20261120-0a1b2c";
+  EXPECT_NE(tuned_text(run).find("\nsearch   the search of run r-20261120-0a1b2c is taken; "
+                                 "--retune searches again\n"),
+            std::string::npos)
+      << tuned_text(run);
+}
+
 TEST(ScriptReport, TellsTheLoggersOfTheScriptWhatWasKept) {
   storage::RunRow run = sample();
   const Json kept = {{"run", "r-20261123-5d0c1e"},

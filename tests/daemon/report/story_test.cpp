@@ -265,6 +265,17 @@ TEST(Story, TellsItInPlainSentences) {
   tests::expect_golden("daemon/report/golden/story_variants.txt", cases.text());
 }
 
+TEST(Story, NamesTheRunWhoseSearchWasTaken) {
+  RunRecord record = record_with(find_nothing);
+  record.run.training["searched_by"] = "r-20261120-0a1b2c";
+  const std::string told = "the search of run r-20261120-0a1b2c is taken; --retune searches again";
+  const std::string story = story_text(record);
+  EXPECT_NE(story.find("  No change was tried.\n  Nothing was searched: " + told + ".\n"),
+            std::string::npos)
+      << story;
+  EXPECT_NE(run_text(record.run, {}).find("\nsearch   " + told + "\n"), std::string::npos);
+}
+
 TEST(Story, HoldsWhatTheSentencesSayAsJson) {
   RunRecord record = record_with(add_findings);
   Json story = story_json(record);

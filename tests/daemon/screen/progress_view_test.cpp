@@ -81,6 +81,19 @@ TEST(ProgressView, ABudgetForNoTrialIsToldInOneLine) {
                 shortage + "\n");
 }
 
+TEST(ProgressView, ASearchThatIsTakenFromAnEarlierRunIsNamed) {
+  Json event = {{"event", "tuned"},    {"speedup", 1.0},      {"speedup_low", 1.0},
+                {"speedup_high", 1.0}, {"is_complete", true}, {"change", "nothing"},
+                {"untried", 0},        {"searched_by", ""}};
+  const std::string tuned = "tuned      nothing faster: the starting configuration stays\n";
+  EXPECT_EQ(shown({}, {event}), tuned);
+  event["searched_by"] = "r-20261121-000001";
+  EXPECT_EQ(shown({}, {event}),
+            tuned +
+                "           the search of run r-20261121-000001 is taken; --retune searches "
+                "again\n");
+}
+
 // As the card says it, which counts the proposals.
 TEST(ProgressView, ABudgetForNoSecondLookLeavesNoProposalUntried) {
   Json event = {{"event", "tuned"},    {"speedup", 1.5},       {"speedup_low", 1.4},

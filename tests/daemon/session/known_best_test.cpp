@@ -9,6 +9,7 @@
 
 #include "base/machine/machine.hpp"
 #include "daemon/report/memory_fallback.hpp"
+#include "daemon/report/script_report.hpp"
 #include "tests/base/temporary_folder.hpp"
 #include "tests/daemon/queue/submission_sample.hpp"
 #include "tests/golden.hpp"
@@ -18,7 +19,8 @@ namespace {
 
 using testing::IsEmpty;
 
-constexpr int kLong = 400;  // epochs, of 1,000 samples that take 1 ms each at the start
+constexpr const char* kBuilt = "5b0f";  // the SHA-256 of a plugin
+constexpr int kLong = 400;              // epochs, of 1,000 samples that take 1 ms each at the start
 
 class KnownBest : public testing::Test {
  protected:
@@ -72,18 +74,24 @@ class KnownBest : public testing::Test {
     question.kind = kind;
     question.plugin = plugin;
     question.version = version;
+    question.sha256 = kBuilt;
     EXPECT_TRUE(history_->put_plugin_asked({run}, question));
     EXPECT_TRUE(history_->put_plugin_answered({run}, plugin, outcome, is_failure));
   }
   // What a new run of that length is told.
-  std::string take_over(int epochs, const std::map<std::string, std::string>& plugins = {}) {
+  // `plugins`: with their versions, `sha256` of each file.
+  std::string take_over(int epochs, const std::map<std::string, std::string>& plugins = {},
+                        const std::string& sha256 = kBuilt) {
+    std::map<std::string, PluginIdentity> identities;
+    for (const auto& [name, version] : plugins)
+      identities[name] = {.version = version, .sha256 = sha256};
     const storage::RunRow run = run_of("r-20261123-ffffff", epochs);
     input_ = tuner::SessionInput();
     input_.recipe = recipe_;
     input_.knobs = knobs_;
     input_.starting = start_;
     input_.job_facts = {{"train_samples", 1000}};
-    const auto note = add_known_best(*history_, run, plugins, input_);
+    const auto note = add_known_best(*history_, run, identities, input_);
     EXPECT_TRUE(note) << note.error().message();
     return note.value_or("");
   }
@@ -106,6 +114,19 @@ TEST_F(KnownBest, IsTakenOverByATrainingOfTheSameLength) {
   EXPECT_EQ(input_.known_best, best);
   EXPECT_TRUE(input_.is_known_best_complete);
   EXPECT_THAT(input_.decided, IsEmpty());
+}
+
+// However many runs have taken it over since.
+TEST_F(KnownBest, NamesTheRunThatSearched) {
+  add_run("r-20261121-000001", kLong, start_, RejectionReason::no_gain);
+  take_over(kLong);
+  EXPECT_EQ(input_.known_best_run, "r-20261121-000001");
+  add_run("r-20261121-000002", kLong, start_, std::nullopt);
+  storage::RunRow taken = *history_->run("r-20261121-000002");
+  taken.training[kSearchedBy] = "r-20261121-000001";
+  EXPECT_TRUE(history_->update_run(taken));
+  take_over(kLong);
+  EXPECT_EQ(input_.known_best_run, "r-20261121-000001");
 }
 
 TEST_F(KnownBest, LosesWhatAShorterTrainingDoesNotRepay) {
@@ -164,6 +185,17 @@ TEST_F(KnownBest, IsSearchedFurtherByAPluginThatTheSearchDidNotHave) {
   EXPECT_NE(take_over(kLong, {{"amp", "1"}, {"odd", "1"}}), "");
   EXPECT_NE(take_over(kLong, {{"gpu", "1"}}), "");
   EXPECT_EQ(take_over(kLong, {{"said", "1"}}), "") << "its words do not say what it is";
+}
+
+// As while it is being written: nobody raises its version with each build.
+TEST_F(KnownBest, IsSearchedFurtherByAPluginThatWasBuiltAgainWithOtherContent) {
+  add_run("r-20261121-000001", kLong, start_, RejectionReason::no_gain);
+  add_answer("r-20261121-000001", "amp", "1");
+  take_over(kLong, {{"amp", "1"}});
+  EXPECT_TRUE(input_.is_known_best_complete);
+  EXPECT_THAT(take_over(kLong, {{"amp", "1"}}, "77c2"),
+              testing::HasSubstr("had no answer of these plugins as they are now: amp"));
+  EXPECT_FALSE(input_.is_known_best_complete);
 }
 
 // A run that only verified what is known has asked nobody.
