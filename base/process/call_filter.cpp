@@ -23,7 +23,7 @@ namespace {
 
 constexpr const char* kWhat = "cannot keep the code of extensions from reaching other processes";
 
-constexpr std::uint32_t kX32Bit = 0x40000000;  // of the number of a call
+constexpr std::uint32_t kX32Bit = 0x40000000;   // of the number of a call
 constexpr std::uint32_t kProcessMadvise = 440;  // newer than the headers of some systems
 #if defined(__SANITIZE_ADDRESS__)
 constexpr std::uint32_t kPtrace = SYS_perf_event_open;
@@ -75,7 +75,7 @@ Result<void> refuse_calls_to_other_processes() {
     return tl::unexpected(system_error(errno, kWhat));
   }
   // By prctl() only the calling thread would have it, and an extension can run code in the others, such as OpenMP's.
-  // Without SPEC_ALLOW older kernels make the processor of such a process speculate less: it would be slower than others.
+  // Without SPEC_ALLOW, kernels before 5.16 let the processor speculate less there: it would be slower than others.
   constexpr unsigned long kFlags = SECCOMP_FILTER_FLAG_TSYNC | SECCOMP_FILTER_FLAG_SPEC_ALLOW;
   const long done = ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, kFlags, &filter);
   if (done < 0) return tl::unexpected(system_error(errno, kWhat));

@@ -76,22 +76,22 @@ TEST_F(CallFilter, LeavesOtherCalls) {
 
 TEST_F(CallFilter, RefusesToWriteToOtherProcesses) {
   // Without the filter: nothing to write, and no such descriptor.
-  EXPECT_EQ(confined([] {
-              const pid_t self = ::getpid();
-              return is_refused(::syscall(SYS_process_vm_writev, self, nullptr, 0, nullptr, 0, 0)) &&
-                             is_refused(::syscall(440, -1, nullptr, 0, 0, 0))
-                         ? 0
-                         : 1;
-            }),
-            0);
+  EXPECT_EQ(
+      confined([] {
+        const pid_t self = ::getpid();
+        return is_refused(::syscall(SYS_process_vm_writev, self, nullptr, 0, nullptr, 0, 0)) &&
+                       is_refused(::syscall(440, -1, nullptr, 0, 0, 0))
+                   ? 0
+                   : 1;
+      }),
+      0);
 }
 
 #if !defined(__SANITIZE_ADDRESS__)
 TEST_F(CallFilter, RefusesToTrace) {
-  EXPECT_EQ(confined([] {
-              return is_refused(::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr)) ? 0 : 1;
-            }),
-            0);
+  EXPECT_EQ(
+      confined([] { return is_refused(::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr)) ? 0 : 1; }),
+      0);
 }
 #endif
 
