@@ -140,6 +140,10 @@ class TrainingBackend {
   virtual Result<Block> run_block(const Configuration& configuration,
                                   const BlockRequest& request) = 0;
 
+  // The share of the time of blocks that checkpoints take, where blocks after the first profile include one and those
+  // before it do not; else 0.
+  [[nodiscard]] virtual double checkpoint_share_ratio() const { return 0.0; }
+
   // Makes `steps` steps under each configuration, from the same state with the same samples, and compares
   // them.
   virtual Result<UpdateComparison> compare_updates(const Configuration& reference,

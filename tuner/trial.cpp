@@ -38,6 +38,9 @@ constexpr int kMostBlockPairs = 30;
 constexpr double kLargeGain = 1.3;
 constexpr int kLargeGainPatience = 4;
 
+// A reference below this share of its earlier rate is slowed: noise and the age of processes explain less.
+constexpr double kSlowedShare = 0.8;
+
 // Every trial has coins of its own, so that a resumed session does not repeat those of the first.
 std::mt19937_64 coins_for(std::uint64_t seed, int trial_number) {
   std::seed_seq sequence{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32U),
@@ -336,6 +339,29 @@ Result<void> TrialRunner::measure(Course& course) {
              : measure_processes(course);
 }
 
+// The code of an extension has the rights of the user: it can reach the reference's process from outside.
+void TrialRunner::doubt_reference(Course& course) const {
+  TrialRecord& trial = *course.trial;
+  const double before = course.plan->reference_rate_before;
+  const auto& extension_knobs = input_->extension_knobs;
+  const bool is_of_extension =
+      std::ranges::any_of(trial.change.values(), [&extension_knobs](const auto& turned) {
+        return std::ranges::find(extension_knobs, turned.first) != extension_knobs.end();
+      });
+  if (!is_of_extension || trial.verdict != Verdict::accepted ||
+      trial.reference_samples_per_second >= kSlowedShare * before ||
+      trial.candidate_samples_per_second > before) {
+    return;
+  }
+  const Error slowed{
+      .kind = ErrorKind::unsupported,
+      .what = fmt::format(
+          "the reference trained {:.1f} samples/s in this trial, and {:.1f} samples/s before it; "
+          "something slows it, so a gain over it says nothing",
+          trial.reference_samples_per_second, before)};
+  fail_trial(trial, slowed, "");
+}
+
 void TrialRunner::charge_one_time(Course& course) const {
   TrialRecord& trial = *course.trial;
   const std::string work = one_time_work(trial.change, input_->knobs, input_->extension_knobs);
@@ -407,6 +433,7 @@ Result<TrialRecord> TrialRunner::run(TrialRecord trial, const TrialPlan& plan) {
   trial.noise_ratio = measurement.noise_ratio();
   trial.candidate_samples_per_second = measurement.candidate_rate();
   trial.reference_samples_per_second = measurement.reference_rate();
+  if (done) doubt_reference(course);
   if (done) charge_one_time(course);
   if (done && trial.verdict == Verdict::accepted && plan.is_checked && !is_checked_first) {
     auto checked = check(trial);

@@ -72,6 +72,9 @@ struct TrialPlan {
   bool is_watched_for_stalls = true;
   // The one-time cost of the change, in nanoseconds, as measured in earlier trials of the run.
   std::int64_t known_one_time_ns = 0;
+  // The rate of the reference in samples per second, as measured before the trial; 0: not known. A gain of an extension over a
+  // reference that is far slower now is not believed.
+  double reference_rate_before = 0.0;
 };
 
 // Runs trials, one after the other.
@@ -128,6 +131,8 @@ class TrialRunner {
   Result<void> measure_processes(Course& course);
   Result<void> measure(Course& course);
   Result<void> fail_by_reference(Course& course, const Error& error, const Result<void>& again);
+  // Fails an accepted trial of an extension whose gain may be a reference that something slows.
+  void doubt_reference(Course& course) const;
   // Rejects a faster change whose one-time cost this training does not repay.
   void charge_one_time(Course& course) const;
   // Runs the checks. If one fails, gives the trial its verdict. Else returns a sentence about them for the reason of the trial.

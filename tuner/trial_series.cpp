@@ -49,10 +49,23 @@ TrialPlan TrialSeries::new_plan(double accept_error_probability,
 
 Result<void> TrialSeries::run(TrialRecord trial, const TrialPlan& plan) {
   trial.number = next_number_++;
-  auto done = runner_.run(std::move(trial), plan);
+  TrialPlan known = plan;
+  known.reference_rate_before = rate_before(trial.reference);
+  auto done = runner_.run(std::move(trial), known);
   if (!done) return forward_error(done);
   records_.push_back(std::move(*done));
   return {};
+}
+
+double TrialSeries::rate_before(const Configuration& reference) const {
+  const auto kept =
+      std::find_if(records_.rbegin(), records_.rend(), [&reference](const TrialRecord& trial) {
+        return trial.kind != TrialKind::ablation && trial.verdict == Verdict::accepted &&
+               trial.reference.with(trial.change) == reference;
+      });
+  if (kept != records_.rend()) return kept->candidate_samples_per_second;
+  if (reference != input_->starting) return 0.0;
+  return baseline_->samples_per_second * (1.0 - backend_->checkpoint_share_ratio());
 }
 
 nanoseconds TrialSeries::least_time(int pairs) const {

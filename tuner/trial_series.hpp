@@ -60,6 +60,10 @@ class TrialSeries {
   [[nodiscard]] nanoseconds first_look_time() const;
 
  private:
+  // The rate in samples per second at which `reference` was measured when it became the incumbent; of the starting
+  // configuration: the baseline. 0: not known.
+  [[nodiscard]] double rate_before(const Configuration& reference) const;
+
   const SessionInput* input_;
   const Baseline* baseline_;
   const TrainingBackend* backend_;

@@ -89,6 +89,7 @@ class TrainerBackend final : public tuner::TrainingBackend {
                           tuner::ProcessChoice process) override;
   [[nodiscard]] bool share_process(const Configuration& one,
                                    const Configuration& other) const override;
+  [[nodiscard]] double checkpoint_share_ratio() const override { return checkpoint_share_ratio_; }
   Result<tuner::UpdateComparison> compare_rounded(const Configuration& configuration) override;
   Result<tuner::UpdateComparison> compare_updates(const Configuration& reference,
                                                   const Configuration& candidate,
@@ -259,11 +260,11 @@ class TrainerBackend final : public tuner::TrainingBackend {
   TrainerReports reports_;
   Json hello_;
   Json facts_;
-  CheckPlan check_plan_;                   // of the last compare_updates()
-  bool has_trained_ = false;               // nothing is measured any more
-  bool is_slowed_by_checkpoints_ = false;  // so much that blocks include one
-  TrainerList trainers_;                   // most recently used first
-  int started_ = 0;                        // chooses the log
+  CheckPlan check_plan_;                 // of the last compare_updates()
+  bool has_trained_ = false;             // nothing is measured any more
+  double checkpoint_share_ratio_ = 0.0;  // 0: blocks include no checkpoint
+  TrainerList trainers_;                 // most recently used first
+  int started_ = 0;                      // chooses the log
   MeasurementLock measurement_lock_;
   OutsideTime outside_time_;
   std::map<std::string, bool> becomes_idle_;  // by key: whether it did after its last block

@@ -350,7 +350,7 @@ Result<Block> TrainerBackend::measure_block(const Configuration& configuration,
   Json fields = {{"minimum_steps", steps}};
   if (!request.reuse.empty()) fields["reuse"] = request.reuse;
   if (std::exchange((*trainer)->has_released, false)) fields["warmup_steps"] = 1;
-  if (is_slowed_by_checkpoints_ && request.reuse.empty()) {
+  if (checkpoint_share_ratio_ > 0.0 && request.reuse.empty()) {
     least = std::max(least, spec_.recipe.checkpoint_every);
     fields["checkpoint_path"] = (spec_.folder / kTimedCheckpoint).string();
   }
@@ -387,8 +387,9 @@ Result<tuner::Profile> TrainerBackend::profile(const Configuration& configuratio
   if (!answer) return tl::unexpected(answer.error());
   const double checkpoints =
       get_number(member(*answer, "metrics"), "train.checkpoint_ratio").value_or(0.0);
-  is_slowed_by_checkpoints_ = checkpoints >= kNotableCheckpoints &&
-                              spec_.recipe.checkpoint_every <= kMostBetweenCheckpoints;
+  const bool is_in_blocks = checkpoints >= kNotableCheckpoints &&
+                            spec_.recipe.checkpoint_every <= kMostBetweenCheckpoints;
+  checkpoint_share_ratio_ = is_in_blocks ? checkpoints : 0.0;
   return tuner::Profile{member(*answer, "metrics"), member(*answer, "spans"),
                         member(*answer, "operators")};
 }

@@ -2,8 +2,11 @@
 #include "trainer/extensions/extensions.hpp"
 
 #include <algorithm>
+#include <cstdio>
+#include <mutex>
 #include <utility>
 
+#include "base/process/call_filter.hpp"
 #include "plugins/sdk/extension.hpp"
 #include "trainer/common/plugin_call.hpp"
 #include "trainer/models/model.hpp"
@@ -73,6 +76,16 @@ sdk::KnobValues told(const Configuration& values) {
 [[noreturn]] void blame(const std::string& who, const char* function, const std::string& did) {
   throw PluginError(who + ": " + function + ": " + did +
                     ": only a knob of risk semantics may change what is trained");
+}
+
+// Once in a process, before any code of an extension runs. A trainer that cannot be confined trains all the same.
+void confine() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    const auto confined = refuse_calls_to_other_processes();
+    if (confined) return;
+    std::fputs(("autotuned-trainer: " + confined.error().message() + "\n").c_str(), stderr);
+  });
 }
 
 // A script as an extension has rewritten it.
@@ -150,6 +163,7 @@ Result<void> Extensions::configure(const Configuration& configuration, Learner& 
 
 Result<void> Extensions::apply(One& one, const Configuration& values, Learner& learner) {
   if (one.extension == nullptr) {
+    confine();
     const Result<const void*> surface = plugins::load_trainer_library(one.library);
     if (!surface) return tl::unexpected(surface.error());
     const auto* const extension = static_cast<const sdk::detail::ExtensionSurface*>(*surface);

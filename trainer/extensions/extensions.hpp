@@ -25,7 +25,8 @@ namespace autotuned::trainer {
 
 class Learner;
 
-// The extensions of a job. Each is loaded when one of its knobs first gets another value than its default. One thread.
+// The extensions of a job. Each is loaded when one of its knobs first gets another value than its default. Before the
+// first is loaded, the process gives up the calls that reach other processes (base/process/call_filter.hpp). One thread.
 class Extensions {
  public:
   // Uses the extensions among `libraries`.

@@ -142,8 +142,10 @@ TEST_F(TrainerBackendTest, BlocksHaveTheirCheckpointWhereThatCosts) {
   checkpoint_every_ = std::chrono::seconds(2);
   const Json costly = fields(0.05);
   EXPECT_EQ(costly.at("minimum_ns"), 2'000'000'000);
+  EXPECT_DOUBLE_EQ(job().checkpoint_share_ratio(), 0.05);
   EXPECT_EQ(costly.at("checkpoint_path"), (scene_.folder() / "timed.checkpoint").string());
   EXPECT_FALSE(fields(0.005).contains("checkpoint_path"));
+  EXPECT_EQ(job().checkpoint_share_ratio(), 0.0);
   checkpoint_every_ = std::chrono::seconds(60);
   const Json rare = fields(0.05);
   EXPECT_FALSE(rare.contains("checkpoint_path"));

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A trainer extension in a job: applied, undone, hooked, and named when it fails.
 #include <gmock/gmock.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <fstream>
 
@@ -47,6 +51,18 @@ TEST_F(ExtensionTest, IsNotLoadedBeforeItsKnobIsTurned) {
   digest();
   EXPECT_FALSE(std::filesystem::exists(folder_ / "notes"));
 }
+
+#if defined(__x86_64__)
+TEST_F(ExtensionTest, OpensNoPerformanceEvents) {
+  if (::prctl(PR_GET_SECCOMP) < 0) GTEST_SKIP() << "this kernel has no seccomp";
+  value_of(turn("counts"));
+  // Without the filter: EFAULT, because there are no attributes.
+  const long event = ::syscall(SYS_perf_event_open, nullptr, 0, -1, -1, 0);
+  const int error = errno;
+  EXPECT_EQ(event, -1);
+  EXPECT_EQ(error, EPERM);
+}
+#endif
 
 TEST_F(ExtensionTest, HooksEveryStepOnceAndInterposesTheOperator) {
   value_of(turn("counts"));

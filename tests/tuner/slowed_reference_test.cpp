@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// A gain of an extension over a reference that is far slower than it was before the trial.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+
+#include "tests/tuner/simulation.hpp"
+#include "tuner/trial.hpp"
+
+namespace autotuned::tuner {
+namespace {
+
+using std::chrono::seconds;
+using testing::HasSubstr;
+
+constexpr const char* kKnob = "mine.way";
+// The simulated job reports a thousand times the rate that a test gives.
+constexpr double kReported = 1000.0;
+
+class SlowedReference : public testing::Test {
+ protected:
+  SlowedReference() {
+    recipes::Knob knob = recipes::find_knob(simulation_.input.knobs, "loader.workers").value();
+    knob.name = kKnob;
+    simulation_.input.knobs.push_back(knob);
+    simulation_.input.supported_knobs.emplace_back(kKnob);
+    simulation_.input.extension_knobs.emplace_back(kKnob);
+    simulation_.input.starting.set(kKnob, std::int64_t{0});
+  }
+
+  // One trial in which the two configurations have these rates, and the reference had another one before.
+  TrialRecord run(double reference, double candidate, double before, const char* knob = kKnob) {
+    simulation_.job.rate = [=, this](const Configuration& configuration) {
+      return configuration == simulation_.input.starting ? reference : candidate;
+    };
+    TrialPlan plan;
+    plan.time_share = seconds(60);
+    plan.most_time = seconds(60);
+    plan.is_checked = false;
+    plan.reference_rate_before = before * kReported;
+    TrialRecord trial;
+    trial.number = 1;
+    trial.reference = simulation_.input.starting;
+    trial.change.set(knob, std::int64_t{2});
+    TrialRunner runner(simulation_.input, simulation_.job, simulation_.ledger, simulation_.clock);
+    auto done = runner.run(trial, plan);
+    EXPECT_TRUE(done) << done.error().message();
+    return done.value_or(trial);
+  }
+
+  Simulation simulation_;
+};
+
+TEST_F(SlowedReference, ShowsNoGain) {
+  const TrialRecord trial = run(57.0, 580.0, 1000.0);
+  EXPECT_EQ(trial.verdict, Verdict::failed);
+  EXPECT_EQ(trial.failure, ErrorKind::unsupported);
+  EXPECT_THAT(trial.reason, HasSubstr("the reference trained 5"));
+  EXPECT_THAT(trial.reason,
+              HasSubstr(" samples/s in this trial, and 1000000.0 samples/s before it; something "
+                        "slows it, so a gain over it says nothing"));
+}
+
+TEST_F(SlowedReference, IsNoFaultOfACandidateThatIsFasterThanItWas) {
+  EXPECT_EQ(run(500.0, 1100.0, 1000.0).verdict, Verdict::accepted);
+}
+
+TEST_F(SlowedReference, MayBeALittleSlower) {
+  EXPECT_EQ(run(850.0, 970.0, 1000.0).verdict, Verdict::accepted);
+}
+
+TEST_F(SlowedReference, IsNotSeenIfItsEarlierRateIsNotKnown) {
+  EXPECT_EQ(run(57.0, 580.0, 0.0).verdict, Verdict::accepted);
+}
+
+TEST_F(SlowedReference, DoesNotConcernOtherKnobs) {
+  EXPECT_EQ(run(57.0, 580.0, 1000.0, "loader.workers").verdict, Verdict::accepted);
+}
+
+// The extension is slower, and slows whoever is measured beside it from then on.
+TEST_F(SlowedReference, IsFoundByTheBaseline) {
+  simulation_.advisors.plugins["mine"] = once({{kKnob, 1}}, 1.5);
+  bool is_slowed = false;
+  simulation_.job.rate = [&](const Configuration& configuration) {
+    if (configuration.integer(kKnob) == 0) return is_slowed ? 57.0 : 1000.0;
+    is_slowed = true;
+    return 580.0;
+  };
+  const auto outcome = simulation_.run();
+  ASSERT_TRUE(outcome) << outcome.error().message();
+  ASSERT_FALSE(outcome->trials.empty());
+  EXPECT_EQ(outcome->trials[0].verdict, Verdict::failed) << outcome->trials[0].reason;
+  EXPECT_EQ(outcome->best, simulation_.input.starting);
+}
+
+// The candidate is faster than the baseline, but not than the incumbent was when it was accepted.
+TEST_F(SlowedReference, IsFoundByTheRateOfTheIncumbent) {
+  simulation_.advisors.plugins["loading"] = once({{"loader.workers", 2}}, 2.0);
+  simulation_.advisors.plugins["mine"] = once({{kKnob, 1}}, 1.1);
+  bool is_slowed = false;
+  simulation_.job.rate = [&](const Configuration& configuration) {
+    if (configuration.integer(kKnob) == 1) {
+      is_slowed = true;
+      return 1100.0;
+    }
+    const double rate = configuration.integer("loader.workers") == 2 ? 1500.0 : 1000.0;
+    return is_slowed ? 0.6 * rate : rate;
+  };
+  const auto outcome = simulation_.run();
+  ASSERT_TRUE(outcome) << outcome.error().message();
+  const auto mine = std::ranges::find_if(outcome->trials, [](const TrialRecord& trial) {
+    return trial.kind == TrialKind::proposal && trial.plugin == "mine";
+  });
+  ASSERT_NE(mine, outcome->trials.end());
+  EXPECT_EQ(mine->reference.integer("loader.workers"), 2);
+  EXPECT_EQ(mine->verdict, Verdict::failed) << mine->reason;
+  EXPECT_THAT(mine->reason, HasSubstr("something slows it"));
+  EXPECT_EQ(outcome->best.integer("loader.workers"), 2);
+  EXPECT_EQ(outcome->best.integer(kKnob), 0);
+}
+
+}  // namespace
+}  // namespace autotuned::tuner
