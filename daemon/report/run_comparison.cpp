@@ -122,8 +122,7 @@ std::optional<Difference> job_difference(const Json& a, const Json& b) {
   std::erase_if(found, [](const Difference& difference) {
     // The place of a plugin in the file of the recipe is none of the job.
     const std::string last = difference.field.substr(difference.field.rfind('.') + 1);
-    return last == "line" || last == "column" ||
-           is_same_place(difference.a, difference.b);
+    return last == "line" || last == "column" || is_same_place(difference.a, difference.b);
   });
   if (found.empty()) return std::nullopt;
   const auto type = std::ranges::find(found, "type", &Difference::field);

@@ -24,7 +24,6 @@ namespace {
 using std::chrono::nanoseconds;
 
 constexpr double kWorthNaming = 0.01;  // of a step
-constexpr double kAsConfirmed = 0.98;  // of the rate in the confirmation
 // Where the tuner expects nothing more of loading and transfer, nothing more is told to be gained.
 constexpr double kLeastReachedRatio = 1.0 / tuner::kAtCeiling;
 constexpr std::size_t kOperatorsNamed = 3;
@@ -360,106 +359,6 @@ std::string left(const storage::RunRow& run) {
          lower_rungs(run.ceiling_ladder);
 }
 
-std::string count_text(double samples) {
-  return format_count(static_cast<std::int64_t>(samples + 0.5));
-}
-
-std::string seconds_text(double seconds) {
-  constexpr double kMostSeconds = 3e9;  // a century: a trainer may say anything
-  return format_duration(
-      nanoseconds(static_cast<std::int64_t>(std::clamp(seconds, 0.0, kMostSeconds) * 1e9)));
-}
-
-// By the rate at which it really trained, which need not be that of the confirmation.
-std::string repaid(const storage::RunRow& run) {
-  const auto savings = savings_of(run);
-  if (!savings) return {};
-  if (std::string busier = busier_text(run); !busier.empty()) {
-    busier.front() = 'O';
-    return busier + ": whether it has repaid the tuning cannot be told under such a load.\n";
-  }
-  std::string text = fmt::format(
-      "This training had {} samples at {}. At the {} of the start they would have taken ",
-      count_text(savings->samples), rate_text(savings->samples_per_second),
-      rate_text(run.baseline_samples_per_second, unit_of(run)));
-  text += savings->saved_s > 0.0 ? fmt::format("{} more", seconds_text(savings->saved_s))
-                                 : fmt::format("{} less", seconds_text(-savings->saved_s));
-  text +=
-      savings->is_repaid
-          ? ": it has repaid the tuning.\n"
-          : ": it has not repaid the tuning yet; the next run of this job here starts from what "
-            "was kept.\n";
-  if (savings->samples_per_second < kAsConfirmed * run.best_samples_per_second) {
-    text += fmt::format("It trained slower than in the confirmation, which measured {}.\n",
-                        rate_text(run.best_samples_per_second, unit_of(run)));
-  }
-  return text;
-}
-
-// The steps of its tuning are steps of its training.
-std::string script_cost(const storage::RunRow& run) {
-  const auto cost_ns = get_integer(run.training, "tuning_cost_ns");
-  if (!cost_ns) return {};
-  const std::string steps = format_count(get_integer(run.training, "tuned_steps").value_or(0));
-  const nanoseconds anyway(run.tuning_duration_ns - *cost_ns);
-  return fmt::format(
-      "The script made {} steps of its training meanwhile. At the rate of the start they would "
-      "have taken {}{}.\n",
-      steps, *cost_ns > 0 ? format_duration(anyway) : std::string("no less"),
-      *cost_ns > 0 ? ", so the tuning cost " + format_duration(nanoseconds(*cost_ns))
-                   : std::string(": the tuning cost nothing"));
-}
-
-// Why a run that keeps its start has not repaid its tuning, and what the next run makes of that.
-std::string unrepaid(const Json& training, const std::vector<TrialRecord>& trials) {
-  const std::string goes_on = "; the next run of this job here goes on with what was not tried.\n";
-  if (training.contains(kShortage)) return "Its budget was too small for a trial" + goes_on;
-  const std::string nothing = lacks_confirmation(trials) ? "Nothing was confirmed to be faster"
-                                                         : "Nothing faster was found";
-  if (has_untried(training)) return nothing + " in the budget" + goes_on;
-  if (std::ranges::any_of(trials, is_undecided_whole)) {
-    return nothing + "; the next run of this job here tries it again.\n";
-  }
-  return nothing + ", so it does not repay itself; the next run of this job here knows that.\n";
-}
-
-std::string cost(const storage::RunRow& run, const std::vector<TrialRecord>& trials) {
-  std::string text;
-  if (is_unsearched(run)) {
-    text = has_untried(run.training) ? "Nothing: no trial was begun.\n"
-                                     : "Nothing: its budget was 0.\n";
-  } else if (run.tuning_duration_ns <= 0) {
-    return is_unconfirmed(run) ? "What the tuning cost is not known: it did not come to its end.\n"
-                               : "The cost of tuning is not known yet.\n";
-  } else {
-    const bool is_stopped = run.best.empty() && !is_script(run.recipe);
-    text = "Tuning took " + format_duration(nanoseconds(run.tuning_duration_ns)) +
-           (is_stopped ? " before it was stopped.\n" : ".\n") + script_cost(run);
-  }
-  if (const auto pays = break_even(run)) {
-    const std::string range = pays->samples_high ? "between " + count_text(pays->samples_low) +
-                                                       " and " + count_text(*pays->samples_high)
-                                                 : "at least " + count_text(pays->samples_low);
-    text += fmt::format(
-        "At the confirmed ratio it repays itself after {} {} ({}), which is {} of training.\n",
-        count_text(pays->samples), unit_of(run), range, seconds_text(pays->seconds));
-    text += repaid(run);
-  } else if (!run.best.empty() && !is_unsearched(run)) {
-    text += unrepaid(run.training, trials);
-  }
-  if (const auto duration_ns = get_number(run.training, "duration_ns")) {
-    text += fmt::format("Training took {}.\n",
-                        format_duration(nanoseconds(static_cast<std::int64_t>(*duration_ns))));
-  }
-  if (const std::string fallback = memory_fallback_text(run); !fallback.empty()) {
-    text += "Warning: " + fallback + ".\n";
-  }
-  if (const std::string check = trained_check_text(run); !check.empty()) {
-    text += (has_failed_check(run) ? "Warning: " : "Note: ") + check + ".\n";
-  }
-  return text;
-}
-
 // Every line of the paragraph, indented.
 std::string section(const std::string& heading, const std::string& paragraph) {
   std::string text = "\n" + heading + "\n";
@@ -485,17 +384,13 @@ std::string disturbed(const RunRecord& record) {
 
 }  // namespace
 
-std::string cost_text(const storage::RunRow& run, const std::vector<TrialRecord>& trials) {
-  return cost(run, trials);
-}
-
 std::string story_text(const RunRecord& record, bool is_whole) {
   return opening(record) + section("The job", job(record)) +
          section("At the start", start(record)) + disturbed(record) +
          section("What was tried", tried(record, is_whole)) +
          section("What was kept", kept(record)) + gives(record) +
          section("What is left", left(record.run)) +
-         section("What it cost", cost(record.run, record.trials));
+         section("What it cost", cost_text(record.run, record.trials));
 }
 
 }  // namespace autotuned::daemon

@@ -35,8 +35,9 @@ namespace {
 
 constexpr int kTrainingAttempts = 3;
 // Keys of RunRow::training from before the answer of the trainer, perhaps of an earlier process of the run.
-constexpr std::array kStoredBefore = {"budget_ns", "is_budget_spent", "untried", kShortage,
-                                      "tuning_other_work_ratio", kFallbacks, kSearchedBy};
+constexpr std::array kStoredBefore = {"budget_ns", "is_budget_spent",         "untried",
+                                      kShortage,   "tuning_other_work_ratio", kFallbacks,
+                                      kSearchedBy};
 
 }  // namespace
 

@@ -42,11 +42,9 @@ TEST(StoryFindings, SayOfAFindingWhatCameOfTryingIt) {
   record = sample_record();
   record.profiles[0]["findings"] = {sample_finding("wide_arithmetic", "amp"),
                                     sample_finding("host_blocks", "broken")};
-  record.answers = {{.plugin = "amp", .outcome = "this CPU has no bf16", .is_answered = true},
-                    {.plugin = "broken",
-                     .outcome = "did not answer",
-                     .is_failure = true,
-                     .is_answered = true}};
+  record.answers = {
+      {.plugin = "amp", .outcome = "this CPU has no bf16", .is_answered = true},
+      {.plugin = "broken", .outcome = "did not answer", .is_failure = true, .is_answered = true}};
   cases.add_difference("no plugin of a finding acts on it", usual, story_text(record));
   tests::expect_golden("daemon/report/golden/story_findings.txt", cases.text());
 }
