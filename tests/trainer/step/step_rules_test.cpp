@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "tests/trainer/small_job.hpp"
+#include "trainer/state/checkpoint.hpp"
 #include "trainer/step/gradient_limits.hpp"
 #include "trainer/step/learner.hpp"
 #include "trainer/step/weight_average.hpp"
@@ -285,6 +286,35 @@ TEST(StepRules, ThereIsAWeightForEachClass) {
   EXPECT_EQ(made.error().kind, ErrorKind::invalid);
   EXPECT_THAT(made.error().what,
               testing::HasSubstr("class_weights has 3 weights, the model 4 classes"));
+}
+
+TEST(CheckpointComparison, ComparesAveragesThatHaveMoved) {
+  const auto state_of = [](double parameter, double average) {
+    Checkpoint checkpoint;
+    checkpoint.parameters = {{"weight", at::full({4}, parameter)}};
+    checkpoint.averages = {{"weight", at::full({4}, average)}};
+    return checkpoint;
+  };
+  Checkpoint base = state_of(0.0, 0.1);
+  const Checkpoint reference = state_of(1.0, 0.2);
+  const Comparison still = value_of(compare(base, reference, state_of(1.0, 0.1)));
+  EXPECT_FALSE(still.is_equal);
+  ASSERT_EQ(still.buffers.size(), 1U);
+  EXPECT_EQ(still.buffers[0].update.name, "running average of weight");
+  EXPECT_EQ(still.buffers[0].update.norm_ratio, 0.0);
+  EXPECT_TRUE(still.buffers[0].is_floating);
+  EXPECT_FALSE(still.buffers[0].is_equal);
+
+  const Comparison same = value_of(compare(base, reference, reference));
+  EXPECT_TRUE(same.is_equal && same.is_finite);
+  EXPECT_TRUE(same.buffers.at(0).is_equal);
+  const Checkpoint bad = state_of(1.0, std::nan(""));
+  EXPECT_FALSE(value_of(compare(base, reference, bad)).is_finite);
+
+  // The first step makes them, so that there is no update to compare.
+  base.averages.clear();
+  EXPECT_TRUE(value_of(compare(base, reference, state_of(1.0, 0.1))).buffers.empty());
+  EXPECT_FALSE(value_of(compare(base, reference, bad)).is_finite);
 }
 
 }  // namespace
