@@ -57,7 +57,7 @@ std::optional<std::string> fault_of_value(const std::string& name, const KnobVal
 
 // The extension that brought a knob; empty for a knob of the program.
 std::string_view extension_of(const std::string& knob, const SessionInput& input) {
-  if (std::ranges::find(input.extension_knobs, knob) == input.extension_knobs.end()) return {};
+  if (!is_of_extension(input, knob)) return {};
   return std::string_view(knob).substr(0, knob.find('.'));
 }
 

@@ -66,18 +66,6 @@ Configuration same_job(const SessionInput& input, const Configuration& configura
   return configuration.with(back);
 }
 
-bool is_of_extension(const SessionInput& input, const std::string& knob) {
-  return std::ranges::find(input.extension_knobs, knob) != input.extension_knobs.end();
-}
-
-bool differ_in_extension(const SessionInput& input, const Configuration& one,
-                         const Configuration& other) {
-  const Configuration change = one.change_to(other);
-  return std::ranges::any_of(change.values(), [&input](const auto& setting) {
-    return is_of_extension(input, setting.first);
-  });
-}
-
 // The claim of a change. `exact_or_numerics`: equal bits, but the recipe also permits numerics.
 enum class Claim { exact, exact_or_numerics, numerics };
 

@@ -9,6 +9,18 @@ bool is_on_gpu(const SessionInput& input) {
   return get_string(input.job_facts, "device").value_or("cpu").starts_with("cuda");
 }
 
+bool is_of_extension(const SessionInput& input, const std::string& knob) {
+  return std::ranges::find(input.extension_knobs, knob) != input.extension_knobs.end();
+}
+
+bool differ_in_extension(const SessionInput& input, const Configuration& one,
+                         const Configuration& other) {
+  const Configuration change = one.change_to(other);
+  return std::ranges::any_of(change.values(), [&input](const auto& setting) {
+    return is_of_extension(input, setting.first);
+  });
+}
+
 std::int64_t memory_limit_bytes(const SessionInput& input) {
   const recipes::Tune& tune = input.recipe.tune;
   if (tune.memory_limit_bytes) return *tune.memory_limit_bytes;

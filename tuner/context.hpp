@@ -62,6 +62,12 @@ struct SessionInput {
 // Whether the trainer says that the job runs on a CUDA device.
 [[nodiscard]] bool is_on_gpu(const SessionInput& input);
 
+// Whether a trainer extension brought the knob.
+[[nodiscard]] bool is_of_extension(const SessionInput& input, const std::string& knob);
+// Whether two configurations differ in such a knob.
+[[nodiscard]] bool differ_in_extension(const SessionInput& input, const Configuration& one,
+                                       const Configuration& other);
+
 // The memory, in bytes, that a candidate may use of the device that the job runs on; 0: not known.
 [[nodiscard]] std::int64_t memory_limit_bytes(const SessionInput& input);
 

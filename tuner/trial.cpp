@@ -343,12 +343,8 @@ Result<void> TrialRunner::measure(Course& course) {
 void TrialRunner::doubt_reference(Course& course) const {
   TrialRecord& trial = *course.trial;
   const double before = course.plan->reference_rate_before;
-  const auto& extension_knobs = input_->extension_knobs;
-  const bool is_of_extension =
-      std::ranges::any_of(trial.change.values(), [&extension_knobs](const auto& turned) {
-        return std::ranges::find(extension_knobs, turned.first) != extension_knobs.end();
-      });
-  if (!is_of_extension || trial.verdict != Verdict::accepted ||
+  if (!differ_in_extension(*input_, trial.reference, trial.reference.with(trial.change)) ||
+      trial.verdict != Verdict::accepted ||
       trial.reference_samples_per_second >= kSlowedShare * before ||
       trial.candidate_samples_per_second > before) {
     return;

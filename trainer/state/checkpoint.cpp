@@ -297,51 +297,39 @@ Result<Comparison> compare(const Checkpoint& base, const Checkpoint& reference,
   }
   Comparison result{.is_equal = true, .is_finite = true};
   const auto look_at = [&result](const at::Tensor& one, const at::Tensor& two) {
-    result.is_equal = result.is_equal && at::equal(one, two);
-    result.is_finite = result.is_finite && at::isfinite(two).all().item<bool>();
-  };
-  for (std::size_t i = 0; i < base.buffers.size(); ++i) {
-    const at::Tensor one = to_host(reference.buffers[i].second);
-    const at::Tensor two = to_host(candidate.buffers[i].second);
-    look_at(one, two);
-    const at::Tensor from = to_host(base.buffers[i].second).to(at::kDouble);
-    const at::Tensor candidate_from = to_host(candidate_base->buffers[i].second).to(at::kDouble);
-    result.buffers.push_back(
-        {.update = compare_updates(base.buffers[i].first, one.to(at::kDouble) - from,
-                                   two.to(at::kDouble) - candidate_from),
-         .is_floating = one.is_floating_point(),
-         .is_equal = at::equal(one, two)});
-  }
-  for (std::size_t i = 0; i < base.parameters.size(); ++i) {
-    const at::Tensor one = to_host(reference.parameters[i].second);
-    const at::Tensor two = to_host(candidate.parameters[i].second);
-    look_at(one, two);
-    const at::Tensor from = to_host(base.parameters[i].second).to(at::kDouble);
-    const at::Tensor candidate_from = to_host(candidate_base->parameters[i].second).to(at::kDouble);
-    result.parameters.push_back(compare_updates(base.parameters[i].first,
-                                                one.to(at::kDouble) - from,
-                                                two.to(at::kDouble) - candidate_from));
-  }
-  // Steps that begin without averages say nothing about how these move: they are what the first of the steps made.
-  const bool have_moved = !base.averages.empty() && are_alike(base.averages, reference.averages) &&
-                          are_alike(base.averages, candidate.averages) &&
-                          are_alike(base.averages, candidate_base->averages);
-  result.is_equal = result.is_equal && are_alike(reference.averages, candidate.averages);
-  for (const auto& [name, average] : candidate.averages)
-    result.is_finite = result.is_finite && at::isfinite(to_host(average)).all().item<bool>();
-  for (std::size_t i = 0; i < reference.averages.size() && i < candidate.averages.size(); ++i) {
-    const at::Tensor one = to_host(reference.averages[i].second);
-    const at::Tensor two = to_host(candidate.averages[i].second);
     const bool is_equal = at::equal(one, two);
     result.is_equal = result.is_equal && is_equal;
-    if (!have_moved) continue;
-    const at::Tensor from = to_host(base.averages[i].second).to(at::kDouble);
-    const at::Tensor candidate_from = to_host(candidate_base->averages[i].second).to(at::kDouble);
-    result.buffers.push_back({.update = compare_updates(
-                                  "running average of " + base.averages[i].first,
-                                  one.to(at::kDouble) - from, two.to(at::kDouble) - candidate_from),
-                              .is_floating = true,
-                              .is_equal = is_equal});
+    result.is_finite = result.is_finite && at::isfinite(two).all().item<bool>();
+    return is_equal;
+  };
+  // How the i-th tensor of a list was moved. `kind`: what stands before its name.
+  const auto update_of = [&](NamedTensors Checkpoint::*list, std::size_t i, const char* kind = "") {
+    const auto value = [list, i](const Checkpoint& of) { return to_host((of.*list)[i].second); };
+    const at::Tensor one = value(reference);
+    const at::Tensor two = value(candidate);
+    return BufferComparison{
+        .update = compare_updates(kind + (base.*list)[i].first,
+                                  one.to(at::kDouble) - value(base).to(at::kDouble),
+                                  two.to(at::kDouble) - value(*candidate_base).to(at::kDouble)),
+        .is_floating = one.is_floating_point(),
+        .is_equal = look_at(one, two)};
+  };
+  for (std::size_t i = 0; i < base.buffers.size(); ++i)
+    result.buffers.push_back(update_of(&Checkpoint::buffers, i));
+  for (std::size_t i = 0; i < base.parameters.size(); ++i)
+    result.parameters.push_back(update_of(&Checkpoint::parameters, i).update);
+  // Steps that begin without averages say nothing about how these move: they are what the first of the steps made.
+  const bool are_averaged_alike = are_alike(reference.averages, candidate.averages);
+  const bool have_moved = are_averaged_alike && are_alike(base.averages, candidate.averages) &&
+                          are_alike(base.averages, candidate_base->averages);
+  result.is_equal = result.is_equal && are_averaged_alike;
+  for (std::size_t i = 0; i < candidate.averages.size(); ++i) {
+    if (have_moved) {
+      result.buffers.push_back(update_of(&Checkpoint::averages, i, "running average of "));
+      continue;
+    }
+    const at::Tensor two = to_host(candidate.averages[i].second);
+    look_at(are_averaged_alike ? to_host(reference.averages[i].second) : two, two);
   }
   const at::Tensor before = find_output(reference, kOutputsBefore);
   const at::Tensor one = find_output(reference, kOutputsAfter);
