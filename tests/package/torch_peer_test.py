@@ -82,7 +82,7 @@ class TorchPeer(unittest.TestCase):
              "--seconds", "0.1"],
             capture_output=True, text=True, timeout=300, check=False,
             env={**os.environ, "PYTHONPATH": f"{torch.parent}:{modules}", "LD_LIBRARY_PATH": ":".join(libraries),
-                 "PYTHONPYCACHEPREFIX": os.environ["AUTOTUNED_BYTECODE"]})
+                 "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": os.environ["AUTOTUNED_BYTECODE"]})
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout.splitlines()[-1])
 

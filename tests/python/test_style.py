@@ -3,7 +3,9 @@
 
 import ast
 import itertools
+import os
 import re
+import sys
 import unittest
 
 from stand_in import ROOT
@@ -66,6 +68,11 @@ class StyleTest(unittest.TestCase):
             self.assertLessEqual(len(lines), 500, path.name)
             longest = max(lines, key=len, default="")
             self.assertLessEqual(len(longest), 99, f"{path.name}: {longest}")
+
+    @unittest.skipUnless("PYTHONPYCACHEPREFIX" in os.environ, "run by hand, not by CTest")
+    def test_modules_of_pytorch_are_compiled_once(self):
+        # Not in each process that a test starts, whatever the environment of CTest says.
+        self.assertFalse(sys.dont_write_bytecode)
 
 
 if __name__ == "__main__":
