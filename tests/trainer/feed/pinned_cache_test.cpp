@@ -58,8 +58,8 @@ PinnedBlocks ring(std::int64_t image_bytes) {
 }
 constexpr PinnedBlocks kNone{};
 
-// Changes rings as a feed does: the next one is allocated while the one before is in use. What is kept serves a ring whole
-// or not at all.
+// Changes rings as a feed does: the next one is allocated while the one before is in use. What is kept serves a ring
+// whole or not at all.
 class PinnedCacheTest : public testing::Test {
  protected:
   void SetUp() override {
