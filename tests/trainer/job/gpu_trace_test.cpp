@@ -64,8 +64,8 @@ TEST(GpuTrace, HoldsWhatTheGpuDid) {
   EXPECT_EQ(found.breakdown.unfinished_steps, 0);
 }
 
-// As in a trainer with an extension, which gives calls up after it has opened the GPU and before it makes a job. CUPTI begins
-// after that.
+// As in a trainer with an extension, which gives calls up after it has opened the GPU and before it makes a job. CUPTI
+// begins after that.
 TEST(GpuTrace, IsTheSameForATrainerThatHasGivenCallsUp) {
   const Devices devices = open_devices();
   if (!devices.cuda_reason.empty()) GTEST_SKIP() << devices.cuda_reason;
