@@ -74,7 +74,8 @@ class Feed {
   [[nodiscard]] Result<void> configure(const FeedSettings& settings);
   void give_back_pinned();  // what is kept so
   [[nodiscard]] const FeedSettings& settings() const;
-  [[nodiscard]] std::int64_t pinned_bytes() const;  // page-locked memory of the batches, without what is kept
+  // The page-locked memory of the batches, without what is kept.
+  [[nodiscard]] std::int64_t pinned_bytes() const;
 
   // Returns the next batch, whose tensors are valid until done(). Records the spans `data_wait` and `transfer`.
   [[nodiscard]] Result<DeviceBatch> next();
