@@ -8,6 +8,7 @@ namespace autotuned::tuner {
 namespace {
 
 constexpr std::size_t kMostCandidates = 1000;
+constexpr double kMostPreparation = 86'400.0;  // seconds; no budget is longer than a day
 
 tl::unexpected<Error> nonsense(const std::string& plugin, const std::string& what) {
   return fail(ErrorKind::invalid, what, "answer of plugin " + plugin);
@@ -35,6 +36,14 @@ Result<Candidate> parse_candidate(const Json& item, const std::string& plugin,
       return nonsense(plugin, place + ".signal_share_ratio is not between 0 and 1");
     }
     candidate.signal_share_ratio = *ratio;
+  }
+  if (const Json& preparation = member(item, "preparation_s"); !preparation.is_null()) {
+    const auto seconds = get_number(item, "preparation_s");
+    if (!seconds) return nonsense(plugin, place + ": " + seconds.error().what);
+    if (*seconds < 0.0 || *seconds > kMostPreparation) {
+      return nonsense(plugin, place + ".preparation_s is not between 0 and 86,400");
+    }
+    candidate.preparation = std::chrono::nanoseconds(std::llround(*seconds * 1e9));
   }
   auto reason = get_string(item, "reason");
   if (!reason) return nonsense(plugin, place + ": " + reason.error().what);

@@ -2,6 +2,7 @@
 // The questions of the tuner to plugins, and their answers.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,6 +35,9 @@ struct Candidate {
   // The share of the step, 0 to 1, that the plugin's signal explains: an upper bound of what the change can save.
   std::optional<double> signal_share_ratio = std::nullopt;
   CandidateSource source = CandidateSource::plugin;
+  // What the first block of the change takes beside its steps, such as compiling, as the plugin expects it. A trial is
+  // not begun in a budget that does not hold it.
+  std::chrono::nanoseconds preparation{0};
 };
 
 // The answer of a plugin: candidates, or why there are none.

@@ -78,8 +78,8 @@ class Search {
   // Nothing when there is nothing that fits into what is left.
   [[nodiscard]] std::optional<Next> next_trial();
   [[nodiscard]] std::optional<Candidate> second_look() const;
-  // The time and the error that a trial of this change may take; nothing when that does not fit into what is left.
-  [[nodiscard]] std::optional<TrialPlan> plan_trial(const Configuration& change,
+  // The time and the error that a trial of this candidate may take; nothing when that does not fit into what is left.
+  [[nodiscard]] std::optional<TrialPlan> plan_trial(const Candidate& proposed,
                                                     bool is_second_look) const;
   // The error that the next trial may accept with.
   [[nodiscard]] double accept_error_probability(bool is_live) const;
@@ -196,12 +196,12 @@ nanoseconds Search::least_trial_time(const Candidate& candidate) const {
   const int fewest = fastest_test(plan.rules.accept_error_probability).fewest_pairs;
   const Configuration& incumbent = incumbent_->configuration();
   if (!is_live) {
-    return series_->first_look_time() +
+    return candidate.preparation + series_->first_look_time() +
            series_->least_time(fewest, incumbent, incumbent.with(candidate.change));
   }
   const int watched =
       plan.is_watched_for_stalls ? least_stretches_for(candidate.expected_gain_ratio) : 0;
-  return series_->least_time(std::max(fewest + 1, watched));
+  return candidate.preparation + series_->least_time(std::max(fewest + 1, watched));
 }
 
 nanoseconds Search::reserve_for(const Configuration& kept) const {
@@ -255,12 +255,12 @@ std::vector<const Candidate*> Search::in_order() const {
 
 std::optional<Search::Next> Search::next_trial() {
   for (const Candidate* candidate : in_order()) {
-    if (auto plan = plan_trial(candidate->change, false)) return Next{*candidate, *plan};
+    if (auto plan = plan_trial(*candidate, false)) return Next{*candidate, *plan};
     end_.is_budget_spent = true;  // passed over; another may fit
   }
   auto again = second_look();
   if (!again) return std::nullopt;
-  auto plan = plan_trial(again->change, true);
+  auto plan = plan_trial(*again, true);
   if (!plan) {
     end_.is_budget_spent = true;
     return std::nullopt;
@@ -301,17 +301,17 @@ double Search::accept_error_probability(bool is_live) const {
   return accept_error_probability_after(static_cast<int>(tried));
 }
 
-std::optional<TrialPlan> Search::plan_trial(const Configuration& change,
-                                            bool is_second_look) const {
+std::optional<TrialPlan> Search::plan_trial(const Candidate& proposed, bool is_second_look) const {
   const Configuration& incumbent = incumbent_->configuration();
-  const Configuration candidate = incumbent.with(change);
+  const Configuration candidate = incumbent.with(proposed.change);
   const bool is_live = series_->is_live(incumbent, candidate);
   TrialPlan plan = series_->new_plan(accept_error_probability(is_live),
                                      ComparisonRules{}.reject_error_probability);
   plan.known_one_time_ns = known_one_time_ns(series_->records(), incumbent.change_to(candidate));
   // The confirmation needs processes of its own where this change or one before does.
   const nanoseconds reserve = reserve_for(candidate);
-  const nanoseconds remaining = budget_->remaining();
+  // The clock of a trial begins behind its first pair, which includes the preparation.
+  const nanoseconds remaining = budget_->remaining() - proposed.preparation;
   const nanoseconds usable = remaining - reserve;
   const int fewest = fastest_test(plan.rules.accept_error_probability).fewest_pairs;
   const nanoseconds needed = series_->least_time(fewest + 1, incumbent, candidate);

@@ -27,6 +27,9 @@ struct Candidate {
   // The share of the step that the signal explains, 0 to 1: the most that the change could save. Where it is
   // given and too small to reach the recipe's min_gain, no trial is spent on it.
   std::optional<double> signal_share_ratio = std::nullopt;
+  // The seconds that the change takes once before its first step, such as those of a compiler. Without time for them no
+  // trial is begun.
+  double preparation_s = 0.0;
 };
 
 // What a plugin answers: its candidates, best first, or the reason why there is none.
@@ -35,9 +38,9 @@ struct Answer {
   std::string none_because;
 
   void add(Json change, double expected_gain_ratio, std::string reason,
-           std::optional<double> signal_share_ratio = std::nullopt) {
-    candidates.push_back(
-        {std::move(change), expected_gain_ratio, std::move(reason), signal_share_ratio});
+           std::optional<double> signal_share_ratio = std::nullopt, double preparation_s = 0.0) {
+    candidates.push_back({std::move(change), expected_gain_ratio, std::move(reason),
+                          signal_share_ratio, preparation_s});
   }
   [[nodiscard]] Json to_json() const {
     Json list = Json::array();
@@ -48,6 +51,7 @@ struct Answer {
       if (candidate.signal_share_ratio) {
         list.back()["signal_share_ratio"] = *candidate.signal_share_ratio;
       }
+      if (candidate.preparation_s > 0.0) list.back()["preparation_s"] = candidate.preparation_s;
     }
     return {{"candidates", std::move(list)}, {"none_because", none_because}};
   }

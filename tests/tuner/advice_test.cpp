@@ -49,6 +49,9 @@ TEST(Advice, NonsenseIsNamed) {
        "expected_gain_ratio"},
       {with("signal_share_ratio", "all"), "signal_share_ratio"},
       {with("signal_share_ratio", 1.5), "not between 0 and 1"},
+      {with("preparation_s", "long"), "preparation_s"},
+      {with("preparation_s", -1), "preparation_s is not between 0 and 86,400"},
+      {with("preparation_s", 1e9), "preparation_s is not between 0 and 86,400"},
       {with("reason", ""), "reason is empty"},
       {with("reason", Json()), "reason"},
   };

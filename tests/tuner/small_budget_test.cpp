@@ -145,6 +145,38 @@ TEST(SmallBudget, AConfirmationInProcessesHasItsTimeWhereTheyStartMoreSlowlyThan
   }
 }
 
+// A compiler takes its minute within the first block. Its trial does not begin in a budget that does not hold that, and other
+// trials do.
+TEST(SmallBudget, HoldsWhatAChangeTakesBeforeItsFirstStep) {
+  for (const int budget_s : {50, 70, 120}) {
+    Simulation simulation;
+    simulation.advisors.plugins["compiler"] = [](const Json& situation) -> Result<Json> {
+      auto answer = once({{"precision.autocast", "bf16"}}, 1.5)(situation);
+      if (answer && !answer->at("candidates").empty()) {
+        (*answer)["candidates"][0]["preparation_s"] = 60;
+      }
+      return answer;
+    };
+    simulation.advisors.plugins["loading"] = once({{"loader.workers", 2}}, 1.2);
+    simulation.job.rate = [](const Configuration& configuration) {
+      return 1000.0 *
+             faster_with(configuration, "precision.autocast", std::string("bf16"), 1.5) *
+             faster_with(configuration, "loader.workers", std::int64_t{2}, 1.2);
+    };
+    simulation.input.recipe.tune.budget = seconds(budget_s);
+    const auto outcome = simulation.run();
+    ASSERT_TRUE(outcome) << outcome.error().message();
+    EXPECT_EQ(outcome->best.integer("loader.workers"), 2) << budget_s;
+    const bool is_tried = outcome->best.text("precision.autocast") == "bf16";
+    EXPECT_EQ(is_tried, budget_s == 120) << budget_s;
+    EXPECT_EQ(outcome->is_budget_spent, !is_tried) << budget_s;
+    EXPECT_EQ(outcome->is_complete, is_tried) << budget_s;
+    if (is_tried) continue;
+    ASSERT_EQ(outcome->untried.size(), 1U) << budget_s;
+    EXPECT_EQ(outcome->untried[0].plugin, "compiler");
+  }
+}
+
 // So noisy that the interval of the confirmation is never as narrow as it should be.
 TEST(SmallBudget, AConfirmationInOneProcessEndsWithIt) {
   for (const int budget_s : {15, 20, 30, 60}) {

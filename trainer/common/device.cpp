@@ -145,6 +145,12 @@ void release_pinned_cache(const std::string& device) {
   if (!parsed_device.is_cpu()) at::getHostAllocator(parsed_device.type())->empty_cache();
 }
 
+std::int64_t pinned_memory_bytes(const std::string& device) {
+  const at::Device parsed_device = parsed(device);
+  if (parsed_device.is_cpu()) return 0;
+  return at::getHostAllocator(parsed_device.type())->get_stats().allocated_bytes.current;
+}
+
 void release_device_cache(const std::string& device) {
   if (!parsed(device).is_cpu()) at::accelerator::emptyCache();
 }

@@ -54,5 +54,7 @@ void reset_device_peak(const std::string& device);
 void release_device_cache(const std::string& device);
 // The same for page-locked memory of the host, to the system.
 void release_pinned_cache(const std::string& device);
+// The page-locked memory of LibTorch's allocator for this device, in use or kept; 0 for the CPU.
+[[nodiscard]] std::int64_t pinned_memory_bytes(const std::string& device);
 
 }  // namespace autotuned::trainer

@@ -20,6 +20,7 @@
 #include "trainer/feed/device_pass.hpp"
 #include "trainer/feed/feed_buffers.hpp"
 #include "trainer/feed/feed_size.hpp"
+#include "trainer/feed/pinned_cache.hpp"
 #include "trainer/input/loader/read_ahead.hpp"
 
 namespace autotuned::trainer {
@@ -35,7 +36,8 @@ class Feed::State final : public BatchSource {
       : shape_(pipeline.shape()),
         first_pipeline_(pipeline),
         pipeline_(&pipeline),
-        device_(device) {}
+        device_(device),
+        pinned_cache_(device.str()) {}
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   // Memory that is copied to or from is not given back before.
@@ -67,6 +69,7 @@ class Feed::State final : public BatchSource {
 
   Result<void> configure(const FeedSettings& settings) {
     if (auto fits = check_pinned(settings); !fits) return fits;
+    pinned_cache_.make_way_for(pinned_blocks(settings));
     Buffers buffers = allocate(settings);
     auto read_ahead = make_read_ahead(settings, buffers);
     if (!read_ahead) return tl::unexpected(read_ahead.error());
@@ -161,9 +164,10 @@ class Feed::State final : public BatchSource {
   int fullness() const { return loader_->fullness() + (is_ahead() ? 1 : 0); }
   input::Loader& loader() { return *loader_; }
   const FeedSettings& settings() const { return settings_; }
-  std::int64_t pinned_bytes() const {
-    return trainer::pinned_bytes(settings_, first_pipeline_, !device_.is_cpu(), target_);
+  PinnedBlocks pinned_blocks(const FeedSettings& settings) const {
+    return trainer::pinned_blocks(settings, first_pipeline_, !device_.is_cpu(), target_);
   }
+  PinnedCache& pinned_cache() { return pinned_cache_; }
 
  private:
   struct Buffers {
@@ -269,8 +273,8 @@ class Feed::State final : public BatchSource {
 
   void adopt(const FeedSettings& settings, Buffers buffers) {
     // Copies into the old buffers may still be under way.
-    if (!device_.is_cpu()) at::accelerator::synchronizeDevice(device_.index());
-    const bool frees_pinned = pinned_bytes() > 0;
+    synchronize();
+    const PinnedBlocks left = pinned_blocks(settings_);
     settings_ = settings;
     flow_.reset();
     buffers_ = std::move(buffers);
@@ -278,8 +282,9 @@ class Feed::State final : public BatchSource {
       flow_.emplace(*this, *buffers_.copier, settings.non_blocking);
       flow_->time_transfers(times_transfers_);
     }
-    // LibTorch would keep the old ones page-locked for later.
-    if (frees_pinned) release_pinned_cache(device_.str());
+    // LibTorch does not take back a freed block before an event that it has put behind its last copy.
+    if (left.bytes() > 0) synchronize();
+    pinned_cache_.keep(left, most_pinned_bytes(settings));
     const input::Pipeline* const pipeline = &pipeline_of(settings, first_pipeline_);
     device_pass_ = DevicePass(pipeline->device_formulas(), device_);
     if (std::exchange(pipeline_, pipeline) != pipeline) device_table_.reset();
@@ -290,6 +295,10 @@ class Feed::State final : public BatchSource {
           at::from_blob(values.data(), {static_cast<std::int64_t>(values.size())}, at::kFloat)
               .to(device_);
     }
+  }
+
+  void synchronize() const {
+    if (!device_.is_cpu()) at::accelerator::synchronizeDevice(device_.index());
   }
 
   Result<TakenBatch> take() override {
@@ -386,6 +395,7 @@ class Feed::State final : public BatchSource {
   at::Device device_;
   input::TargetType target_;  // of the data
   FeedSettings settings_;
+  PinnedCache pinned_cache_;
   Buffers buffers_;
   const input::Dataset* dataset_ = nullptr;
   input::SampleOrder order_;
@@ -420,7 +430,10 @@ const FeedSettings& Feed::settings() const {
   return state_->settings();
 }
 std::int64_t Feed::pinned_bytes() const {
-  return state_->pinned_bytes();
+  return state_->pinned_blocks(state_->settings()).bytes();
+}
+void Feed::give_back_pinned() {
+  state_->pinned_cache().give_back();
 }
 Result<DeviceBatch> Feed::next() {
   return state_->next();

@@ -69,10 +69,13 @@ class Feed {
   Feed(const Feed&) = delete;
   Feed& operator=(const Feed&) = delete;
 
-  // Changes the settings at the present position; the ring starts empty. After an error nothing has changed.
+  // Changes the settings at the present position; the ring starts empty. After an error nothing has changed. What is
+  // page-locked for the settings before stays locked for a change back (PinnedCache).
   [[nodiscard]] Result<void> configure(const FeedSettings& settings);
+  void give_back_pinned();  // what is kept so
   [[nodiscard]] const FeedSettings& settings() const;
-  [[nodiscard]] std::int64_t pinned_bytes() const;  // page-locked memory of the batches
+  // The page-locked memory of the batches, without what is kept.
+  [[nodiscard]] std::int64_t pinned_bytes() const;
 
   // Returns the next batch, whose tensors are valid until done(). Records the spans `data_wait` and `transfer`.
   [[nodiscard]] Result<DeviceBatch> next();

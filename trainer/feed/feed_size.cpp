@@ -44,18 +44,22 @@ std::int64_t sample_bytes(const FeedSettings& settings, const input::Pipeline& f
   return image_bytes(settings, first) + bytes_of(target, first);
 }
 
-std::int64_t pinned_bytes(const FeedSettings& settings, const input::Pipeline& first,
-                          bool is_on_gpu, const input::TargetType& target) {
-  if (!settings.pin_memory || !is_on_gpu) return 0;
-  return host_batches(settings, is_on_gpu) *
-         (rounded_up(settings.batch_size * image_bytes(settings, first)) +
-          rounded_up(settings.batch_size * bytes_of(target, first)));
+PinnedBlocks pinned_blocks(const FeedSettings& settings, const input::Pipeline& first,
+                           bool is_on_gpu, const input::TargetType& target) {
+  if (!settings.pin_memory || !is_on_gpu) return {};
+  return {.batches = host_batches(settings, is_on_gpu),
+          .image_bytes = rounded_up(settings.batch_size * image_bytes(settings, first)),
+          .target_bytes = rounded_up(settings.batch_size * bytes_of(target, first))};
+}
+
+std::int64_t most_pinned_bytes(const FeedSettings& settings) {
+  return settings.memory_allowed_bytes / kPinnedShare;
 }
 
 Result<void> check_pinned_bytes(const FeedSettings& settings, const input::Pipeline& first,
                                 bool is_on_gpu, const input::TargetType& target) {
-  const std::int64_t bytes = pinned_bytes(settings, first, is_on_gpu, target);
-  const std::int64_t most = settings.memory_allowed_bytes / kPinnedShare;
+  const std::int64_t bytes = pinned_blocks(settings, first, is_on_gpu, target).bytes();
+  const std::int64_t most = most_pinned_bytes(settings);
   if (settings.memory_allowed_bytes == 0 || bytes <= most) return {};
   return fail(ErrorKind::out_of_memory,
               std::to_string(host_batches(settings, is_on_gpu)) + " batches would page-lock " +

@@ -26,9 +26,21 @@ namespace autotuned::trainer {
 [[nodiscard]] std::int64_t sample_bytes(const FeedSettings& settings, const input::Pipeline& first,
                                         const input::TargetType& target = {});
 
-// The page-locked bytes of the batches: LibTorch rounds each block up to a power of two. 0 if none is page-locked.
-[[nodiscard]] std::int64_t pinned_bytes(const FeedSettings& settings, const input::Pipeline& first,
-                                        bool is_on_gpu, const input::TargetType& target = {});
+// The page-locked blocks of a ring: images and targets of each batch. LibTorch rounds sizes up to powers of two.
+struct PinnedBlocks {
+  std::int64_t batches = 0;
+  std::int64_t image_bytes = 0;   // of a batch
+  std::int64_t target_bytes = 0;  // of a batch
+
+  [[nodiscard]] std::int64_t bytes() const { return batches * (image_bytes + target_bytes); }
+  friend bool operator==(const PinnedBlocks&, const PinnedBlocks&) = default;
+};
+// Zeros if none is page-locked.
+[[nodiscard]] PinnedBlocks pinned_blocks(const FeedSettings& settings, const input::Pipeline& first,
+                                         bool is_on_gpu, const input::TargetType& target = {});
+
+// The most that may be page-locked, a quarter of the memory that the trainer may use; 0: not known.
+[[nodiscard]] std::int64_t most_pinned_bytes(const FeedSettings& settings);
 
 // ErrorKind::out_of_memory: more than a quarter of the memory that the trainer may use would be page-locked. The system
 // cannot reclaim such memory. To be called before it is allocated.

@@ -110,6 +110,7 @@ Result<JobTrace> Job::trace(const TraceRequest& request, const CancelCheck& is_c
 
 Result<void> Job::release_memory() {
   return guarded("release", [&]() -> Result<void> {
+    state_->feed().give_back_pinned();
     release_device_cache(state_->facts().device);
     return {};
   });

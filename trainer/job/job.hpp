@@ -219,8 +219,8 @@ class Job {
   [[nodiscard]] Result<JobTrace> trace(const TraceRequest& request,
                                        const CancelCheck& is_cancelled);
 
-  // Returns the memory that LibTorch keeps to the device, so that another process can use it. The next step takes
-  // longer.
+  // Returns the memory that LibTorch keeps to the device, so that another process can use it, and what is kept
+  // page-locked to the system. The next step takes longer.
   [[nodiscard]] Result<void> release_memory();
 
   // A factor on the scheduled learning rate: 1 in the initial state; checkpoints include it.

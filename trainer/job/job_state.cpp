@@ -212,6 +212,8 @@ Result<Prepared> Job::State::prepare(const Configuration& configuration) {
   }
   if (feed_settings != feed_->settings()) {
     if (auto done = feed_->configure(feed_settings); !done) return tl::unexpected(done.error());
+  } else {
+    feed_->give_back_pinned();  // the trial whose two configurations needed it is over
   }
   if (is_other_batch) release_device_cache(facts_.device);
   configure_steps(configuration);
@@ -387,6 +389,7 @@ void Job::State::abandon_step() {
   if (writer_.is_busy()) (void)writer_.finish();
   learner_->drop_step();
   feed_->seek(feed_->position());
+  feed_->give_back_pinned();
   release_device_cache(facts_.device);
 }
 

@@ -89,7 +89,7 @@ Answer propose(const Situation& situation) {
     }
     answer.add(change, situation.expected_gain(change, sdk::gain_without(saved_share * passes)),
                "forward and backward pass take " + sdk::percent(passes) + " of the step" + remark,
-               passes);
+               passes, cost_s);
   };
   if (now == "off") {
     consider("default", kSavedShare, kCompileSeconds,
@@ -109,5 +109,5 @@ Answer propose(const Situation& situation) {
 }  // namespace
 }  // namespace autotuned::plugins
 
-AUTOTUNED_PLUGIN("torch_compile", "1.0", "Compiles the modules of a script with torch.compile.",
+AUTOTUNED_PLUGIN("torch_compile", "1.1", "Compiles the modules of a script with torch.compile.",
                  autotuned::plugins::propose);

@@ -35,6 +35,7 @@ TEST(TorchCompile, IsProposedToAScriptThatTrainsForLong) {
   ASSERT_EQ(answer.at("candidates").size(), 1);
   EXPECT_NEAR(first_share(answer), 0.9, 1e-9);
   EXPECT_NEAR(first_gain(answer), 1 / (1 - 0.18), 1e-9);
+  EXPECT_EQ(answer.at("candidates").at(0).at("preparation_s"), 60.0);
   tell(json, kDefault, "rejected", 0.98);
   answers.declines("it was tried", json);
 }

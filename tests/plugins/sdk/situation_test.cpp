@@ -281,6 +281,16 @@ TEST(Facade, WritesAnswers) {
       "{}");
   EXPECT_EQ(answer, Json::parse(R"({"candidates": [{"change": {"batch_size": 64},
       "expected_gain_ratio": 1.25, "reason": "more at once"}], "none_because": ""})"));
+  const Json compiled = answer_to(
+      [](const Situation&) {
+        Answer slow;
+        slow.add({{"batch_size", 64}}, 1.25, "more at once", 0.5, /*preparation_s=*/60.0);
+        return slow;
+      },
+      "{}");
+  EXPECT_EQ(compiled, Json::parse(R"({"candidates": [{"change": {"batch_size": 64},
+      "expected_gain_ratio": 1.25, "reason": "more at once", "signal_share_ratio": 0.5,
+      "preparation_s": 60.0}], "none_because": ""})"));
   EXPECT_EQ(answer_to([](const Situation&) { return none("all is well"); }, "{}"),
             Json::parse(R"({"candidates": [], "none_because": "all is well"})"));
 }

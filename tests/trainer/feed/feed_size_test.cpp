@@ -43,13 +43,13 @@ TEST_F(FeedSize, CountsTheBatchesOnTheHost) {
 TEST_F(FeedSize, CountsWhatIsPageLockedInPowersOfTwo) {
   // 64 x 3 x 224 x 224 x 4 bytes are 36.75 MiB, which becomes 64 MiB; 64 labels are 512 bytes.
   constexpr std::int64_t kBatch = (std::int64_t{64} << 20) + 512;
-  EXPECT_EQ(pinned_bytes(pinned(8, 2), first_, true), 18 * kBatch);
-  EXPECT_EQ(pinned_bytes(pinned(8, 2), first_, false), 0);
+  EXPECT_EQ(pinned_blocks(pinned(8, 2), first_, true).bytes(), 18 * kBatch);
+  EXPECT_EQ(pinned_blocks(pinned(8, 2), first_, false).bytes(), 0);
   FeedSettings settings = pinned(8, 2);
   settings.is_uint8 = true;
-  EXPECT_EQ(pinned_bytes(settings, first_, true), 18 * ((std::int64_t{16} << 20) + 512));
+  EXPECT_EQ(pinned_blocks(settings, first_, true).bytes(), 18 * ((std::int64_t{16} << 20) + 512));
   settings.pin_memory = false;
-  EXPECT_EQ(pinned_bytes(settings, first_, true), 0);
+  EXPECT_EQ(pinned_blocks(settings, first_, true).bytes(), 0);
 }
 
 // A pipeline that leaves the rest to the device gives bytes whatever else is set.
@@ -58,14 +58,14 @@ TEST_F(FeedSize, CountsBytesWhereNumbersAreMadeBehindTheTransfer) {
   const input::Pipeline fused = compiled(input::PointOps::fused);
   FeedSettings settings = pinned(8, 2);
   settings.is_uint8 = true;
-  const std::int64_t bytes = pinned_bytes(settings, first_, true);
+  const std::int64_t bytes = pinned_blocks(settings, first_, true).bytes();
   settings.is_uint8 = false;
   settings.pipeline = &on_device;
   EXPECT_TRUE(sends_bytes(settings, first_));
-  EXPECT_EQ(pinned_bytes(settings, first_, true), bytes);
+  EXPECT_EQ(pinned_blocks(settings, first_, true).bytes(), bytes);
   settings.pipeline = &fused;
   EXPECT_FALSE(sends_bytes(settings, first_));
-  EXPECT_GT(pinned_bytes(settings, first_, true), bytes);
+  EXPECT_GT(pinned_blocks(settings, first_, true).bytes(), bytes);
 }
 
 // Also where the feed was created with such a form, and no other is asked for.
@@ -77,7 +77,8 @@ TEST_F(FeedSize, AsksTheFirstPipelineWhereNoOtherIsNamed) {
   const input::Pipeline on_device = compiled(input::PointOps::device);
   EXPECT_TRUE(sends_bytes(settings, on_device));
   EXPECT_EQ(sample_bytes(settings, on_device), 3 * 224 * 224 + 8);
-  EXPECT_LT(pinned_bytes(settings, on_device, true), pinned_bytes(settings, first_, true));
+  EXPECT_LT(pinned_blocks(settings, on_device, true).bytes(),
+            pinned_blocks(settings, first_, true).bytes());
   settings.pipeline = &first_;
   EXPECT_FALSE(sends_bytes(settings, on_device));
 }

@@ -312,6 +312,39 @@ TEST_F(GpuJob, PageLocksNoMoreThanItMay) {
   value_of(job->run_steps(2, never));
 }
 
+// Two configurations that take turns page-lock memory once. It is given back when a third one comes.
+TEST_F(GpuJob, PageLocksOnceForTwoConfigurations) {
+  const recipes::Recipe recipe = small_recipe();
+  const auto job = loaded(recipe);
+  ASSERT_NE(job, nullptr);
+  const auto locked = [] { return pinned_memory_bytes("cuda:0"); };
+  const Configuration start = start_of(recipe);
+  const Configuration pinned =
+      with(with(start, "loader.pin_memory", true), "transfer.non_blocking", true);
+  value_of(job->run_steps(2, never));
+  const std::int64_t before = locked();
+  value_of(job->prepare(pinned));
+  value_of(job->run_steps(2, never));
+  const std::int64_t with_ring = locked();
+  EXPECT_GT(with_ring, before);
+  for (int i = 0; i < 3; ++i) {
+    value_of(job->prepare(start));
+    value_of(job->run_steps(2, never));
+    EXPECT_EQ(locked(), with_ring) << "kept";
+    value_of(job->prepare(pinned));
+    value_of(job->run_steps(2, never));
+    EXPECT_EQ(locked(), with_ring) << "used again";
+  }
+  value_of(job->prepare(start));
+  value_of(job->prepare(with(start, "batch_size", std::int64_t{40})));
+  EXPECT_LT(locked(), with_ring);
+  value_of(job->prepare(pinned));
+  value_of(job->prepare(start));
+  // A change of the step alone: the trial of the memory is over.
+  value_of(job->prepare(with(start, "optimizer.set_to_none", false)));
+  EXPECT_LT(locked(), with_ring);
+}
+
 TEST_F(GpuJob, ComesBackFromACheckpoint) {
   recipes::Recipe recipe = small_recipe();
   recipe.deterministic = true;

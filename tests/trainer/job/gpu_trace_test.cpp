@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "base/process/call_filter.hpp"
 #include "profiler/analysis/trace_analysis.hpp"
 #include "profiler/traces/reader.hpp"
 #include "tests/trainer/small_job.hpp"
@@ -61,6 +62,32 @@ TEST(GpuTrace, HoldsWhatTheGpuDid) {
   EXPECT_GT(found.devices[0].sm_efficiency.value_or(0), 0);
   EXPECT_GT(found.devices[0].achieved_occupancy_percent.value_or(0), 0);
   EXPECT_EQ(found.breakdown.unfinished_steps, 0);
+}
+
+// As in a trainer with an extension, which gives calls up after it has opened the GPU and before it makes a job. CUPTI
+// begins after that.
+TEST(GpuTrace, IsTheSameForATrainerThatHasGivenCallsUp) {
+  const Devices devices = open_devices();
+  if (!devices.cuda_reason.empty()) GTEST_SKIP() << devices.cuda_reason;
+  const auto confined = refuse_calls_to_other_processes();
+  ASSERT_TRUE(confined) << confined.error().message();
+  const Folder folder;
+  recipes::Recipe recipe = small_cnn_recipe();
+  recipe.device = "cuda";
+  auto job = Job::load(recipe, starting(recipe), test_machine(), devices);
+  ASSERT_TRUE(job) << job.error().message();
+  value_of((*job)->prepare(with(starting(recipe), "layout.memory_format", "channels_last")));
+  value_of((*job)->run_steps(3, never));
+  const auto file = folder / "a.pt.trace.json.gz";
+  const JobTrace told =
+      value_of((*job)->trace({.file = file, .warmup = 3, .active = 5, .repeat = 2}, never));
+  EXPECT_THAT(told.notes, IsEmpty());
+  const auto trace = traces::read_trace(file);
+  ASSERT_TRUE(trace) << trace.error().message();
+  std::int64_t kernels = 0;
+  for (const EventKind kind : trace->events.kind)
+    kernels += kind == EventKind::kernel ? 1 : 0;
+  EXPECT_GE(kernels, 100);
 }
 
 }  // namespace
