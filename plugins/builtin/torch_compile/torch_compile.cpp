@@ -89,7 +89,7 @@ Answer propose(const Situation& situation) {
     }
     answer.add(change, situation.expected_gain(change, sdk::gain_without(saved_share * passes)),
                "forward and backward pass take " + sdk::percent(passes) + " of the step" + remark,
-               passes, cost_s);
+               passes, is_permitted_by_name(situation) ? 0.0 : cost_s);
   };
   if (now == "off") {
     consider("default", kSavedShare, kCompileSeconds,
