@@ -134,7 +134,7 @@ std::string checks_text(const std::vector<CheckRecord>& checks) {
 std::string confirmation_text(const RunRecord& record, const TrialRecord& trial, Outcome outcome) {
   const std::string figures = estimate_text(trial.estimate);
   if (outcome == Outcome::held) return "It holds: " + figures + " the rate of the start.";
-  const bool is_open = is_undecided(trial);
+  const bool is_open = outcome == Outcome::undecided;
   std::string text = is_open ? "It was not decided: " : "It does not hold: ";
   text += (trial.estimate.pairs > 0 ? figures + ": " : "") + trial.reason;
   if (trial.kind == TrialKind::verification) {
@@ -193,6 +193,7 @@ std::string outcome_text(const RunRecord& record, const TrialRecord& trial, Outc
                  : "Interrupted before it was decided.";
     case Outcome::held:
     case Outcome::did_not_hold:
+    case Outcome::undecided:
       return confirmation_text(record, trial, outcome);
   }
   return {};
