@@ -47,11 +47,10 @@ TrialPlan TrialSeries::new_plan(double accept_error_probability,
   return plan;
 }
 
-Result<void> TrialSeries::run(TrialRecord trial, const TrialPlan& plan) {
+Result<void> TrialSeries::run(TrialRecord trial, TrialPlan plan) {
   trial.number = next_number_++;
-  TrialPlan known = plan;
-  known.reference_rate_before = rate_before(trial.reference);
-  auto done = runner_.run(std::move(trial), known);
+  plan.reference_rate_before = rate_before(trial.reference);
+  auto done = runner_.run(std::move(trial), plan);
   if (!done) return forward_error(done);
   records_.push_back(std::move(*done));
   return {};

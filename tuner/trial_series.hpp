@@ -43,7 +43,7 @@ class TrialSeries {
                                    double reject_error_probability) const;
   // Gives the trial the next number and runs it. Its record is then the last of records(). Errors: those of
   // TrialRunner::run().
-  [[nodiscard]] Result<void> run(TrialRecord trial, const TrialPlan& plan);
+  [[nodiscard]] Result<void> run(TrialRecord trial, TrialPlan plan);
 
   // Whether one process can switch between the two configurations.
   [[nodiscard]] bool is_live(const Configuration& reference, const Configuration& candidate) const {
