@@ -15,6 +15,7 @@
 #include "daemon/report/story.hpp"
 #include "daemon/report/story_findings.hpp"
 #include "daemon/report/tuning_end.hpp"
+#include "daemon/report/tuning_time.hpp"
 #include "tuner/ceiling.hpp"
 
 namespace autotuned::daemon {
