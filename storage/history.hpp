@@ -204,6 +204,12 @@ struct ImportedRuns {
   std::int64_t kept_at_work = 0;  // runs left out because a process, there or here, works on them
 };
 
+// The result of History::backup().
+struct BackupCopy {
+  std::int64_t size_bytes = 0;
+  std::int64_t runs_lost = 0;  // that were in the file that it replaced, and not in the history
+};
+
 // The reason of a trial whose session ended while the trial ran.
 inline constexpr std::string_view kEndedMeanwhile = "the session ended while this trial ran";
 
@@ -352,10 +358,10 @@ class History {
 
   // --- upkeep (history_upkeep.cpp, history_import.cpp) ---
   // Writes a copy, which is consistent while others write, and checks it before it gets its name. `target` appears complete or not at
-  // all, with mode 0600. Returns its size in bytes. ErrorKind::invalid if `target` is this history, a side file of a database
-  // (check_no_side_file()) or no regular file, or if it exists and not `may_replace`, or is no history, or has runs that this one lacks.
-  [[nodiscard]] Result<std::int64_t> backup(const std::filesystem::path& target,
-                                            bool may_replace) const;
+  // all, with mode 0600. ErrorKind::invalid if `target` is this history, a side file of a database (check_no_side_file()) or no
+  // regular file, or if it exists and not `may_replace`, or is no history, or has runs that this one lacks and not `may_lose_runs`.
+  [[nodiscard]] Result<BackupCopy> backup(const std::filesystem::path& target, bool may_replace,
+                                          bool may_lose_runs = false) const;
   // Returns the runs that the rule would remove. It never removes a run on which a best configuration depends (the run that it names,
   // and the run that found it), a run that a process owns, or a run that the same command would continue.
   [[nodiscard]] Result<PrunePlan> plan_pruning(const PruneRule& rule) const;

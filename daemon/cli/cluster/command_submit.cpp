@@ -127,7 +127,8 @@ std::vector<std::string> run_options_of(const SubmitOptions& options, int ranks)
 fs::path copy_known(const fs::path& given, const fs::path& target) {
   const fs::path file = given.empty() ? storage::History::default_path() : given;
   const auto history = storage::History::open(file, storage::Access::read_only);
-  Result<std::int64_t> copied = history ? history->backup(target, false) : forward_error(history);
+  const Result<storage::BackupCopy> copied =
+      history ? history->backup(target, false) : forward_error(history);
   if (copied) return target;
   if (copied.error().kind != ErrorKind::not_found) {
     report_warning("the job begins without what is known here: " + copied.error().message());

@@ -34,7 +34,12 @@ CLI::App& add_backup(CLI::App& list, BackupOptions& options) {
   CLI::App& command = *list.add_subcommand(
       "backup", "Copy the history, also while it is written to; check the copy");
   command.add_option("FILE", options.target, "The copy")->required()->type_name("FILE");
-  command.add_flag("--overwrite", options.overwrite, "Replace FILE, an earlier copy");
+  CLI::Option* const overwrite =
+      command.add_flag("--overwrite", options.overwrite, "Replace FILE, an earlier copy");
+  command
+      .add_flag("--drop-runs", options.drops_runs,
+                "Also if FILE has runs that the history lacks, such as pruned ones: they are lost")
+      ->needs(overwrite);
   add_history(command, options.history);
   add_json(command, options.as_json);
   return command;
