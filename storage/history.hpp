@@ -363,7 +363,8 @@ class History {
   [[nodiscard]] Result<BackupCopy> backup(const std::filesystem::path& target, bool may_replace,
                                           bool may_lose_runs = false) const;
   // Returns the runs that the rule would remove. It never removes a run on which a best configuration depends (the run that it names,
-  // and the run that found it), a run that a process owns, or a run that the same command would continue.
+  // and the run that found it), a run that a process owns, or a run that the same command would continue. ErrorKind::unsupported: a
+  // history of a version before 10 that is only read.
   [[nodiscard]] Result<PrunePlan> plan_pruning(const PruneRule& rule) const;
   // Opens a history to import its runs into another one: open() with read_only.
   [[nodiscard]] static Result<History> open_to_import(const std::filesystem::path& file);
@@ -381,6 +382,9 @@ class History {
   // ErrorKind::busy if another process uses the file.
   [[nodiscard]] Result<void> compact();
   [[nodiscard]] const std::filesystem::path& path() const;
+  // If the file is of an earlier version of the program and only read: what is missing, and what brings it up to date, as a
+  // sentence. Else empty.
+  [[nodiscard]] std::string outdated_text() const;
   // Whether the file was deleted or moved since it was opened. Calls that write answer ErrorKind::io then.
   [[nodiscard]] bool is_gone() const;
 

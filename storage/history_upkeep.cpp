@@ -159,6 +159,9 @@ Result<void> publish_new(const fs::path& temporary, const fs::path& target) {
   return tl::unexpected(system_error(errno, "cannot name the copy", target));
 }
 
+// The version of the schema that has plans of runs.
+constexpr std::int64_t kFirstWithPlans = 10;
+
 // Selects runs to prune and marks those that stay: the runs that a best configuration names, and for each the newest run that found the
 // same configuration by search and not by verification. ?3 lists the runs that a process owns. A run also counts as unfinished if an
 // unfinished run extends its training, or if it is the newest run of a job and plan with an older, unfinished run that stays: without
@@ -236,6 +239,14 @@ Result<BackupCopy> History::backup(const fs::path& given, bool may_replace,
 Result<PrunePlan> History::plan_pruning(const PruneRule& rule) const {
   if (!rule.before_unix_ns && !rule.keep_last) {
     return fail(ErrorKind::invalid, "pruning needs at least one rule", path());
+  }
+  if (connection_->schema_version < kFirstWithPlans) {
+    return fail(ErrorKind::unsupported,
+                "the history has schema version " + std::to_string(connection_->schema_version) +
+                    " of an earlier autotuned, which does not say what a run needs",
+                path(),
+                "give the command again after an 'autotuned run' or a 'history prune' without "
+                "--dry-run, which bring it up to date");
   }
   return connection_->read("plan the pruning", [&](const Database& database) -> Result<PrunePlan> {
     constexpr std::int64_t kAny = std::numeric_limits<std::int64_t>::max();
