@@ -92,7 +92,8 @@ const Variant kScriptVariants[] = {
     {"its last trial ended after the budget",
      [](RunRecord& record) {
        record.run.training["budget_ns"] = 20'000'000'000;
-       record.run.training["beyond_budget"] = {{{"trial", 4}, {"by", "confirmation"}}};
+       record.run.training["beyond_budget"] =
+           Json::array({Json{{"trial", 4}, {"by", "confirmation"}}});
      }},
     {"no trial fitted into its time",
      [](RunRecord& record) {
