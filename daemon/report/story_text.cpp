@@ -140,7 +140,7 @@ std::string confirmation_text(const RunRecord& record, const TrialRecord& trial,
   text += (trial.estimate.pairs > 0 ? figures + ": " : "") + trial.reason;
   if (trial.kind == TrialKind::verification) {
     return text + (is_open && record.run.starting == record.run.best
-                       ? ". It stays known, and the next run verifies it again."
+                       ? ". It stays stored, and the next run verifies it again."
                        : ". So the search began anew.");
   }
   if (const TrialRecord* dropped = dropped_by(record, trial)) {
@@ -354,7 +354,7 @@ std::string left(const storage::RunRow& run) {
   std::string text = fmt::format("With loading and transfer for free it would train at least {}",
                                  rate_text(run.ceiling_samples_per_second));
   text += *reached >= kLeastReachedRatio
-              ? fmt::format("; it reaches {} of that, so nothing more was shown to be gained there",
+              ? fmt::format("; it reaches {} of that, so faster loading was not shown to gain more",
                             format_share(std::min(1.0, *reached)))
               : fmt::format("; it reaches {} of that", format_share(*reached));
   return text + ". What bounds it then is " + run.ceiling_bound_by + ".\n" +

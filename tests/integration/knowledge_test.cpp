@@ -38,7 +38,7 @@ TEST(Knowledge, StaysWhereTheNextRunHasNoTimeToVerifyIt) {
 
   scene.fake().behave({{"noise", 0.5}});
   const Outcome cut = ended(0, scene.run({"--budget", "1ms"}));
-  Told(scene, "knowledge").lines("no time", cut.err, "it stays known");
+  Told(scene, "knowledge").lines("no time", cut.err, "it stays stored");
   EXPECT_EQ(cut.json().at("best").at("speedup"), 1.0);
   EXPECT_EQ(best_of(scene), best);
 

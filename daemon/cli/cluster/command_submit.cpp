@@ -131,7 +131,8 @@ fs::path copy_known(const fs::path& given, const fs::path& target) {
       history ? history->backup(target, false) : forward_error(history);
   if (copied) return target;
   if (copied.error().kind != ErrorKind::not_found) {
-    report_warning("the job starts without the history of this machine: " + copied.error().message());
+    report_warning("the job starts without the history of this machine: " +
+                   copied.error().message());
   }
   return {};
 }
