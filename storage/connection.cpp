@@ -309,6 +309,8 @@ Result<std::unique_ptr<History::Connection>> History::Connection::open(
       if (sharing == Sharing::alone) sqlite.exec("PRAGMA locking_mode = EXCLUSIVE");
       const auto version = stored_version(sqlite, file);
       if (!version) return tl::unexpected(version.error());
+      connection->schema_version =
+          is_writer ? static_cast<std::int64_t>(migrations().size()) : *version;
       auto ready = is_writer ? set_up_writer(sqlite, lock_timeout, file)
                              : set_up_reader(sqlite, *version, file);
       // On a full disk the log stays where it is, for a connection that has room.

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <new>
@@ -39,7 +40,8 @@ namespace autotuned::storage {
 [[nodiscard]] Error gone_error(const std::filesystem::path& file);
 
 struct History::Connection {
-  std::filesystem::path file;  // absolute
+  std::filesystem::path file;       // absolute
+  std::int64_t schema_version = 0;  // an earlier one than this program's is only read
   // SQLite keeps its address, so it is declared before the database and destroyed after it.
   LockPatience patience;
   std::unique_ptr<SQLite::Database> database;

@@ -4,13 +4,17 @@
 #include <sqlite3.h>
 
 #include <chrono>
+#include <cstdint>
 #include <cstdlib>
+#include <string>
 #include <thread>
 #include <utility>
 
 #include "base/enum_names.hpp"
 #include "base/user_folders.hpp"
 #include "storage/connection.hpp"
+#include "storage/location.hpp"
+#include "storage/migrations.hpp"
 
 namespace autotuned::storage {
 namespace {
@@ -124,6 +128,20 @@ fs::path History::default_path() {
     return file;
   }
   return state_folder() / "history.db";
+}
+
+std::string History::outdated_text() const {
+  const auto known = static_cast<std::int64_t>(migrations().size());
+  if (connection_->schema_version >= known) return {};
+  const bool is_writable = check_writable(path()).has_value();
+  return path().string() + ": the history has schema version " +
+         std::to_string(connection_->schema_version) +
+         " of an earlier autotuned, and this one writes " + std::to_string(known) +
+         ": what later versions store is not shown. " +
+         (is_writable
+              ? "The next 'autotuned run' brings it up to date"
+              : "It cannot be written: 'autotuned history import FILE --history COPY' makes "
+                "a copy that is up to date");
 }
 
 bool History::is_gone() const {

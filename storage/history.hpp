@@ -79,6 +79,7 @@ struct RunRow {
   // `resumed_from_step` and `damaged_files`, `duration_ns`, `evaluation_ns`, `final_loss`, `test_*`), with these keys of
   // daemon/session:
   //   budget_ns, is_budget_spent  the time for tuning, and whether it was used up
+  //   beyond_budget               trials that ended after it: [{"trial", "by"}] (kBeyondBudget)
   //   untried                     proposals without a trial: [{"plugin", "change"}]
   //   shortage                    why the budget sufficed for no trial (kShortage)
   //   searched_by                 the run whose complete search stands in for one of this run (kSearchedBy)
@@ -201,6 +202,12 @@ struct ImportedRuns {
   std::int64_t best = 0;          // best configurations that were missing here, or older
   std::int64_t known = 0;         // runs without anything new
   std::int64_t kept_at_work = 0;  // runs left out because a process, there or here, works on them
+};
+
+// The result of History::backup().
+struct BackupCopy {
+  std::int64_t size_bytes = 0;
+  std::int64_t runs_lost = 0;  // that were in the file that it replaced, and not in the history
 };
 
 // The reason of a trial whose session ended while the trial ran.
@@ -351,12 +358,13 @@ class History {
 
   // --- upkeep (history_upkeep.cpp, history_import.cpp) ---
   // Writes a copy, which is consistent while others write, and checks it before it gets its name. `target` appears complete or not at
-  // all, with mode 0600. Returns its size in bytes. ErrorKind::invalid if `target` is this history, a side file of a database
-  // (check_no_side_file()) or no regular file, or if it exists and not `may_replace`, or is no history, or has runs that this one lacks.
-  [[nodiscard]] Result<std::int64_t> backup(const std::filesystem::path& target,
-                                            bool may_replace) const;
+  // all, with mode 0600. ErrorKind::invalid if `target` is this history, a side file of a database (check_no_side_file()) or no
+  // regular file, or if it exists and not `may_replace`, or is no history, or has runs that this one lacks and not `may_lose_runs`.
+  [[nodiscard]] Result<BackupCopy> backup(const std::filesystem::path& target, bool may_replace,
+                                          bool may_lose_runs = false) const;
   // Returns the runs that the rule would remove. It never removes a run on which a best configuration depends (the run that it names,
-  // and the run that found it), a run that a process owns, or a run that the same command would continue.
+  // and the run that found it), a run that a process owns, or a run that the same command would continue. ErrorKind::unsupported: a
+  // history of a version before 10 that is only read.
   [[nodiscard]] Result<PrunePlan> plan_pruning(const PruneRule& rule) const;
   // Opens a history to import its runs into another one: open() with read_only.
   [[nodiscard]] static Result<History> open_to_import(const std::filesystem::path& file);
@@ -374,6 +382,9 @@ class History {
   // ErrorKind::busy if another process uses the file.
   [[nodiscard]] Result<void> compact();
   [[nodiscard]] const std::filesystem::path& path() const;
+  // If the file is of an earlier version of the program and only read: what is missing, and what brings it up to date, as a
+  // sentence. Else empty.
+  [[nodiscard]] std::string outdated_text() const;
   // Whether the file was deleted or moved since it was opened. Calls that write answer ErrorKind::io then.
   [[nodiscard]] bool is_gone() const;
 

@@ -104,21 +104,24 @@ Result<std::set<std::string>> runs_to_replace(const fs::path& target) {
   return fail(ErrorKind::invalid, refusal, target, "name another file, or remove this one");
 }
 
-// Replaces an earlier copy, but nothing else: neither a file of another kind nor runs that `source` lacks.
-Result<void> check_replaced(const Database& source, const fs::path& target) {
+// Replaces an earlier copy, but no file of another kind, and runs that `source` lacks only if `may_lose_runs`. Returns their
+// number.
+Result<std::int64_t> check_replaced(const Database& source, const fs::path& target,
+                                    bool may_lose_runs) {
   std::error_code error;
-  if (!fs::exists(target, error)) return {};
+  if (!fs::exists(target, error)) return 0;
   const auto replaced = runs_to_replace(target);
   if (!replaced) return forward_error(replaced);
   const std::set<std::string> kept = run_ids(source);
   const auto lost =
       std::ranges::count_if(*replaced, [&](const std::string& run) { return !kept.contains(run); });
-  if (lost == 0) return {};
+  if (lost == 0 || may_lose_runs) return lost;
   return fail(ErrorKind::invalid,
               "it is a history with " + format_counted(lost, "run") +
                   " that this history lacks, and would be lost",
               target,
-              "name another file, or take the runs over first with 'autotuned history import'");
+              "add --drop-runs to give them up, as after 'autotuned history prune'; else name "
+              "another file, or take them over first with 'autotuned history import'");
 }
 
 Result<void> copy_pages(Database& from, const fs::path& file) {
@@ -155,6 +158,9 @@ Result<void> publish_new(const fs::path& temporary, const fs::path& target) {
   if (errno == EINVAL || errno == ENOSYS) return publish_file(temporary, target);
   return tl::unexpected(system_error(errno, "cannot name the copy", target));
 }
+
+// The version of the schema that has plans of runs.
+constexpr std::int64_t kFirstWithPlans = 10;
 
 // Selects runs to prune and marks those that stay: the runs that a best configuration names, and for each the newest run that found the
 // same configuration by search and not by verification. ?3 lists the runs that a process owns. A run also counts as unfinished if an
@@ -203,7 +209,8 @@ ORDER BY sequence)sql";
 
 }  // namespace
 
-Result<std::int64_t> History::backup(const fs::path& given, bool may_replace) const {
+Result<BackupCopy> History::backup(const fs::path& given, bool may_replace,
+                                   bool may_lose_runs) const {
   std::error_code error;
   const fs::path target = fs::absolute(given, error);
   if (auto checked = check_target(path(), target, may_replace); !checked) {
@@ -212,22 +219,34 @@ Result<std::int64_t> History::backup(const fs::path& given, bool may_replace) co
   const auto made = Unpublished::make(target);
   if (!made) return tl::unexpected(made.error());
   const Unpublished& copy = *made;
-  const auto written = connection_->read("copy the history", [&](Database& database) {
-    if (auto checked = check_replaced(database, target); !checked) return checked;
-    auto copied = copy_pages(database, copy.file());
-    return copied ? check_copy(database, copy.file()) : copied;
-  });
+  BackupCopy result;
+  const auto written =
+      connection_->read("copy the history", [&](Database& database) -> Result<void> {
+        const auto lost = check_replaced(database, target, may_lose_runs);
+        if (!lost) return forward_error(lost);
+        result.runs_lost = *lost;
+        auto copied = copy_pages(database, copy.file());
+        return copied ? check_copy(database, copy.file()) : copied;
+      });
   if (!written) return tl::unexpected(written.error());
-  const auto size = static_cast<std::int64_t>(fs::file_size(copy.file(), error));
+  result.size_bytes = static_cast<std::int64_t>(fs::file_size(copy.file(), error));
   const auto published =
       may_replace ? publish_file(copy.file(), target) : publish_new(copy.file(), target);
   if (!published) return tl::unexpected(published.error());
-  return size;
+  return result;
 }
 
 Result<PrunePlan> History::plan_pruning(const PruneRule& rule) const {
   if (!rule.before_unix_ns && !rule.keep_last) {
     return fail(ErrorKind::invalid, "pruning needs at least one rule", path());
+  }
+  if (connection_->schema_version < kFirstWithPlans) {
+    return fail(ErrorKind::unsupported,
+                "the history has schema version " + std::to_string(connection_->schema_version) +
+                    " of an earlier autotuned, which does not say what a run needs",
+                path(),
+                "give the command again after an 'autotuned run' or a 'history prune' without "
+                "--dry-run, which bring it up to date");
   }
   return connection_->read("plan the pruning", [&](const Database& database) -> Result<PrunePlan> {
     constexpr std::int64_t kAny = std::numeric_limits<std::int64_t>::max();

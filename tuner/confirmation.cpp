@@ -118,7 +118,7 @@ Result<void> verify(const SessionInput& input, const Budget& budget, TrialSeries
   plan.time_share = std::max(least_time_to_confirm(series, input.starting, remembered),
                              std::min(kMostVerificationTime, budget.remaining() / 2));
   plan.most_time = std::max(plan.time_share, budget.remaining());
-  return series.run(std::move(trial), plan);
+  return series.run(std::move(trial), std::move(plan));
 }
 
 Result<void> drop_marginal(const SessionInput& input, const Budget& budget, TrialSeries& series,
@@ -143,7 +143,8 @@ Result<void> drop_marginal(const SessionInput& input, const Budget& budget, Tria
     TrialPlan plan = new_ablation_plan(series);
     plan.time_share = std::max(needed, std::min(kAblationTime, usable / 2));
     plan.most_time = usable;
-    if (auto done = series.run(std::move(trial), plan); !done) return forward_error(done);
+    if (auto done = series.run(std::move(trial), std::move(plan)); !done)
+      return forward_error(done);
     // One that failed does not run without the change, or says nothing.
     const TrialRecord& ablation = series.records().back();
     if (drops_its_change(ablation)) incumbent.drop(ablation.change, ablation.reference);
@@ -172,7 +173,8 @@ Result<void> confirm(const SessionInput& input, const Budget& budget, TrialSerie
     plan.most_time_to_tighten = budget.remaining();
     plan.is_checked = false;  // every change in it was
     plan.known_one_time_ns = known_one_time_ns(series.records(), trial.change);
-    if (auto done = series.run(std::move(trial), plan); !done) return forward_error(done);
+    if (auto done = series.run(std::move(trial), std::move(plan)); !done)
+      return forward_error(done);
     if (series.records().back().verdict == Verdict::accepted) return {};
     incumbent.fall_back();
   }
@@ -206,7 +208,8 @@ Result<void> ablate(TrialSeries& series, const Incumbent& incumbent,
     plan.most_time = plan.time_share;
     plan.wanted_half_width_ratio = kWantedHalfWidth;
     plan.extra_time = kAblationTime;
-    if (auto done = series.run(std::move(trial), plan); !done) return forward_error(done);
+    if (auto done = series.run(std::move(trial), std::move(plan)); !done)
+      return forward_error(done);
   }
   return {};
 }

@@ -6,6 +6,7 @@
 #include <functional>
 #include <utility>
 
+#include "recipes/knobs.hpp"
 #include "tuner/incumbent.hpp"
 
 namespace autotuned::tuner {
@@ -37,17 +38,16 @@ std::int64_t training_samples(const recipes::Recipe& recipe, const Json& job_fac
   return *recipe.train.epochs * get_integer(job_facts, "train_samples").value_or(0);
 }
 
-std::string one_time_work(const Configuration& change, const std::vector<recipes::Knob>& knobs,
-                          const std::vector<std::string>& extension_knobs) {
+std::string one_time_work(const SessionInput& input, const Configuration& change) {
   std::string work;
   const auto add = [&work](const std::string& words) {
     work += (work.empty() ? "" : " and ") + words;
   };
   for (const auto& [name, value] : change.values()) {
-    const auto knob = recipes::find_knob(knobs, name);
+    const auto knob = recipes::find_knob(input.knobs, name);
     if (knob && !knob->one_time_cost.empty()) {
       add(knob->one_time_cost);
-    } else if (std::ranges::find(extension_knobs, name) != extension_knobs.end()) {
+    } else if (is_of_extension(input, name)) {
       add("switching on " + name);
     }
   }

@@ -10,8 +10,8 @@
 #include "base/configuration.hpp"
 #include "base/json.hpp"
 #include "base/trial.hpp"
-#include "recipes/knobs.hpp"
 #include "recipes/recipe.hpp"
+#include "tuner/context.hpp"
 
 namespace autotuned::tuner {
 
@@ -38,9 +38,7 @@ struct Repayment {
 
 // Returns the one-time work of a change, in words ("making the samples once"); empty if none of its knobs has any. The one-time work of
 // an extension is not known, so its knobs count as having some.
-[[nodiscard]] std::string one_time_work(const Configuration& change,
-                                        const std::vector<recipes::Knob>& knobs,
-                                        const std::vector<std::string>& extension_knobs);
+[[nodiscard]] std::string one_time_work(const SessionInput& input, const Configuration& change);
 
 // Returns the one-time cost that is charged to a change, in nanoseconds: the measured time, but at least the time that the change would
 // have saved at the first visit of its samples; 0 below a millisecond. (A trial makes these samples before its first block, on every

@@ -83,7 +83,7 @@ class Search {
                                                     bool is_second_look) const;
   // The error that the next trial may accept with.
   [[nodiscard]] double accept_error_probability(bool is_live) const;
-  Result<void> run_trial(const Next& next);
+  Result<void> run_trial(const Candidate& candidate, TrialPlan plan);
   void tell_progress(bool is_second_look);
 
   const SessionInput* input_;
@@ -108,7 +108,7 @@ Result<SearchEnd> Search::run() {
       if (auto asked = ask(plugin); !asked) return forward_error(asked);
     }
     end_.is_budget_spent = false;
-    const std::optional<Next> next = next_trial();
+    std::optional<Next> next = next_trial();
     // A second look is at what was tried. What a plugin that failed would have proposed, nobody knows.
     end_.is_complete = proposals_.empty() && left_out_.empty();
     if (!next) {
@@ -118,7 +118,8 @@ Result<SearchEnd> Search::run() {
     }
 
     tell_progress(next->is_second_look);
-    if (auto done = run_trial(*next); !done) return forward_error(done);
+    if (auto done = run_trial(next->candidate, std::move(next->plan)); !done)
+      return forward_error(done);
     const TrialRecord& trial = series_->records().back();
     if (trial.verdict == Verdict::accepted) {
       incumbent_->accept(trial.reference.with(trial.change));
@@ -255,7 +256,9 @@ std::vector<const Candidate*> Search::in_order() const {
 
 std::optional<Search::Next> Search::next_trial() {
   for (const Candidate* candidate : in_order()) {
-    if (auto plan = plan_trial(*candidate, false)) return Next{*candidate, *plan};
+    if (auto plan = plan_trial(*candidate, false)) {
+      return Next{*candidate, *std::move(plan)};
+    }
     end_.is_budget_spent = true;  // passed over; another may fit
   }
   auto again = second_look();
@@ -265,7 +268,7 @@ std::optional<Search::Next> Search::next_trial() {
     end_.is_budget_spent = true;
     return std::nullopt;
   }
-  return Next{*std::move(again), *plan, true};
+  return Next{*std::move(again), *std::move(plan), true};
 }
 
 // What to look at again when no plugin has anything more.
@@ -343,14 +346,14 @@ void Search::tell_progress(bool is_second_look) {
                        .budget_spent = budget_->elapsed()});
 }
 
-Result<void> Search::run_trial(const Next& next) {
+Result<void> Search::run_trial(const Candidate& candidate, TrialPlan plan) {
   const Configuration& incumbent = incumbent_->configuration();
   TrialRecord trial =
-      series_->new_trial(TrialKind::proposal, incumbent, incumbent.with(next.candidate.change));
-  trial.plugin = next.candidate.plugin;
-  trial.expected_gain_ratio = next.candidate.expected_gain_ratio;
-  trial.proposal_reason = next.candidate.reason;
-  return series_->run(std::move(trial), next.plan);
+      series_->new_trial(TrialKind::proposal, incumbent, incumbent.with(candidate.change));
+  trial.plugin = candidate.plugin;
+  trial.expected_gain_ratio = candidate.expected_gain_ratio;
+  trial.proposal_reason = candidate.reason;
+  return series_->run(std::move(trial), std::move(plan));
 }
 
 }  // namespace

@@ -136,7 +136,7 @@ class Session {
         budget_(&budget),
         advisors_(&advisors),
         ledger_(&ledger),
-        series_(input, baseline, backend, ledger, clock),
+        series_(input, baseline, budget, backend, ledger, clock),
         incumbent_(input.starting),
         diagnosis_(input, baseline, budget, backend, ledger, clock) {}
 
@@ -289,6 +289,8 @@ Result<SessionOutcome> Session::conclude(const SearchEnd& end) {
 
 Result<SessionOutcome> Session::finish(const SearchEnd& end) {
   const nanoseconds tuning_time = budget_->elapsed();
+  // The ablations that follow have no budget.
+  const std::vector<int> beyond_budget = series_.beyond_budget();
   if (input_->is_ablated) {
     auto ablated = ablate(series_, incumbent_, input_->starting);
     if (!ablated) return forward_error(ablated);
@@ -296,6 +298,7 @@ Result<SessionOutcome> Session::finish(const SearchEnd& end) {
   const TrialRecord* const decisive =
       incumbent_.is_start() ? nullptr : confirmation_of(incumbent_, series_);
   SessionOutcome outcome = outcome_of(decisive, end, tuning_time);
+  outcome.trials_beyond_budget = beyond_budget;
   // The last ceiling in the ledger is that of the outcome, so that every view has the same.
   if (!outcome.ceiling.rungs.empty()) {
     if (auto told = ledger_->ceiling(outcome.ceiling); !told) return forward_error(told);

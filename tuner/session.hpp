@@ -36,6 +36,8 @@ struct SessionOutcome {
   // of 0, empty.
   std::string shortage;
   bool is_budget_spent = false;
+  // Numbers of the trials of this process that ended after the budget; ablations that were asked for have none.
+  std::vector<int> trials_beyond_budget;
   // No proposal was left untried, no gain was left undecided, and every plugin answered.
   bool is_complete = false;
   // Proposals for which no budget was left, the most promising first.

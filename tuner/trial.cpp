@@ -360,7 +360,7 @@ void TrialRunner::doubt_reference(Course& course) const {
 
 void TrialRunner::charge_one_time(Course& course) const {
   TrialRecord& trial = *course.trial;
-  const std::string work = one_time_work(trial.change, input_->knobs, input_->extension_knobs);
+  const std::string work = one_time_work(*input_, trial.change);
   if (work.empty() || trial.estimate.pairs == 0) return;
   trial.one_time_ns =
       std::max(course.plan->known_one_time_ns,

@@ -13,10 +13,11 @@ using std::chrono::nanoseconds;
 
 }  // namespace
 
-TrialSeries::TrialSeries(const SessionInput& input, const Baseline& baseline,
+TrialSeries::TrialSeries(const SessionInput& input, const Baseline& baseline, const Budget& budget,
                          TrainingBackend& backend, Ledger& ledger, const Clock& clock)
     : input_(&input),
       baseline_(&baseline),
+      budget_(&budget),
       backend_(&backend),
       runner_(input, backend, ledger, clock),
       next_number_(input.next_trial_number) {}
@@ -47,12 +48,12 @@ TrialPlan TrialSeries::new_plan(double accept_error_probability,
   return plan;
 }
 
-Result<void> TrialSeries::run(TrialRecord trial, const TrialPlan& plan) {
+Result<void> TrialSeries::run(TrialRecord trial, TrialPlan plan) {
   trial.number = next_number_++;
-  TrialPlan known = plan;
-  known.reference_rate_before = rate_before(trial.reference);
-  auto done = runner_.run(std::move(trial), known);
+  plan.reference_rate_before = rate_before(trial.reference);
+  auto done = runner_.run(std::move(trial), plan);
   if (!done) return forward_error(done);
+  if (budget_->elapsed() > budget_->whole()) beyond_budget_.push_back(done->number);
   records_.push_back(std::move(*done));
   return {};
 }

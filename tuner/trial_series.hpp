@@ -10,6 +10,7 @@
 #include "base/result.hpp"
 #include "base/trial.hpp"
 #include "tuner/baseline.hpp"
+#include "tuner/budget.hpp"
 #include "tuner/context.hpp"
 #include "tuner/ledger.hpp"
 #include "tuner/training_backend.hpp"
@@ -26,13 +27,15 @@ class TrialSeries {
   using nanoseconds = std::chrono::nanoseconds;
 
   // All arguments must outlive the series.
-  TrialSeries(const SessionInput& input, const Baseline& baseline, TrainingBackend& backend,
-              Ledger& ledger, const Clock& clock);
+  TrialSeries(const SessionInput& input, const Baseline& baseline, const Budget& budget,
+              TrainingBackend& backend, Ledger& ledger, const Clock& clock);
 
   // Adds a trial that an earlier process of the run finished.
   void add_earlier(TrialRecord trial);
   // All trials in order, those of earlier processes first.
   [[nodiscard]] const std::vector<TrialRecord>& records() const { return records_; }
+  // The numbers of the trials of this process that ended after the budget, in order.
+  [[nodiscard]] const std::vector<int>& beyond_budget() const { return beyond_budget_; }
 
   // A trial that no plugin proposed, without a number.
   [[nodiscard]] TrialRecord new_trial(TrialKind kind, const Configuration& reference,
@@ -43,7 +46,7 @@ class TrialSeries {
                                    double reject_error_probability) const;
   // Gives the trial the next number and runs it. Its record is then the last of records(). Errors: those of
   // TrialRunner::run().
-  [[nodiscard]] Result<void> run(TrialRecord trial, const TrialPlan& plan);
+  [[nodiscard]] Result<void> run(TrialRecord trial, TrialPlan plan);
 
   // Whether one process can switch between the two configurations.
   [[nodiscard]] bool is_live(const Configuration& reference, const Configuration& candidate) const {
@@ -66,9 +69,11 @@ class TrialSeries {
 
   const SessionInput* input_;
   const Baseline* baseline_;
+  const Budget* budget_;
   const TrainingBackend* backend_;
   TrialRunner runner_;
   std::vector<TrialRecord> records_;
+  std::vector<int> beyond_budget_;
   int next_number_;
 };
 

@@ -100,6 +100,7 @@ struct BackupOptions {
   std::filesystem::path history;
   std::filesystem::path target;
   bool overwrite = false;
+  bool drops_runs = false;  // replaces a copy with runs that the history lacks
   bool as_json = false;
 };
 int back_up_history(const BackupOptions& options);

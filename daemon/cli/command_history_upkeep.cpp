@@ -123,17 +123,24 @@ int back_up_history(const BackupOptions& options) {
   if (!history) return report_error(history.error());
   std::error_code ignored;
   const bool is_replacing = options.overwrite && std::filesystem::exists(options.target, ignored);
-  const auto size = history->backup(options.target, options.overwrite);
-  if (!size) return report_error(size.error(), exit_code_of(size.error()));
+  const auto copy = history->backup(options.target, options.overwrite, options.drops_runs);
+  if (!copy) return report_error(copy.error(), exit_code_of(copy.error()));
   if (options.as_json) {
     std::cout << to_line({{"file", options.target.string()},
-                          {"size_bytes", *size},
+                          {"size_bytes", copy->size_bytes},
                           {"replaced", is_replacing},
+                          {"runs_lost", copy->runs_lost},
                           {"integrity", "ok"}})
               << "\n";
   } else {
-    std::cout << fmt::format("{} {}, {}, integrity ok\n", is_replacing ? "replaced" : "wrote",
-                             printable(options.target.string()), format_bytes(*size));
+    const std::string lost = copy->runs_lost > 0
+                                 ? "; " + format_counted(copy->runs_lost, "run") +
+                                       " of the earlier copy that the history lacks " +
+                                       (copy->runs_lost == 1 ? "is" : "are") + " lost"
+                                 : "";
+    std::cout << fmt::format("{} {}, {}, integrity ok{}\n", is_replacing ? "replaced" : "wrote",
+                             printable(options.target.string()), format_bytes(copy->size_bytes),
+                             lost);
   }
   return kDone;
 }
@@ -178,13 +185,11 @@ int prune_history(const PruneOptions& options) {
         static_cast<std::int64_t>(std::min(*options.older_than_days, 36'500.0) * kNsPerDay);
     rule.before_unix_ns = SystemClock().unix_time_ns() - age_ns;
   }
-  // Reading first: pruning must not make a history where there is none. The reader is closed then, because on a full disk it keeps
-  // the writer out.
-  const auto plan = [&]() -> Result<storage::PrunePlan> {
-    const auto history = open_history(options.history, storage::Access::read_only);
-    if (!history) return forward_error(history);
-    return history->plan_pruning(rule);
-  }();
+  // A writer brings a history of an older version up to date, which the plan needs. It makes none where there is none.
+  auto history = open_history(
+      options.history, options.dry_run ? storage::Access::read_only : storage::Access::read_write);
+  if (!history) return report_error(history.error());
+  const auto plan = history->plan_pruning(rule);
   if (!plan) return report_error(plan.error());
   Removed removed;
   Result<void> done;
@@ -193,8 +198,6 @@ int prune_history(const PruneOptions& options) {
     for (const storage::PrunableRun& run : plan->runs)
       removed.trials += run.trials;
   } else {
-    auto history = open_history(options.history, storage::Access::read_write);
-    if (!history) return report_error(history.error());
     done = remove_runs(*history, *plan, removed);
     if (done && options.vacuum) done = history->compact();
   }

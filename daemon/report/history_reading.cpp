@@ -43,6 +43,12 @@ Result<storage::History> open_history(const std::filesystem::path& file, storage
   if (!history) return history;
   history->on_unreadable_row(&report_warning);
   if (access == storage::Access::read_write) return history;
+  // Once: a command may open the history twice.
+  static std::string told;
+  if (std::string outdated = history->outdated_text(); !outdated.empty() && outdated != told) {
+    report_warning(outdated);
+    told = std::move(outdated);
+  }
   // SQLite reports a damaged page only to a command that visits it; the others would go on as if nothing were wrong.
   const auto checked = history->check_pages();
   if (!checked && checked.error().kind == ErrorKind::corrupt) {

@@ -16,6 +16,7 @@
 #include "daemon/report/test_report.hpp"
 #include "daemon/report/token_report.hpp"
 #include "daemon/report/tuning_end.hpp"
+#include "daemon/report/tuning_time.hpp"
 
 namespace autotuned::daemon {
 
@@ -168,6 +169,9 @@ std::string outcome_text(const storage::RunRow& run, const std::vector<TrialReco
   text += fmt::format("kept     {}\ntuning   {}\n",
                       change_text(run.starting, run.starting.change_to(run.best)),
                       format_duration(std::chrono::nanoseconds(run.tuning_duration_ns)));
+  if (const std::string overrun = overrun_text(run); !overrun.empty()) {
+    text += "         " + overrun + "\n";
+  }
   text += training_text(run) + classes_text(run.training);
   if (const std::string fallback = memory_fallback_text(run); !fallback.empty()) {
     text += "memory   " + fallback + "\n";
@@ -175,10 +179,7 @@ std::string outcome_text(const storage::RunRow& run, const std::vector<TrialReco
   if (const std::string steps = steps_under_text(run.training); !steps.empty()) {
     text += "steps    while it was tuned: " + steps + "\n";
   }
-  if (const std::string open = open_confirmation_text(trials); !open.empty()) {
-    text += "open     " + open + "\n";
-  }
-  text += untried_lines(run);
+  text += open_lines(run, trials);
   if (const std::string check = trained_check_text(run); !check.empty()) {
     text += fmt::format("{}  {}\n", has_failed_check(run) ? "WARNING" : "note   ", check);
   }
@@ -257,16 +258,6 @@ bool lacks_confirmation(const std::vector<TrialRecord>& trials) {
 
 std::string speedup_text(const Estimate& speedup, bool is_unproven) {
   return speedup.pairs == 0 && is_unproven ? "not confirmed" : estimate_text(speedup);
-}
-
-std::string open_confirmation_text(const std::vector<TrialRecord>& trials) {
-  const auto last = std::find_if(trials.rbegin(), trials.rend(), [](const TrialRecord& trial) {
-    return trial.kind == TrialKind::confirmation && is_undecided(trial);
-  });
-  if (last == trials.rend()) return {};
-  return fmt::format(
-      "the confirmation of {} (trial {}) was not decided: the next run tries it again",
-      change_text(last->reference, last->change), last->number);
 }
 
 std::string no_gain_text(const TrialRecord& trial) {

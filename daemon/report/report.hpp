@@ -77,9 +77,6 @@ inline constexpr const char* kDisturbanceSubjects = "disturbance_subjects";
 // estimate_text() of the speed-up of a run with these trials; "not confirmed" if there is none and `is_unproven`: see
 // lacks_confirmation().
 [[nodiscard]] std::string speedup_text(const Estimate& speedup, bool is_unproven);
-// "the confirmation of CHANGE (trial 3) was not decided: the next run tries it again"; empty if none ended undecided.
-[[nodiscard]] std::string open_confirmation_text(const std::vector<TrialRecord>& trials);
-
 // The unit that this run's rates count: "samples", or "steps" for a script whose samples cannot be counted.
 [[nodiscard]] std::string_view unit_of(const storage::RunRow& run);
 // Whether the check after the training of this run failed; false if there was none.

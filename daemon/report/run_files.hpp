@@ -12,6 +12,10 @@
 
 namespace autotuned::daemon {
 
+// A key of the result of `run --json`: the run whose best.yaml and summary.json a run that only tuned left in the output
+// folder, because they describe the model there. Missing where the run has written its own.
+inline constexpr const char* kFilesOf = "files_of";
+
 // The key of RunRow::training for the SHA-256 of model.pt and model_ema.pt, by their names. Runs of older versions have
 // none.
 inline constexpr const char* kModelDigests = "model_sha256";

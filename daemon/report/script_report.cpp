@@ -13,54 +13,9 @@
 
 #include "base/text.hpp"
 #include "daemon/report/report.hpp"
+#include "daemon/report/tuning_time.hpp"
 
 namespace autotuned::daemon {
-namespace {
-
-// The proposals without a trial. Empty where none is left.
-std::string untried_proposals_text(const storage::RunRow& run, bool is_whole) {
-  const Json& training = run.training;
-  const Json& untried = member(training, "untried");
-  const std::string spent =
-      "what was left of the budget of " +
-      format_duration(std::chrono::nanoseconds(get_integer(training, "budget_ns").value_or(0))) +
-      " is too short for a trial\n";
-  std::vector<std::string> proposals;
-  for (const Json& proposal : untried) {
-    proposals.push_back(fmt::format("{} ({})", get_string(proposal, "change").value_or("?"),
-                                    get_string(proposal, "plugin").value_or("?")));
-  }
-  if (proposals.size() == 1) {
-    return proposals.front() + ": " + spent +
-           "the next run goes on with it; --budget gives more time\n";
-  }
-  if (proposals.size() > 1 && !is_whole) {
-    return fmt::format(
-        "{} proposals, the first is {}: {}"
-        "the next run goes on with them; --budget gives more time; `autotuned explain {} "
-        "--verbose` lists them\n",
-        proposals.size(), proposals.front(), spent, run.id.text);
-  }
-  if (!proposals.empty()) {
-    std::string text = fmt::format("{} proposals: {}", proposals.size(), spent);
-    for (const std::string& proposal : proposals)
-      text += "  " + proposal + "\n";
-    return text + "the next run goes on with them; --budget gives more time\n";
-  }
-  return {};
-}
-
-// That there was no time for any trial, or for a second look. Empty where neither is so.
-std::string shortage_text(const Json& training) {
-  if (const auto shortage = get_string(training, kShortage)) {
-    return "nothing new was tried: " + *shortage + "\n";
-  }
-  const bool is_spent = get_bool(training, "is_budget_spent").value_or(false);
-  if (!is_spent || !member(training, "untried").empty()) return {};
-  return std::string(kNoSecondLook) + "\n";
-}
-
-}  // namespace
 
 bool is_script(const Json& recipe) {
   return get_string(recipe, "kind").value_or("") == "script";
@@ -97,29 +52,6 @@ std::string steps_under_text(const Json& training) {
   if (changes == 0) return text;
   return text + fmt::format(", {} with {}", format_count(others),
                             changes == 1 ? change : fmt::format("one of {} changes", changes));
-}
-
-bool has_untried(const Json& training) {
-  return training.contains(kShortage) || !member(training, "untried").empty();
-}
-
-std::string untried_text(const storage::RunRow& run, bool is_whole) {
-  if (std::string text = shortage_text(run.training); !text.empty()) return text;
-  const std::string proposals = untried_proposals_text(run, is_whole);
-  return proposals.empty() ? proposals : "not tried: " + proposals;
-}
-
-// The label says that nothing of it was tried.
-std::string untried_lines(const storage::RunRow& run) {
-  std::string text = shortage_text(run.training);
-  if (text.empty()) text = untried_proposals_text(run, /*is_whole=*/false);
-  std::string lines;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    lines += (at == 0 ? "untried  " : "         ") + text.substr(at, end - at) + "\n";
-    at = end + 1;
-  }
-  return lines;
 }
 
 std::string end_text(const Json& training) {
@@ -168,9 +100,13 @@ std::string tuned_text(const storage::RunRow& run) {
     text += fmt::format(", {} more than its steps take as the script is",
                         format_duration(std::chrono::nanoseconds(*cost_ns)));
   }
+  text += "\n";
+  if (const std::string overrun = overrun_text(run); !overrun.empty()) {
+    text += "         " + overrun + "\n";
+  }
   const std::string steps = steps_under_text(run.training);
-  if (!steps.empty()) text += "\nsteps    of the training: " + steps;
-  return text + "\n" + untried_lines(run);
+  if (!steps.empty()) text += "steps    of the training: " + steps + "\n";
+  return text + open_lines(run, {});
 }
 
 }  // namespace autotuned::daemon

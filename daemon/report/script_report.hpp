@@ -8,9 +8,7 @@
 //   tuned_steps        their sum
 //   tuning_cost_ns     what the tuning took beyond the time of its steps at the rate of the start
 //   counted            "steps" where rates and numbers are of steps, for want of samples
-//   budget_ns, is_budget_spent, untried   the time for tuning, and what it did not suffice for: {"plugin", "change"}; of a
-//                      recipe's run, too
-//   shortage           why it did not suffice for any trial, and what would; of a recipe's run, too
+//   budget_ns, is_budget_spent, beyond_budget, untried, shortage   as for a recipe's run (tuning_time.hpp)
 //   places             where the script made what is tuned: {"device", "roots", "optimizers", "loaders"}, as `load` tells it
 //   untuned            why the tuning did not come to its end: a sentence
 //   untuned_cause      the cause in it, without a subject where the script is it: "ended before its tuning did"
@@ -25,14 +23,10 @@
 
 namespace autotuned::daemon {
 
-inline constexpr const char* kShortage = "shortage";
 // A key of RunRow::training, and of the event `tuned`.
 inline constexpr const char* kSearchedBy = "searched_by";
 inline constexpr const char* kUntunedCause = "untuned_cause";
 inline constexpr const char* kUntunedByScript = "is_untuned_by_script";
-// The text for a run in which every proposal was tried, but some not long enough to be decided.
-inline constexpr const char* kNoSecondLook =
-    "the budget did not suffice for a second look at what was close; --budget gives more time";
 
 // Whether `recipe`, that column of a run, describes a script.
 [[nodiscard]] bool is_script(const Json& recipe);
@@ -47,15 +41,6 @@ inline constexpr const char* kNoSecondLook =
 // "620 as the script is, 480 with loader.workers 0 → 2"; for several changes only their number. Empty if no steps were
 // made.
 [[nodiscard]] std::string steps_under_text(const Json& training);
-
-// Whether something is known to be untried because the time was too short.
-[[nodiscard]] bool has_untried(const Json& training);
-
-// What there was no time to try, as sentences: of several proposals the first and how many there are, or a line for each (`is_whole`).
-// Empty where there is nothing of the kind.
-[[nodiscard]] std::string untried_text(const storage::RunRow& run, bool is_whole = false);
-// The same as lines of a summary, behind a label of nine columns.
-[[nodiscard]] std::string untried_lines(const storage::RunRow& run);
 
 // How a script ended: "exit status 3", "signal 9 (Killed)".
 [[nodiscard]] std::string end_text(const Json& training);

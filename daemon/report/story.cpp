@@ -27,11 +27,12 @@ constexpr std::array<std::pair<const char*, const char*>, 8> kShares = {{
     {"step.other_ratio", "other things"},
 }};
 
-constexpr EnumNames<Outcome, 10> kOutcomes = {{
+constexpr EnumNames<Outcome, 11> kOutcomes = {{
     {Outcome::kept, "kept"},
     {Outcome::dropped, "dropped"},
     {Outcome::held, "held"},
     {Outcome::did_not_hold, "did_not_hold"},
+    {Outcome::undecided, "undecided"},
     {Outcome::slower, "slower"},
     {Outcome::no_gain, "no_gain"},
     {Outcome::wrong_result, "wrong_result"},
@@ -71,8 +72,8 @@ Outcome outcome_alone(const TrialRecord& trial, const std::vector<CheckRecord>& 
     case Verdict::accepted:
       return trial.kind == TrialKind::proposal ? Outcome::kept : Outcome::held;
     case Verdict::rejected:
-      return trial.kind == TrialKind::proposal ? outcome_of_rejected(trial, checks)
-                                               : Outcome::did_not_hold;
+      if (trial.kind == TrialKind::proposal) return outcome_of_rejected(trial, checks);
+      return is_undecided(trial) ? Outcome::undecided : Outcome::did_not_hold;
     case Verdict::failed:
     case Verdict::not_applicable:
       return trial.kind == TrialKind::proposal ? Outcome::failed : Outcome::did_not_hold;

@@ -33,7 +33,8 @@ enum class Outcome {
   kept,          // a change in the best configuration
   dropped,       // accepted, and given up when the whole did not hold
   held,          // a confirmation or verification that was accepted
-  did_not_hold,  // a confirmation or verification that was not
+  did_not_hold,  // a confirmation or verification that was refuted or failed
+  undecided,     // a confirmation or verification whose time ended before it was decided
   slower,
   no_gain,
   wrong_result,  // it does not train the same model

@@ -10,6 +10,7 @@
 #include "daemon/report/script_report.hpp"
 #include "daemon/report/story.hpp"
 #include "daemon/report/tuning_end.hpp"
+#include "daemon/report/tuning_time.hpp"
 
 namespace autotuned::daemon {
 namespace {
@@ -94,7 +95,12 @@ std::string cost_text(const storage::RunRow& run, const std::vector<TrialRecord>
   } else {
     const bool is_stopped = run.best.empty() && !is_script(run.recipe);
     text = "Tuning took " + format_duration(nanoseconds(run.tuning_duration_ns)) +
-           (is_stopped ? " before it was stopped.\n" : ".\n") + script_cost(run);
+           (is_stopped ? " before it was stopped.\n" : ".\n");
+    if (std::string overrun = overrun_text(run); !overrun.empty()) {
+      overrun.front() = 'T';
+      text += overrun + ".\n";
+    }
+    text += script_cost(run);
   }
   if (const auto pays = break_even(run)) {
     const std::string range = pays->samples_high ? "between " + count_text(pays->samples_low) +

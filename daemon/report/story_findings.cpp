@@ -74,9 +74,16 @@ Json findings_json(const RunRecord& record, const Json& profile) {
   Json findings = member(profile, "findings");
   if (!findings.is_array()) return findings;
   const auto outcomes = outcomes_of(record);
+  const std::vector<Silence> silences = silent_plugins(record);
   for (Json& finding : findings) {
     const TrialRecord* const trial = trial_of_finding(record, finding);
-    if (trial == nullptr) continue;
+    if (trial == nullptr) {
+      const auto silence =
+          std::ranges::find(silences, get_string(finding, "plugin").value_or(""), &Silence::plugin);
+      if (silence == silences.end()) continue;
+      finding["declined"] = {{"because", silence->because}, {"is_failure", silence->is_failure}};
+      continue;
+    }
     finding["tried"] = {
         {"trial", trial->number},
         {"outcome", to_string(outcomes.at(trial->number))},

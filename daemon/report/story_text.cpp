@@ -15,6 +15,7 @@
 #include "daemon/report/story.hpp"
 #include "daemon/report/story_findings.hpp"
 #include "daemon/report/tuning_end.hpp"
+#include "daemon/report/tuning_time.hpp"
 #include "tuner/ceiling.hpp"
 
 namespace autotuned::daemon {
@@ -134,12 +135,12 @@ std::string checks_text(const std::vector<CheckRecord>& checks) {
 std::string confirmation_text(const RunRecord& record, const TrialRecord& trial, Outcome outcome) {
   const std::string figures = estimate_text(trial.estimate);
   if (outcome == Outcome::held) return "It holds: " + figures + " the rate of the start.";
-  const bool is_open = is_undecided(trial);
+  const bool is_open = outcome == Outcome::undecided;
   std::string text = is_open ? "It was not decided: " : "It does not hold: ";
   text += (trial.estimate.pairs > 0 ? figures + ": " : "") + trial.reason;
   if (trial.kind == TrialKind::verification) {
     return text + (is_open && record.run.starting == record.run.best
-                       ? ". It stays known, and the next run verifies it again."
+                       ? ". It stays stored, and the next run verifies it again."
                        : ". So the search began anew.");
   }
   if (const TrialRecord* dropped = dropped_by(record, trial)) {
@@ -193,6 +194,7 @@ std::string outcome_text(const RunRecord& record, const TrialRecord& trial, Outc
                  : "Interrupted before it was decided.";
     case Outcome::held:
     case Outcome::did_not_hold:
+    case Outcome::undecided:
       return confirmation_text(record, trial, outcome);
   }
   return {};
@@ -352,7 +354,7 @@ std::string left(const storage::RunRow& run) {
   std::string text = fmt::format("With loading and transfer for free it would train at least {}",
                                  rate_text(run.ceiling_samples_per_second));
   text += *reached >= kLeastReachedRatio
-              ? fmt::format("; it reaches {} of that, so nothing more was shown to be gained there",
+              ? fmt::format("; it reaches {} of that, so faster loading was not shown to gain more",
                             format_share(std::min(1.0, *reached)))
               : fmt::format("; it reaches {} of that", format_share(*reached));
   return text + ". What bounds it then is " + run.ceiling_bound_by + ".\n" +

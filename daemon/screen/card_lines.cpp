@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "daemon/report/run_files.hpp"
 #include "daemon/screen/next_commands.hpp"
 #include "daemon/screen/run_lines.hpp"
 
@@ -54,10 +55,14 @@ std::vector<Line> card_lines(const Json& result, const std::string& text,
     if (member(result, "training").contains("steps")) {
       append(lines, labelled(wide("model"), path_text(output / "model.pt", here), style));
     }
-    // The text says why a run has not written it.
-    if (("\n" + text).find("\nrecipe   ") == std::string::npos) {
-      append(lines, labelled(wide("recipe"), path_text(output / "best.yaml", here), style));
-    }
+    const std::string described = text_in(result, kFilesOf);
+    const std::string recipe =
+        described.empty()
+            ? path_text(output / "best.yaml", here)
+            : "not written: best.yaml and summary.json in " + path_text(output, here) +
+                  " stay those of run " + described +
+                  ", whose model is there; `autotuned best RECIPE` prints the configuration";
+    append(lines, labelled(wide("recipe"), recipe, style));
   }
   if (!run.empty()) {
     append(lines, labelled(wide("next"), next_commands(result), style, Tone::strong));

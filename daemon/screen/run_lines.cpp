@@ -17,14 +17,15 @@
 #include "daemon/report/report.hpp"
 #include "daemon/report/script_report.hpp"
 #include "daemon/report/token_report.hpp"
+#include "daemon/report/tuning_time.hpp"
+#include "daemon/screen/finding_lines.hpp"
 
 namespace autotuned::daemon {
 
 namespace {
 
-// How many unreadable files are named, and how many findings are shown.
+// How many unreadable files are named.
 constexpr std::int64_t kMostDamagedNamed = 3;
-constexpr std::size_t kMostFindings = 1;
 // An upper bound that is as good as reached says nothing.
 constexpr double kLeastAbove = 0.01;
 constexpr int kWhole = std::numeric_limits<int>::max();  // columns of a text that is not cut
@@ -122,29 +123,6 @@ Lines upper_bound_lines(const Json& event, const RunProgress& progress, const Li
       style);
   const std::string bounds = ladder_text(member(event, "ladder"));
   if (style.is_verbose && !bounds.empty()) append(lines, labelled(label("bounds"), bounds, style));
-  return lines;
-}
-
-// The first of them, which are the most severe; `explain` tells the rest.
-Lines finding_lines(const Json& event, const LineStyle& style) {
-  const Json& findings = member(event, "findings");
-  const bool is_start = get_bool(event, "is_start").value_or(true);
-  if (!findings.is_array() || (!is_start && !style.is_verbose)) return {};
-  const std::size_t shown =
-      std::min(style.is_verbose ? findings.size() : kMostFindings, findings.size());
-  Lines lines;
-  for (std::size_t i = 0; i < shown; ++i) {
-    const char* const name = i > 0 ? "" : is_start ? "found" : "left";
-    const bool is_last = i + 1 == shown && shown < findings.size();
-    const std::string rest =
-        is_last ? fmt::format("; {} more: `autotuned explain`", findings.size() - shown) : "";
-    const std::string severity = text_in(findings[i], "severity");
-    append(lines,
-           labelled(label(name),
-                    text_in(findings[i], "id") + (severity.empty() ? "" : " (" + severity + ")") +
-                        ": " + text_in(findings[i], "evidence") + rest,
-                    style));
-  }
   return lines;
 }
 
@@ -415,7 +393,8 @@ Lines waiting_lines(const Json& event, const LineStyle& style) {
 
 Lines lasting_lines(const Json& event, const RunProgress& progress, const LineStyle& style) {
   const std::string name = text_in(event, "event");
-  Lines lines = inapplicable_lines(progress, style);
+  Lines lines = finding_lines(progress, style);
+  append(lines, inapplicable_lines(progress, style));
   if (name == "phase" && !style.has_panel) {
     const std::string recipe = text_in(event, "recipe");
     if (recipe.empty()) return {Line{{text_in(event, "phase"), Tone::plain}}};
@@ -433,7 +412,7 @@ Lines lasting_lines(const Json& event, const RunProgress& progress, const LineSt
   }
   if (name == "ceiling") return upper_bound_lines(event, progress, style);
   if (name == "tuning") return earlier_lines(progress, style);
-  if (name == "profiled") return finding_lines(event, style);
+  if (name == "profiled") return left_finding_lines(event, style);
   if (name == "answered") return answer_lines(event, progress, style);
   if (name == "trial_finished") {
     return finished_trial_lines(member(event, "trial"), progress, style);

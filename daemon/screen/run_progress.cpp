@@ -204,6 +204,7 @@ nanoseconds RunProgress::spent(nanoseconds now) const {
 }
 
 void take(RunProgress& progress, const Json& event, nanoseconds now) {
+  if (progress.said.findings) progress.findings = Json::array();
   progress.said = {};
   const std::string name = text_in(event, "event");
   progress.waits_for = name == "waiting" ? text_in(event, "for") : "";
@@ -226,6 +227,8 @@ void take(RunProgress& progress, const Json& event, nanoseconds now) {
     note_tried(progress, member(event, "trial"));
     progress.said = {};
     ++progress.trials_before;
+  } else if (name == "profiled") {
+    if (get_bool(event, "is_start").value_or(true)) progress.findings = member(event, "findings");
   } else if (name == "asking") {
     progress.doing = "asking " + text_in(event, "plugin");
     progress.plugins.asked(text_in(event, "plugin"));
@@ -233,6 +236,7 @@ void take(RunProgress& progress, const Json& event, nanoseconds now) {
     take_answer(progress, event);
   } else if (name == "trial_started") {
     take_trial_start(progress, member(event, "trial"));
+    progress.said.findings = !progress.findings.empty();
   } else if (name == "block") {
     take_block(progress, event);
   } else if (name == "checked") {
@@ -251,6 +255,7 @@ void take(RunProgress& progress, const Json& event, nanoseconds now) {
     progress.trial.reset();
     progress.stage = Stage::training;
     progress.doing = kBeforeTraining;
+    progress.said.findings = !progress.findings.empty();
   } else if (name == "training") {
     take_training(progress, member(event, "progress"), now);
   } else if (name == "damaged") {

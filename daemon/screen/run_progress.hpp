@@ -57,7 +57,8 @@ struct Said {
   bool before = false;        // how many trials earlier processes have decided
   bool training = false;      // it has begun, or half of it is over
   bool evaluation = false;
-  bool answer = false;  // of a plugin: it was not given before
+  bool answer = false;    // of a plugin: it was not given before
+  bool findings = false;  // those of the start, now that the plugins have answered
   std::vector<KeptChange> withdrawn;
 };
 
@@ -91,6 +92,7 @@ struct RunProgress {
 
   std::map<std::string, std::string> outcomes;  // last sentence by plugin
   PluginTally plugins;
+  Json findings = Json::array();  // of the start, the most severe first, until they are told
   bool is_inapplicable_told = false;
   bool is_before_told = false;
   std::int64_t damaged = 0;  // files, as they were told

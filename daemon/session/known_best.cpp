@@ -236,8 +236,8 @@ Result<std::string> keep_best(storage::History& history, const storage::RunRow& 
            " found a faster configuration for this job: with a budget, a run verifies it and "
            "trains with it";
   }
-  return "the time of this run did not decide whether what run " + found_by +
-         " found is still faster here: it stays known, and the next run verifies it again; "
+  return "this run had too little time to decide whether the configuration that run " + found_by +
+         " found is still faster here: it stays stored, and the next run verifies it again; "
          "--budget gives it more time";
 }
 

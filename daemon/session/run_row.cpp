@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/session/run_row.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "daemon/report/memory_fallback.hpp"
 #include "daemon/report/report.hpp"
 #include "daemon/report/script_report.hpp"
+#include "daemon/report/tuning_time.hpp"
 #include "daemon/session/output_folder.hpp"
 
 namespace autotuned::daemon {
@@ -69,8 +71,19 @@ Json end_of_search(const tuner::SessionOutcome& outcome, std::chrono::nanosecond
     untried.push_back({{"plugin", proposal.plugin},
                        {"change", change_text(proposal.reference, proposal.change)}});
   }
+  Json beyond = Json::array();
+  for (const TrialRecord& trial : outcome.trials) {
+    if (std::ranges::find(outcome.trials_beyond_budget, trial.number) ==
+        outcome.trials_beyond_budget.end()) {
+      continue;
+    }
+    const bool is_proposal = trial.kind == TrialKind::proposal;
+    beyond.push_back({{"trial", trial.number},
+                      {"by", is_proposal ? trial.plugin : std::string(to_string(trial.kind))}});
+  }
   Json end = {{"budget_ns", budget.count()},
               {"is_budget_spent", outcome.is_budget_spent},
+              {kBeyondBudget, std::move(beyond)},
               {"untried", std::move(untried)}};
   if (!outcome.shortage.empty()) end[kShortage] = outcome.shortage;
   return end;

@@ -25,7 +25,7 @@ namespace autotuned::daemon {
 // Puts the result of the tuning into the row. The state is `training` afterwards.
 void take_outcome(const tuner::SessionOutcome& outcome, storage::RunRow& run);
 
-// Says what the search had no time for, as keys of RunRow::training.
+// Says which trials ended after the budget and what the search had no time for, as keys of RunRow::training.
 [[nodiscard]] Json end_of_search(const tuner::SessionOutcome& outcome,
                                  std::chrono::nanoseconds budget);
 

@@ -25,6 +25,7 @@
 #include "daemon/report/memory_fallback.hpp"
 #include "daemon/report/report.hpp"
 #include "daemon/report/script_report.hpp"
+#include "daemon/report/tuning_time.hpp"
 #include "daemon/session/continued_run.hpp"
 #include "daemon/session/history_ledger.hpp"
 #include "daemon/session/known_best.hpp"
@@ -57,7 +58,7 @@ Result<int> RunningSession::run() {
   // The run has ended, but its process was killed before it reported that.
   if (run_.state == RunState::failed) return conclude(1);
   if (run_.state == RunState::finished) {
-    auto concluded = conclude_finished();
+    auto concluded = conclude_finished(kept_training());
     if (!concluded) return end_with(concluded.error());
     return concluded;
   }
@@ -69,12 +70,15 @@ Result<int> RunningSession::run() {
   if (!request_.tune_only) {
     if (auto trained = train(); !trained) return end_with(trained.error());
   }
-  if (auto written = write_best(); !written) return end_with(written.error());
+  const std::string kept = kept_training();
+  if (kept.empty()) {
+    if (auto written = write_best(); !written) return end_with(written.error());
+  }
   if (!request_.tune_only) {
     if (auto saved = save_model(); !saved) return end_with(saved.error());
     if (auto checked = check_trained_model(); !checked) return end_with(checked.error());
   }
-  auto finished = finish();
+  auto finished = finish(kept);
   if (!finished) return end_with(finished.error());
   return finished;
 }

@@ -76,17 +76,18 @@ class RunningSession {
   // Saves the model, and publishes the best one.
   Result<void> save_model();
   void note_digests();  // of the model that was saved
-  // The training whose model is in the folder of a run that only tunes. Such a run leaves best.yaml and summary.json
-  // there alone: they describe the model.
-  [[nodiscard]] std::optional<storage::RunRow> kept_training() const;
+  // The id of the run whose model is in the folder of a run that only tunes; empty for none. Such a run leaves best.yaml
+  // and summary.json there alone: they describe the model. May read all runs of the history.
+  [[nodiscard]] std::string kept_training() const;
   Result<void> write_best();
   // The check after the training. A failure of it does not change the saved model.
   Result<void> check_trained_model();
-  Result<int> finish();
+  // `kept`: kept_training().
+  Result<int> finish(const std::string& kept);
   // The work that is left once the history says that the run has finished.
-  Result<int> conclude_finished();
+  Result<int> conclude_finished(const std::string& kept);
   int end_with(const Error& error);
-  int conclude(int exit_code);
+  int conclude(int exit_code, const std::string& kept = {});
 
   [[nodiscard]] std::filesystem::path checkpoint() const {
     return request_.recipe.output_dir / ("checkpoint-" + run_.id.text + ".pt");

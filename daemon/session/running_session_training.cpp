@@ -20,6 +20,7 @@
 #include "daemon/report/report.hpp"
 #include "daemon/report/run_files.hpp"
 #include "daemon/report/script_report.hpp"
+#include "daemon/report/tuning_time.hpp"
 #include "daemon/session/continued_run.hpp"
 #include "daemon/session/known_best.hpp"
 #include "daemon/session/run_row.hpp"
@@ -35,9 +36,9 @@ namespace {
 
 constexpr int kTrainingAttempts = 3;
 // Keys of RunRow::training from before the answer of the trainer, perhaps of an earlier process of the run.
-constexpr std::array kStoredBefore = {"budget_ns", "is_budget_spent",         "untried",
-                                      kShortage,   "tuning_other_work_ratio", kFallbacks,
-                                      kSearchedBy};
+constexpr std::array kStoredBefore = {"budget_ns",   "is_budget_spent", "untried",
+                                      kBeyondBudget, kShortage,         "tuning_other_work_ratio",
+                                      kFallbacks,    kSearchedBy};
 
 }  // namespace
 
@@ -166,14 +167,14 @@ void RunningSession::note_digests() {
   }
 }
 
-std::optional<storage::RunRow> RunningSession::kept_training() const {
+std::string RunningSession::kept_training() const {
   std::error_code ignored;
-  if (!request_.tune_only || !std::filesystem::exists(model(), ignored)) return std::nullopt;
-  return owner_of_model(*history_, run_.output_dir);
+  if (!request_.tune_only || !std::filesystem::exists(model(), ignored)) return {};
+  const auto owner = owner_of_model(*history_, run_.output_dir);
+  return owner ? owner->id.text : std::string();
 }
 
 Result<void> RunningSession::write_best() {
-  if (kept_training()) return {};
   recipes::Recipe best =
       recipes::with_configuration(request_.recipe, trained_configuration(run_), knobs_);
   if (request_.recipe_budget) best.tune.budget = *request_.recipe_budget;
@@ -198,17 +199,17 @@ Result<void> RunningSession::check_trained_model() {
   return write_best();
 }
 
-Result<int> RunningSession::finish() {
+Result<int> RunningSession::finish(const std::string& kept) {
   run_.state = RunState::finished;
   run_.ended_unix_ns = clock_.unix_time_ns();
   if (auto stored = history_->update_run(run_); !stored) return tl::unexpected(stored.error());
-  return conclude_finished();
+  return conclude_finished(kept);
 }
 
-Result<int> RunningSession::conclude_finished() {
+Result<int> RunningSession::conclude_finished(const std::string& kept) {
   const auto result = stored_run_json(*history_, run_);
   if (!result) return tl::unexpected(result.error());
-  if (!kept_training()) {
+  if (kept.empty()) {
     auto written =
         write_file_atomically(request_.recipe.output_dir / "summary.json", to_lines(*result));
     if (!written) return tl::unexpected(written.error());
@@ -218,23 +219,18 @@ Result<int> RunningSession::conclude_finished() {
   if (!request_.tune_only && std::filesystem::exists(model(), ignored)) {
     settle_checkpoint(request_.recipe.output_dir, run_.id.text, request_.recipe.keeps_state);
   }
-  return conclude(0);
+  return conclude(0, kept);
 }
 
-int RunningSession::conclude(int exit_code) {
+int RunningSession::conclude(int exit_code, const std::string& kept) {
   Json event = {{"event", "result"}, {"exit_code", exit_code}};
   if (has_run_) {
     const auto trials = history_->trials(run_.id);
     auto result = stored_run_json(*history_, run_);
     if (trials && result) {
       event["result"] = *std::move(result);
-      std::string text = summary_text(run_, *trials);
-      if (const auto kept = run_.state == RunState::finished ? kept_training() : std::nullopt) {
-        text += "recipe   not written: best.yaml and summary.json in " + run_.output_dir +
-                " stay those of run " + kept->id.text +
-                ", whose model is there; `autotuned best RECIPE` prints the configuration\n";
-      }
-      event["text"] = std::move(text);
+      if (!kept.empty()) event["result"][kFilesOf] = kept;
+      event["text"] = summary_text(run_, *trials);
     }
   }
   report(event);

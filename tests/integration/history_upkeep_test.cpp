@@ -48,6 +48,14 @@ TEST(HistoryUpkeep, OnlyAnEarlierCopyIsReplaced) {
   expect_code(0, scene.command({"history", "prune", "--keep-last", "0"}));
   EXPECT_THAT(back_up_to(copy), HasSubstr("1 run that this history lacks"));
   EXPECT_EQ(scene.runs().size(), 1);
+  // Once after the runs were pruned; then the copy has no more than the history.
+  expect_code(2, scene.command({"history", "backup", copy, "--drop-runs"}));
+  EXPECT_THAT(
+      ended(0, scene.command({"history", "backup", copy, "--overwrite", "--drop-runs"})).out,
+      HasSubstr("; 1 run of the earlier copy that the history lacks is lost"));
+  const Outcome nightly =
+      ended(0, scene.command({"history", "backup", copy, "--overwrite", "--json"}));
+  EXPECT_EQ(nightly.json().at("runs_lost"), 0);
 }
 
 TEST(HistoryUpkeep, ImportTakesRunsOver) {

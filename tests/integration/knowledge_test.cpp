@@ -38,7 +38,7 @@ TEST(Knowledge, StaysWhereTheNextRunHasNoTimeToVerifyIt) {
 
   scene.fake().behave({{"noise", 0.5}});
   const Outcome cut = ended(0, scene.run({"--budget", "1ms"}));
-  Told(scene, "knowledge").lines("no time", cut.err, "it stays known");
+  Told(scene, "knowledge").lines("no time", cut.err, "it stays stored");
   EXPECT_EQ(cut.json().at("best").at("speedup"), 1.0);
   EXPECT_EQ(best_of(scene), best);
 
@@ -148,7 +148,8 @@ TEST(Shortage, WhatWasNotTriedIsStillKnownWhereAnotherProcessTrains) {
   }
   const Outcome outcome = ended(0, scene.command({"run", scene.recipe().string()}));
   EXPECT_EQ(scene.runs().size(), 1);
-  EXPECT_THAT(outcome.out, HasSubstr("\nuntried  keep memory (memory_malloc)"));
+  EXPECT_THAT(outcome.out,
+              HasSubstr("\nopen     1 proposal not tried for lack of time: memory_malloc\n"));
   const Json training = scene.command({"show", "last", "--json"}).json().at("training");
   EXPECT_EQ(training.at("steps"), 10);
   EXPECT_EQ(training.at("untried"), untried);

@@ -3,6 +3,7 @@
 #include <SQLiteCpp/SQLiteCpp.h>
 #include <gmock/gmock.h>
 #include <sqlite3.h>
+#include <unistd.h>
 
 #include "storage/history.hpp"
 #include "storage/migrations.hpp"
@@ -49,6 +50,42 @@ TEST_F(MigrationTest, HistoryOfEveryReleasedVersionOpens) {
     }
   }
   EXPECT_EQ(versions, 2) << "one file per released schema version";
+}
+
+TEST_F(MigrationTest, AHistoryThatIsOnlyReadSaysThatItIsOutdated) {
+  static_cast<void>(open_with_run(file_));
+  EXPECT_EQ(History::open(file_, Access::read_only)->outdated_text(), "");
+  bring_back_to_version_13(file_);
+  EXPECT_EQ(
+      History::open(file_, Access::read_only)->outdated_text(),
+      file_.string() +
+          ": the history has schema version 13 of an earlier autotuned, and this one writes " +
+          std::to_string(migrations().size()) +
+          ": what later versions store is not shown. The next 'autotuned run' brings it up to "
+          "date");
+  EXPECT_EQ(History::open(file_, Access::read_write)->outdated_text(), "");
+  EXPECT_EQ(History::open(file_, Access::read_only)->outdated_text(), "");
+}
+
+TEST_F(MigrationTest, AHistoryThatCannotBeWrittenNamesTheImport) {
+  if (::geteuid() == 0) GTEST_SKIP() << "root may write everywhere";
+  static_cast<void>(open_with_run(file_));
+  bring_back_to_version_13(file_);
+  std::filesystem::permissions(file_, std::filesystem::perms::owner_read);
+  EXPECT_THAT(History::open(file_, Access::read_only)->outdated_text(),
+              HasSubstr("It cannot be written: 'autotuned history import FILE --history COPY'"));
+}
+
+// Nobody may tell from such a file which runs are needed.
+TEST_F(MigrationTest, APlanOfPruningNeedsVersion10) {
+  std::filesystem::copy_file(tests::source_folder() / "tests/storage/data/v2.db", file_);
+  const auto refused =
+      History::open(file_, Access::read_only)->plan_pruning({.before_unix_ns = {}, .keep_last = 0});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::unsupported);
+  EXPECT_THAT(refused.error().what, HasSubstr("schema version 2 "));
+  EXPECT_TRUE(History::open(file_, Access::read_write)
+                  ->plan_pruning({.before_unix_ns = {}, .keep_last = 0}));
 }
 
 // Version 12 added the severity of findings, version 13 what acting on them saves and how.

@@ -30,7 +30,8 @@ TEST_F(BackupTest, HoldsEverythingAndIsPrivate) {
   // While the history is open: the newest facts are in its log alone.
   const auto size = history.backup(copy_, false);
   ASSERT_TRUE(size) << size.error().message();
-  EXPECT_EQ(static_cast<std::uintmax_t>(*size), std::filesystem::file_size(copy_));
+  EXPECT_EQ(static_cast<std::uintmax_t>(size->size_bytes), std::filesystem::file_size(copy_));
+  EXPECT_EQ(size->runs_lost, 0);
   struct stat facts {};
   ASSERT_EQ(::stat(copy_.c_str(), &facts), 0);
   EXPECT_EQ(facts.st_mode & 0777U, 0600U);
@@ -104,7 +105,19 @@ TEST_F(BackupTest, RunsThatTheHistoryLacksAreNotReplaced) {
   EXPECT_EQ(refused.error().kind, ErrorKind::invalid);
   EXPECT_EQ(refused.error().what,
             "it is a history with 2 runs that this history lacks, and would be lost");
+  EXPECT_THAT(refused.error().remedy, ::testing::HasSubstr("--drop-runs"));
   EXPECT_EQ(History::open(copy_, Access::read_only)->runs({}).value().size(), 3U);
+  const auto made = history.backup(copy_, true, /*may_lose_runs=*/true);
+  ASSERT_TRUE(made) << made.error().message();
+  EXPECT_EQ(made->runs_lost, 2);
+  EXPECT_EQ(History::open(copy_, Access::read_only)->runs({}).value().size(), 1U);
+}
+
+TEST_F(BackupTest, AFileThatIsNoHistoryIsNotReplacedForItsRuns) {
+  const History history = open_with_run(file_);
+  folder_.write("model.pt", std::string(5'000, 'x'));
+  EXPECT_FALSE(history.backup(folder_ / "model.pt", true, /*may_lose_runs=*/true));
+  EXPECT_FALSE(history.backup(folder_ / "model.pt", false, /*may_lose_runs=*/true));
 }
 
 // The log of a history holds its newest facts, and its locks tell which run is at work.
@@ -402,7 +415,7 @@ TEST_F(PruneTest, CompactingGivesSpaceBack) {
   put("r-1", 1);
   must(history_.put_profile({"r-1"}, {}, Json(std::string(3'000'000, 'x')), {}, {}, 1));
   ASSERT_TRUE(history_.remove_run({"r-1"}).value());
-  EXPECT_GE(history_.backup(folder_ / "large.db", false).value(), 3'000'000);
+  EXPECT_GE(history_.backup(folder_ / "large.db", false).value().size_bytes, 3'000'000);
   {
     const auto other = History::open(file_, Access::read_only).value();
     ASSERT_TRUE(other.runs({}));
@@ -413,7 +426,7 @@ TEST_F(PruneTest, CompactingGivesSpaceBack) {
   must(history_.compact());
   must(history_.put_environment(sample_environment("e9")));
   EXPECT_EQ(SQLite::Database(file_.string()).execAndGet("PRAGMA journal_mode").getString(), "wal");
-  EXPECT_LT(history_.backup(folder_ / "small.db", false).value(), 300'000);
+  EXPECT_LT(history_.backup(folder_ / "small.db", false).value().size_bytes, 300'000);
   EXPECT_EQ(history_.check_integrity().value().text(), "ok");
 }
 

@@ -130,9 +130,8 @@ TEST(OneTimeWork, IsInTheWordsOfTheKnobs) {
   quick.name = "quick.step";
   quick.default_value = false;
   input.knobs.push_back(quick);
-  const auto work = [&](const Configuration& change) {
-    return one_time_work(change, input.knobs, {"quick.step"});
-  };
+  input.extension_knobs = {"quick.step"};
+  const auto work = [&](const Configuration& change) { return one_time_work(input, change); };
   EXPECT_EQ(work(kCache), "making the samples once");
   EXPECT_EQ(work(kCache.with(setting("quick.step", true))),
             "making the samples once and switching on quick.step");

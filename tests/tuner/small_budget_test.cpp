@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "tests/tuner/simulation.hpp"
 
@@ -74,6 +75,7 @@ TEST(SmallBudget, LiveChangesComeFirstWhereTheyPromiseMoreForTheirTime) {
   EXPECT_TRUE(outcome->is_budget_spent) << "the restart change is left";
   EXPECT_FALSE(outcome->is_complete);
   EXPECT_LE(outcome->tuning_time, seconds(60));
+  EXPECT_TRUE(outcome->trials_beyond_budget.empty());
 }
 
 TEST(SmallBudget, WhereThereIsTimeForAllTheExpectedGainDecides) {
@@ -194,6 +196,27 @@ TEST(SmallBudget, AConfirmationInOneProcessEndsWithIt) {
     // A pair at its end, and the one before the clock of the trial begins.
     EXPECT_LE(outcome->tuning_time, seconds(budget_s) + milliseconds(500)) << budget_s;
   }
+}
+
+// After the trial of the change each step takes ten seconds. The ablation has no budget.
+TEST(SmallBudget, TheTrialThatEndsAfterItIsKnown) {
+  Simulation simulation;
+  const SimulatedAdvisors::Plugin proposing = once({{"loader.workers", 2}}, 1.5);
+  simulation.advisors.plugins["loading"] = [&](const Json& situation) -> Result<Json> {
+    if (!situation["trials"].empty()) simulation.job.step_ns = 10'000'000'000;
+    return proposing(situation);
+  };
+  simulation.job.rate = [](const Configuration& configuration) {
+    return 1000.0 * faster_with(configuration, "loader.workers", std::int64_t{2}, 3.0);
+  };
+  simulation.input.recipe.tune.budget = seconds(60);
+  simulation.input.is_ablated = true;
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome) << outcome.error().message();
+  ASSERT_GE(outcome->trials.size(), 2U);
+  EXPECT_EQ(outcome->trials[1].kind, TrialKind::confirmation);
+  EXPECT_GT(outcome->tuning_time, seconds(60));
+  EXPECT_EQ(outcome->trials_beyond_budget, std::vector<int>{2});
 }
 
 }  // namespace

@@ -127,10 +127,12 @@ std::vector<std::string> run_options_of(const SubmitOptions& options, int ranks)
 fs::path copy_known(const fs::path& given, const fs::path& target) {
   const fs::path file = given.empty() ? storage::History::default_path() : given;
   const auto history = storage::History::open(file, storage::Access::read_only);
-  Result<std::int64_t> copied = history ? history->backup(target, false) : forward_error(history);
+  const Result<storage::BackupCopy> copied =
+      history ? history->backup(target, false) : forward_error(history);
   if (copied) return target;
   if (copied.error().kind != ErrorKind::not_found) {
-    report_warning("the job begins without what is known here: " + copied.error().message());
+    report_warning("the job starts without the history of this machine: " +
+                   copied.error().message());
   }
   return {};
 }
@@ -185,7 +187,7 @@ int submit(const SubmitOptions& options) {
   if (!nodes.empty() && nodes != "1" && nodes != "1-1") {
     return usage_error("--nodes " + nodes +
                        ": the ranks of a run train on one node so far; leave it out, or submit "
-                       "several recipes, of which each gets a node");
+                       "several recipes, each of which gets a node of its own");
   }
   auto submitted = read_recipes(options);
   if (!submitted) return kUsageError;

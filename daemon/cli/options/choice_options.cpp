@@ -14,7 +14,8 @@ CLI::App& add_plugins(CLI::App& app, ListPluginsOptions& options) {
       *app.add_subcommand("plugins", "List plugins: how often each won, and why one is refused");
   add_plugin_folders(command, options.plugin_folders);
   command
-      .add_option("--require", options.required, "Only this plugin; exit with 1 unless it is ready")
+      .add_option("--require", options.required,
+                  "List only this plugin; exit with 1 unless it is ready")
       ->type_name("NAME");
   command.add_flag("--gains", options.is_gains,
                    "Which plugin paid off, for which job on which machine, and by how much");
@@ -34,14 +35,14 @@ CLI::App& add_new_plugin(CLI::App& plugins, NewPluginOptions& options) {
   };
   add_kind("policy", "A policy in C++ (the default)");
   add_kind("yaml", "A list of values to try; no code");
-  add_kind("extension", "A knob of your own, obeyed inside the trainer; C++ with LibTorch");
+  add_kind("extension", "A knob of your own that the trainer obeys; C++ with LibTorch");
   add_kind("workload", "Your model, data and loss; C++ with LibTorch");
   for (CLI::Option* one : kinds) {
     for (CLI::Option* other : kinds) {
       if (one != other) one->excludes(other);
     }
   }
-  command.add_option("--into", options.into, "Make the folder NAME in here")
+  command.add_option("--into", options.into, "Make the folder NAME in this folder")
       ->check(not_empty())
       ->type_name("DIR")
       ->capture_default_str();

@@ -34,7 +34,13 @@ CLI::App& add_backup(CLI::App& list, BackupOptions& options) {
   CLI::App& command = *list.add_subcommand(
       "backup", "Copy the history, also while it is written to; check the copy");
   command.add_option("FILE", options.target, "The copy")->required()->type_name("FILE");
-  command.add_flag("--overwrite", options.overwrite, "Replace FILE, an earlier copy");
+  CLI::Option* const overwrite =
+      command.add_flag("--overwrite", options.overwrite, "Replace FILE, an earlier copy");
+  command
+      .add_flag("--drop-runs", options.drops_runs,
+                "Replace FILE even if it has runs that the history lacks, such as pruned ones; "
+                "they are lost")
+      ->needs(overwrite);
   add_history(command, options.history);
   add_json(command, options.as_json);
   return command;
@@ -54,10 +60,12 @@ CLI::App& add_import(CLI::App& list, ImportOptions& options) {
 CLI::App& add_prune(CLI::App& list, PruneOptions& options) {
   CLI::App& command = *list.add_subcommand(
       "prune", "Remove old runs; never those that a best configuration or unfinished work needs");
-  command.add_option("--older-than", options.older_than_days, "Only runs started so long ago")
+  command
+      .add_option("--older-than", options.older_than_days,
+                  "Only runs that started at least so many days ago")
       ->type_name("DAYS")
       ->check(CLI::NonNegativeNumber);
-  command.add_option("--keep-last", options.keep_last, "Only runs that are not among the newest N")
+  command.add_option("--keep-last", options.keep_last, "Keep the newest N runs")
       ->type_name("N")
       ->transform(decimal())
       ->check(CLI::NonNegativeNumber);

@@ -12,7 +12,10 @@ CLI::App& add_serve(CLI::App& app, ServeOptions& options) {
   CLI::App& command = *app.add_subcommand(
       "serve", "The daemon: take runs into a queue and do them, one at a time per device");
   CLI::Option* const web =
-      command.add_option("--web", options.web, "Also show runs and history to browsers, here only")
+      command
+          .add_option(
+              "--web", options.web,
+              "Also serve a web page with runs and history, for browsers of this machine only")
           ->expected(0, 1)
           ->default_str("0")
           ->type_name("PORT");
@@ -24,10 +27,11 @@ CLI::App& add_serve(CLI::App& app, ServeOptions& options) {
 
 CLI::App& add_submit(CLI::App& app, SubmitOptions& options) {
   CLI::App& command = *app.add_subcommand(
-      "submit", "Hand a run to Slurm as a job; of several recipes an array of jobs");
+      "submit", "Submit a run to Slurm as a job, or several recipes as an array of jobs");
   command
-      .add_option("RECIPE", options.recipes,
-                  "Recipe files; behind -- options of sbatch: -- --partition gpu --time 2:00:00")
+      .add_option(
+          "RECIPE", options.recipes,
+          "Recipe files; options of sbatch come after --: -- --partition gpu --time 2:00:00")
       ->required()
       ->type_name("FILE");
   add_ranks(command, options.ranks);
@@ -42,7 +46,7 @@ CLI::App& add_submit(CLI::App& app, SubmitOptions& options) {
                    "Search again, even if a best configuration is stored");
   command
       .add_option("--job-dir", options.job_folder,
-                  "Folder for script, log and history of the job, which its node sees too")
+                  "Folder for script, log and history of the job; the nodes must see it, too")
       ->check(not_empty())
       ->type_name("DIR")
       ->capture_default_str();

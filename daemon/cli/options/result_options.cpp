@@ -45,7 +45,7 @@ CLI::App& add_predict(CLI::App& app, PredictOptions& options) {
       ->required()
       ->type_name(kRunType);
   command.add_option("FILE", options.pictures, "JPEG and PNG files")->required()->type_name("FILE");
-  command.add_option("--top", options.top, "Classes that are told of a picture")
+  command.add_option("--top", options.top, "The number of classes to print for a picture")
       ->check(CLI::Range(1, 1000))
       ->type_name("N")
       ->capture_default_str();
@@ -81,10 +81,13 @@ CLI::App& add_guard(CLI::App& app, ResultOptions& options) {
   command
       .add_option(
           "--against-trainer", guard.against_trainer,
-          "The autotuned-trainer of another build; without --against with the same settings")
+          "The autotuned-trainer of another build to compare with, with the settings of --against "
+          "or the same ones")
       ->check(not_empty())
       ->type_name("FILE");
-  command.add_option("--tolerance", options.tolerance, "Loss that still counts as not slower")
+  command
+      .add_option("--tolerance", options.tolerance,
+                  "A slow-down up to this still counts as not slower")
       ->type_name("PERCENT")
       ->capture_default_str();
   command.add_option("--budget", guard.budget, "Time for measuring")

@@ -17,9 +17,10 @@ void add_sequel(CLI::App& command, RunOptions& options) {
        {"--budget", "--tune-only", "--ablate", "--retune", "--require-gain"})
     extend->excludes(command.get_option(other));
   command
-      .add_option("--schedule", options.schedule,
-                  "With --extend, where the learning rate depends on the length: stretch (the "
-                  "curve of the new length) or restart (the curve anew for what is added)")
+      .add_option(
+          "--schedule", options.schedule,
+          "With --extend, if the learning rate depends on the length: stretch (the curve of "
+          "the whole new length) or restart (a new curve for the added part)")
       ->check(CLI::IsMember({"stretch", "restart"}))
       ->needs(extend)
       ->type_name("HOW");
@@ -36,8 +37,9 @@ void add_run(CLI::App& app, RunOptions& options, Subcommands& commands) {
       ->required()
       ->type_name("FILE");
   command
-      .add_option("--allow", options.allow,
-                  "What may change in a script beside what is exact: numerics, semantics, a knob")
+      .add_option(
+          "--allow", options.allow,
+          "Permit these changes in a script besides exact ones: numerics, semantics or a knob")
       ->type_name("CLASS");
   command
       .add_option("--budget", options.budget,

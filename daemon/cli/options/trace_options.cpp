@@ -32,7 +32,9 @@ CLI::App& add_analyze(CLI::App& app, AnalyzeOptions& options) {
   add_views(command, options);
   command.add_flag("--shapes", options.by_shape, "Operators by the shapes of their inputs too");
   command.add_flag("--stacks", options.by_stack, "Operators by the functions that called them too");
-  command.add_option("--range", options.range, "Stretch of the memory view, in milliseconds")
+  command
+      .add_option("--range", options.range,
+                  "Show only this part of the memory view, in milliseconds")
       ->type_name("FROM:TO");
   command
       .add_option("--against", options.against,

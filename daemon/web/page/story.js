@@ -74,6 +74,7 @@ export function findingNodes(findings) {
   return findings.map((finding) => element("div", { className: "finding" },
     element("p", {}, element("strong", {}, finding.id), finding.severity ? ` (${finding.severity}) ` : " ", finding.evidence),
     quiet(finding.tried ? `→ trial ${finding.tried.trial} tried it: ${outcomeOf(finding.tried).text}`
+      : finding.declined ? `→ the plugin ${finding.plugin} ${finding.declined.is_failure ? "was left out" : "proposed nothing"}: ${finding.declined.because}`
       : "→ " + finding.advice + (finding.plugin ? ` (plugin ${finding.plugin})` : "")),
     finding.gain ? element("p", {}, "Gain: ", finding.gain) : null,
     finding.code ? element("details", {}, element("summary", {}, "PyTorch code to paste"), element("pre", {}, element("code", {}, finding.code))) : null));

@@ -105,7 +105,7 @@ const OUTCOMES = {
   running: ["▶", "running", 0],
 };
 export function outcomeOf(trial) {
-  const isUndecided = trial.rejection === "undecided_in_time" && trial.outcome !== "did_not_hold";
+  const isUndecided = trial.rejection === "undecided_in_time";
   // Given up before its interval decided (base/trial.hpp).
   const isGivenUp = trial.outcome === "no_gain" && trial.is_given_up;
   const name = isUndecided ? "undecided" : isGivenUp ? "gain_unlikely" : trial.outcome || trial.verdict;

@@ -78,17 +78,23 @@ std::string told_of_script(const RunRecord& record, bool is_whole = false) {
 const Variant kScriptVariants[] = {
     {"the budget is spent",
      [](RunRecord& record) {
-       record.run.training["budget_ns"] = 20'000'000'000;
+       record.run.training["budget_ns"] = 40'000'000'000;
        record.run.training["is_budget_spent"] = true;
      }},
     {"a proposal for which there was no time",
      [](RunRecord& record) {
-       record.run.training["budget_ns"] = 20'000'000'000;
+       record.run.training["budget_ns"] = 40'000'000'000;
        record.run.training["is_budget_spent"] = true;
        record.run.training["untried"] = untried_proposals(1);
      }},
     {"many proposals for which there was no time",
      [](RunRecord& record) { record.run.training["untried"] = untried_proposals(7); }},
+    {"its last trial ended after the budget",
+     [](RunRecord& record) {
+       record.run.training["budget_ns"] = 20'000'000'000;
+       record.run.training["beyond_budget"] =
+           Json::array({Json{{"trial", 4}, {"by", "confirmation"}}});
+     }},
     {"no trial fitted into its time",
      [](RunRecord& record) {
        record.run.best = record.run.starting;

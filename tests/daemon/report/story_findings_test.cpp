@@ -46,6 +46,11 @@ TEST(StoryFindings, SayOfAFindingWhatCameOfTryingIt) {
       {.plugin = "amp", .outcome = "this CPU has no bf16", .is_answered = true},
       {.plugin = "broken", .outcome = "did not answer", .is_failure = true, .is_answered = true}};
   cases.add_difference("no plugin of a finding acts on it", usual, story_text(record));
+  const Json found = story_json(record).at("start").at("profile").at("findings");
+  EXPECT_EQ(found.at(0).at("declined"),
+            Json({{"because", "this CPU has no bf16"}, {"is_failure", false}}));
+  EXPECT_EQ(found.at(1).at("declined"),
+            Json({{"because", "did not answer"}, {"is_failure", true}}));
   tests::expect_golden("daemon/report/golden/story_findings.txt", cases.text());
 }
 

@@ -376,6 +376,22 @@ TEST(Story, ConfirmationThatDoesNotHoldDropsTheLastChange) {
   EXPECT_EQ(outcomes_of(record).at(2), Outcome::kept);
 }
 
+// Nothing was refuted: as the text says.
+TEST(Story, AConfirmationOrVerificationWhoseTimeEndedIsUndecided) {
+  for (const TrialKind kind : {TrialKind::confirmation, TrialKind::verification}) {
+    TrialRecord whole = sample_trial(1, "autotuned", Verdict::rejected, {1.48, 0.71, 2.16, 4});
+    whole.kind = kind;
+    whole.rejection = RejectionReason::undecided_in_time;
+    EXPECT_EQ(outcome_of(whole), Outcome::undecided) << to_string(kind);
+    whole.rejection = RejectionReason::no_gain;
+    EXPECT_EQ(outcome_of(whole), Outcome::did_not_hold) << to_string(kind);
+    whole.verdict = Verdict::failed;
+    EXPECT_EQ(outcome_of(whole), Outcome::did_not_hold) << to_string(kind);
+  }
+  const Json trials = story_json(record_with(verify_nothing)).at("trials");
+  EXPECT_EQ(trials.at(0).at("outcome"), "undecided");
+}
+
 TEST(Story, CountsOfPluginsAddUp) {
   RunRecord record = record_with(add_answers);
   EXPECT_EQ(story_json(record).at("plugins"),

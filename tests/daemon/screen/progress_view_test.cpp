@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/report/script_report.hpp"
+#include "daemon/report/tuning_time.hpp"
 
 namespace autotuned::daemon {
 namespace {
@@ -230,6 +230,47 @@ TEST(ProgressView, NothingThatOthersSaySteersTheTerminal) {
             "warning: it ?[2J ended?; its last words:\n         none\n");
   EXPECT_THAT(shown({.is_live = true}, {{{"event", "warning"}, {"text", text}}}),
               HasSubstr("it ?[2J ended?; its last words:"));
+}
+
+Json found(const char* id, const char* severity, const char* plugin) {
+  return {{"id", id}, {"severity", severity}, {"evidence", "evidence of it"}, {"plugin", plugin}};
+}
+
+Json answered(const char* plugin, const char* outcome) {
+  return {{"event", "answered"}, {"plugin", plugin}, {"outcome", outcome}, {"is_failure", false}};
+}
+
+// A profile comes before the plugins are asked, and a plugin may decline.
+TEST(ProgressView, NamesAFindingWhoseRemedyIsProposed) {
+  const Json profiled = {
+      {"event", "profiled"},
+      {"is_start", true},
+      {"findings",
+       {found("arithmetic", "high", "amp"), found("layout", "high", "channels_last"),
+        found("loading", "low", "num_workers")}}};
+  EXPECT_EQ(shown({}, {profiled}), "") << "nobody has answered yet";
+  const Json begun = {{"event", "trial_started"}, {"trial", Json::object()}};
+  const Json declined = answered("amp", "no bf16");
+  EXPECT_THAT(shown({}, {profiled, declined, answered("channels_last", ""), begun, begun}),
+              StartsWith("found      layout (high): evidence of it; the plugin channels_last acts "
+                         "on it; 2 more: `autotuned explain`\n"));
+  EXPECT_THAT(shown({}, {profiled, declined, answered("channels_last", "it is on"), begun}),
+              StartsWith("found      arithmetic (high): evidence of it; 2 more: "))
+      << "a less severe one is no headline";
+  EXPECT_THAT(shown({}, {profiled, begun}),
+              StartsWith("found      arithmetic (high): evidence of it; 2 more: "))
+      << "nobody was asked";
+}
+
+TEST(ProgressView, NamesAFindingOnceAndAtTheLatestWhenTheTuningIsOver) {
+  const Json profiled = {{"event", "profiled"},
+                         {"findings", Json::array({found("layout", "high", "amp")})}};
+  const Json begun = {{"event", "trial_started"}, {"trial", Json::object()}};
+  const std::string line = "found      layout (high): evidence of it\n";
+  EXPECT_EQ(shown({}, {profiled, begun, begun}), line);
+  const Json tuned = {{"event", "tuned"}, {"speedup", 1.0}, {"change", "nothing"}};
+  EXPECT_EQ(shown({}, {profiled, tuned}),
+            line + "tuned      nothing faster: the starting configuration stays\n");
 }
 
 TEST(ProgressView, SurvivesEventsWithoutTheirFields) {

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/session/run_row.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "daemon/report/tuning_time.hpp"
+
+namespace autotuned::daemon {
+namespace {
+
+TrialRecord numbered(int number, TrialKind kind) {
+  TrialRecord trial;
+  trial.number = number;
+  trial.kind = kind;
+  trial.plugin = "amp";
+  return trial;
+}
+
+TEST(RunRow, TheEndOfASearchNamesTrialsThatEndedAfterTheBudget) {
+  tuner::SessionOutcome outcome;
+  outcome.trials = {numbered(1, TrialKind::proposal), numbered(2, TrialKind::proposal),
+                    numbered(3, TrialKind::confirmation)};
+  const std::chrono::seconds budget(90);
+  EXPECT_EQ(end_of_search(outcome, budget).at(kBeyondBudget), Json::array());
+  outcome.trials_beyond_budget = {2, 3};
+  EXPECT_EQ(
+      end_of_search(outcome, budget).at(kBeyondBudget),
+      Json::array({Json{{"trial", 2}, {"by", "amp"}}, Json{{"trial", 3}, {"by", "confirmation"}}}));
+}
+
+}  // namespace
+}  // namespace autotuned::daemon
