@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -34,7 +33,6 @@ constexpr double kMostOwnOutputShare = 0.9;
 constexpr double kOfOwnReachedOutputShare = 3.0;
 constexpr double kOfOwnNormLoss = 1.5;
 constexpr double kLeastReachedNormRatio = 0.2;
-constexpr double kMostInputShare = 0.25;
 constexpr double kOfOwnDistance = 3.0;
 constexpr double kRounding = 1e-6;
 
@@ -248,45 +246,6 @@ std::optional<std::string> output_fault(const UpdateComparison& updates,
       "in evaluation mode the outputs for one batch differ from the reference's by {:.2f} of the "
       "change that the steps made (at most {:.2f})",
       share, most);
-}
-
-// Compares the inputs of the model: labels must be equal, and samples equal except for rounding.
-std::optional<std::string> input_fault(const UpdateComparison& updates, bool is_exact) {
-  const auto& reference = updates.reference_inputs;
-  const auto& candidate = updates.candidate_inputs;
-  if (reference.empty()) return std::nullopt;
-  if (reference.size() != candidate.size()) {
-    return fmt::format("the model was given {} {} in {} {}", candidate.size(),
-                       candidate.size() == 1 ? "batch" : "batches", reference.size(),
-                       reference.size() == 1 ? "step" : "steps");
-  }
-  for (std::size_t i = 0; i < reference.size(); ++i) {
-    const auto& one = reference[i].projections;
-    const auto& two = candidate[i].projections;
-    if (reference[i].labels != candidate[i].labels) {
-      return fmt::format("the labels of step {} differ from the reference's", i + 1);
-    }
-    if (one.size() != two.size()) {
-      return fmt::format("in step {} the model was given {} samples instead of {}", i + 1,
-                         two.size(), one.size());
-    }
-    if (is_exact && reference[i].images != candidate[i].images) {
-      return fmt::format("the samples of step {} differ from the reference's", i + 1);
-    }
-    double spread = 0.0;
-    double apart = 0.0;
-    const double mean =
-        std::accumulate(one.begin(), one.end(), 0.0) / static_cast<double>(one.size());
-    for (std::size_t sample = 0; sample < one.size(); ++sample) {
-      spread += (one[sample] - mean) * (one[sample] - mean);
-      apart += (one[sample] - two[sample]) * (one[sample] - two[sample]);
-    }
-    // For different samples it would be twice the spread.
-    if (spread > 0.0 && !(apart <= kMostInputShare * spread)) {
-      return fmt::format("the samples of step {} differ from the reference's", i + 1);
-    }
-  }
-  return std::nullopt;
 }
 
 bool losses_are_finite(const std::vector<double>& losses) {

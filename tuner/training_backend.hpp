@@ -76,6 +76,11 @@ struct UpdateComparison {
   std::vector<StepInput> candidate_inputs;
 };
 
+// Returns how the inputs of the model differ; nothing if they do not. Labels must be equal, and samples equal except for rounding;
+// if `is_exact`, bit for bit.
+[[nodiscard]] std::optional<std::string> input_fault(const UpdateComparison& updates,
+                                                     bool is_exact);
+
 // The steps that are compared. Those of `later` and `reached` run in the process that was measured, after the steps that it has made and
 // from the sample that it has reached. Their second half covers the end of an epoch and the beginning of the next.
 enum class CheckedSteps {

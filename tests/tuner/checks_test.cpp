@@ -441,5 +441,23 @@ TEST(Checks, SamplesMayDifferByRoundingWhereNumericsAreAllowed) {
   EXPECT_FALSE(check_equal(updates).passed);
 }
 
+// A batch of one sample has no spread of its own.
+TEST(Checks, OneSampleAStepIsComparedAsWell) {
+  for (const std::size_t steps : {std::size_t{3}, std::size_t{1}}) {
+    UpdateComparison updates = with_inputs();
+    updates.reference_inputs.resize(steps);
+    for (std::size_t step = 0; step < steps; ++step)
+      updates.reference_inputs[step].projections = {5.0 - 4.0 * static_cast<double>(step)};
+    updates.candidate_inputs = updates.reference_inputs;
+    EXPECT_TRUE(check_numerics(updates).passed);
+    updates.candidate_inputs[0].images = "rounded";
+    updates.candidate_inputs[0].projections = {5.01};
+    EXPECT_TRUE(check_numerics(updates).passed) << check_numerics(updates).detail;
+    updates.candidate_inputs[0].images = "another";
+    updates.candidate_inputs[0].projections = {1.0};
+    EXPECT_FALSE(check_numerics(updates).passed) << steps;
+  }
+}
+
 }  // namespace
 }  // namespace autotuned::tuner
