@@ -137,7 +137,7 @@ Result<void> drop_marginal(const SessionInput& input, const Budget& budget, Tria
       continue;
     }
     const nanoseconds usable =
-        budget.remaining() - series.least_time(kConfirmationPairs, input.starting, whole);
+        budget.remaining() - series.confirmation_time(input.starting, whole);
     const nanoseconds needed = series.least_time(kLeastTrialPairs, trial.reference, whole);
     if (usable < needed) continue;
     TrialPlan plan = new_ablation_plan(series);

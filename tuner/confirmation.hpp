@@ -16,9 +16,6 @@
 
 namespace autotuned::tuner {
 
-// A confirmation in one process has time for at least so many.
-inline constexpr int kConfirmationPairs = 10;
-
 // The verification: a trial of a stored best configuration against the starting one. `reason` is stored with
 // it.
 [[nodiscard]] Result<void> verify(const SessionInput& input, const Budget& budget,

@@ -56,7 +56,8 @@ int pairs_before_trials(bool is_script, const Baseline& baseline) {
 // Pairs of fresh processes of one trial and its confirmation: the first look, the fewest that
 // decide, and those for which a search leaves time.
 int least_process_pairs() {
-  return 1 + fastest_test(accept_error_probability_after(0)).fewest_pairs + kReserveProcessPairs;
+  return 1 + fastest_test(accept_error_probability_after(0)).fewest_pairs +
+         kConfirmationProcessPairs;
 }
 
 // The least budget for a trial with fresh processes. The blocks of each pair but the first look take at least half as long as its two
