@@ -136,8 +136,7 @@ Result<void> drop_marginal(const SessionInput& input, const Budget& budget, Tria
         is_measured(trial, series.records())) {
       continue;
     }
-    const nanoseconds usable =
-        budget.remaining() - series.confirmation_time(input.starting, whole);
+    const nanoseconds usable = budget.remaining() - series.confirmation_time(input.starting, whole);
     const nanoseconds needed = series.least_time(kLeastTrialPairs, trial.reference, whole);
     if (usable < needed) continue;
     TrialPlan plan = new_ablation_plan(series);
@@ -173,10 +172,20 @@ Result<void> confirm(const SessionInput& input, const Budget& budget, TrialSerie
     plan.is_checked = false;  // every change in it was
     plan.known_one_time_ns = known_one_time_ns(series.records(), trial.change);
     if (auto done = series.run(std::move(trial), plan); !done) return forward_error(done);
-    if (series.records().back().verdict == Verdict::accepted) return {};
+    const TrialRecord& confirmation = series.records().back();
+    if (confirmation.verdict == Verdict::accepted) return {};
+    if (is_confirmed_again(confirmation, series.records())) continue;
     incumbent.fall_back();
   }
   return {};
+}
+
+bool is_confirmed_again(const TrialRecord& confirmation, const std::vector<TrialRecord>& trials) {
+  return was_disturbed(confirmation) &&
+         std::ranges::none_of(trials, [&confirmation](const TrialRecord& earlier) {
+           return earlier.kind == TrialKind::confirmation && was_disturbed(earlier) &&
+                  earlier.number < confirmation.number && earlier.change == confirmation.change;
+         });
 }
 
 const TrialRecord* confirmation_of(const Incumbent& incumbent, const TrialSeries& series) {

@@ -27,7 +27,7 @@ constexpr nanoseconds kMostProcessTime = seconds(60);  // where each pair takes 
 constexpr int kTrialShare = 3;                         // of the remaining budget, one in so many
 constexpr int kSecondLookShare = 2;
 constexpr nanoseconds kMostReserve = seconds(20);
-constexpr int kReserveShare = 5;  // of the whole budget
+constexpr int kReserveShare = 5;    // of the whole budget
 constexpr int kLargeGainShare = 2;  // of what is left: others wait for their trials
 // The guard against plugins that never run out of proposals that cost no time.
 constexpr std::size_t kMostTrials = 200;
@@ -280,6 +280,7 @@ std::optional<Candidate> Search::second_look() const {
     }
     return std::nullopt;
   };
+  if (auto again = first_admitted(disturbed_changes(incumbent, trials))) return again;
   if (auto again = first_admitted(undecided_changes(incumbent, trials, min_gain_ratio))) {
     return again;
   }

@@ -26,25 +26,29 @@ using std::chrono::nanoseconds;
 
 // Whether the time of a trial ended before it decided about a gain that is worth keeping, and no later trial of the change decided. A
 // trial with fewer pairs than any verdict needs always counts: a trial with only a first look at fresh processes, or with too few pairs
-// of blocks for an interval.
+// of blocks for an interval. So does one that was disturbed.
 bool is_left_open(const TrialRecord& trial, const std::vector<TrialRecord>& trials,
                   double min_gain_ratio) {
   const auto is_open = [=](const TrialRecord& one) {
-    return one.kind == TrialKind::proposal && one.rejection == RejectionReason::undecided_in_time &&
+    if (one.kind != TrialKind::proposal) return false;
+    if (was_disturbed(one)) return true;
+    return one.rejection == RejectionReason::undecided_in_time &&
            (one.estimate.ratio >= 1.0 + min_gain_ratio || one.process_pairs == 1 ||
             (one.process_pairs == 0 && one.estimate.low <= 0.0 && one.estimate.ratio > 1.0));
   };
   return is_open(trial) && std::ranges::none_of(trials, [&](const TrialRecord& later) {
            return later.number > trial.number && later.kind == TrialKind::proposal &&
-                  later.reference == trial.reference && later.change == trial.change &&
-                  !is_open(later) && later.verdict != Verdict::interrupted;
+                  (later.reference == trial.reference || was_disturbed(trial)) &&
+                  later.change == trial.change && !is_open(later) &&
+                  later.verdict != Verdict::interrupted;
          });
 }
 
-// A configuration whose confirmation ended undecided counts as untried: the next run of the job tries it again.
-bool is_open_confirmation(const TrialRecord& trial) {
+// A configuration whose confirmation ended undecided, or was disturbed, counts as untried: the next run of the job tries it again.
+bool is_open_confirmation(const TrialRecord& trial, const std::vector<TrialRecord>& trials) {
   return trial.kind == TrialKind::confirmation &&
-         trial.rejection == RejectionReason::undecided_in_time;
+         (trial.rejection == RejectionReason::undecided_in_time ||
+          (was_disturbed(trial) && !is_confirmed_again(trial, trials)));
 }
 
 // Pairs of blocks between the baseline and the first trial: the ceiling takes some (a script has no ceiling), and a
@@ -222,7 +226,7 @@ bool Session::restore() {
     }
     if (trial.kind == TrialKind::confirmation) {
       is_searched = true;
-      if (!is_accepted) incumbent_.fall_back();
+      if (!is_accepted && !is_confirmed_again(trial, series_.records())) incumbent_.fall_back();
     }
     // An ablation before the confirmation: the change had only a small gain.
     if (trial.kind == TrialKind::ablation && !incumbent_.is_start() &&
@@ -324,7 +328,7 @@ SessionOutcome Session::outcome_of(const TrialRecord* decisive, const SearchEnd&
   outcome.untried = end.untried;
   outcome.tuning_time = tuning_time;
   const bool is_cut_short = std::ranges::any_of(outcome.trials, [&](const TrialRecord& trial) {
-    return is_open_confirmation(trial) ||
+    return is_open_confirmation(trial, outcome.trials) ||
            is_left_open(trial, outcome.trials, input_->recipe.tune.min_gain_ratio);
   });
   outcome.is_budget_spent = end.is_budget_spent || is_cut_short;

@@ -25,8 +25,8 @@ double mean_of(const std::vector<double>& numbers) {
 
 // The sum of squared distances from the mean; 0 for numbers that are equal but for rounding.
 double spread_of(const std::vector<double>& numbers) {
-  const double mean = std::accumulate(numbers.begin(), numbers.end(), 0.0) /
-                      static_cast<double>(numbers.size());
+  const double mean =
+      std::accumulate(numbers.begin(), numbers.end(), 0.0) / static_cast<double>(numbers.size());
   const double spread = sum_of_squares(numbers, mean);
   return spread > kNoSpread * sum_of_squares(numbers, 0.0) ? spread : 0.0;
 }

@@ -92,6 +92,10 @@ nanoseconds least_process_pair_time(nanoseconds starting, nanoseconds pair_time)
 // The candidate may have taken its neighbour down: then `again` succeeded. Alone, the reference must run.
 Result<void> TrialRunner::fail_by_reference(Course& course, const Error& error,
                                             const Result<void>& again) {
+  if (!again && again.error().kind == ErrorKind::disturbed) {
+    fail_trial(*course.trial, again.error(), "the reference failed twice");
+    return {};
+  }
   if (!again) {
     course.has_reference_fault = true;
     return forward_error(again);

@@ -94,7 +94,8 @@ class TrialRunner {
   //
   // An error ends the session: ErrorKind::cancelled (the trial is recorded as interrupted), an error of the
   // ledger, or an error of the *reference* that occurs again when it is run again. (In an ablation an error
-  // of the reference fails only the trial.) A candidate that fails is a verdict, not an error.
+  // of the reference fails only the trial.) A candidate that fails is a verdict, not an error. A trial whose reference is disturbed
+  // both times fails, too, and says nothing about the candidate (was_disturbed()).
   [[nodiscard]] Result<TrialRecord> run(TrialRecord trial, const TrialPlan& plan);
 
   // Wall-clock time of a pair of blocks in the last trial with at least two pairs, without its first pair,

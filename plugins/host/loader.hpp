@@ -41,7 +41,7 @@ struct FoundPlugin {
   // it was refused before that was known.
   std::string kind;
   std::filesystem::path path;  // canonical
-  std::string sha256;                // of the file
+  std::string sha256;          // of the file
   // Of a plugin that proposes: of the libNAME_trainer.so that is found beside it or in another folder; empty: there is none.
   std::string trainer_sha256;
   std::string refusal;  // names what the file is, or the machine lacks, and what was expected
