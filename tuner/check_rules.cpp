@@ -35,6 +35,8 @@ constexpr double kOfOwnNormLoss = 1.5;
 constexpr double kLeastReachedNormRatio = 0.2;
 constexpr double kOfOwnDistance = 3.0;
 constexpr double kRounding = 1e-6;
+constexpr double kMostIdleShare = 1e-3;
+constexpr double kIdleRounding = 2.5e-7;  // share of the parameter: two units in the last place
 
 std::string with_steps(std::int64_t steps) {
   return steps == 1 ? "after 1 step" : fmt::format("after {} steps", steps);
@@ -248,6 +250,19 @@ std::optional<std::string> output_fault(const UpdateComparison& updates,
       share, most);
 }
 
+// Compares what the optimizers do without gradients. Nothing amplifies rounding there, so the limits are narrow.
+std::optional<std::string> idle_fault(const UpdateComparison& updates) {
+  for (const UpdateComparison::Idle& one : updates.idle) {
+    const double most = kMostIdleShare * one.reference_norm + kIdleRounding * one.parameter_norm;
+    if (one.difference <= most) continue;  // NaN is a fault
+    return fmt::format(
+        "weight decay or momentum of {} is not that of the reference: a step without gradients "
+        "moves it otherwise by {:.2g} (at most {:.2g}; the reference moves it by {:.2g})",
+        one.name, one.difference, most, one.reference_norm);
+  }
+  return std::nullopt;
+}
+
 bool losses_are_finite(const std::vector<double>& losses) {
   return std::ranges::all_of(losses, [](double loss) { return std::isfinite(loss); });
 }
@@ -310,7 +325,12 @@ CheckRecord numerics(const UpdateComparison& updates, const UpdateComparison* ro
     check.detail += fmt::format("; {} of {} parameters fail", check.failed, check.compared);
     return check;
   }
-  auto fault = buffer_fault(updates, rounded, stage);
+  auto fault = idle_fault(updates);
+  if (fault) {
+    check.detail = *fault;
+    return check;
+  }
+  fault = buffer_fault(updates, rounded, stage);
   if (!fault) fault = output_fault(updates, rounded, stage);
   if (fault) {
     check.detail = *fault + ", " + with_steps(updates.steps);
@@ -379,6 +399,7 @@ CheckRecord check_repeated(const UpdateComparison& updates, const UpdateComparis
   auto fault = input_fault(updates, /*is_exact=*/true);
   if (!fault && !updates.finite) fault = "NaN or infinity " + with_steps(updates.steps);
   if (!fault && !(largest_reference_norm(updates) > 0.0)) fault = "no parameter moves";
+  if (!fault) fault = idle_fault(updates);
   std::vector<double> distances;
   for (const auto& parameter : own.parameters)
     distances.push_back(distance_of(parameter));

@@ -459,5 +459,25 @@ TEST(Checks, OneSampleAStepIsComparedAsWell) {
   }
 }
 
+// AdamW with a learning rate of 1e-3 and a decay of 0.01 takes a hundred-thousandth of a parameter in a step.
+TEST(Checks, WeightDecayThatIsLeftOutIsSeen) {
+  UpdateComparison updates = compare({}, {}, 3);
+  const double decay = 1e-5;
+  for (const auto& [difference, passes] :
+       {std::pair{1e-7, true}, std::pair{decay, false}, std::pair{0.3 * decay, false},
+        std::pair{std::numeric_limits<double>::quiet_NaN(), false}}) {
+    updates.idle.clear();
+    updates.idle.push_back({.name = "weight",
+                            .reference_norm = decay,
+                            .difference = difference,
+                            .parameter_norm = 1.0});
+    const CheckRecord check = check_numerics(updates);
+    EXPECT_EQ(check.passed, passes) << difference << ": " << check.detail;
+    if (!passes) {
+      EXPECT_NE(check.detail.find("weight decay or momentum of weight"), std::string::npos);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace autotuned::tuner
