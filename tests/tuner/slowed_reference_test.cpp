@@ -31,9 +31,13 @@ class SlowedReference : public testing::Test {
   }
 
   // One trial in which the two configurations have these rates, and the reference had another one before.
-  TrialRecord run(double reference, double candidate, double before, const char* knob = kKnob) {
-    simulation_.job.rate = [=, this](const Configuration& configuration) {
-      return configuration == simulation_.input.starting ? reference : candidate;
+  // `own`: the value of the extension's knob in the reference.
+  TrialRecord run(double reference, double candidate, double before, const char* knob = kKnob,
+                  std::int64_t own = 0) {
+    Configuration incumbent = simulation_.input.starting;
+    incumbent.set(kKnob, own);
+    simulation_.job.rate = [=](const Configuration& configuration) {
+      return configuration == incumbent ? reference : candidate;
     };
     TrialPlan plan;
     plan.time_share = seconds(60);
@@ -42,7 +46,7 @@ class SlowedReference : public testing::Test {
     plan.reference_rate_before = before * kReported;
     TrialRecord trial;
     trial.number = 1;
-    trial.reference = simulation_.input.starting;
+    trial.reference = incumbent;
     trial.change.set(knob, std::int64_t{2});
     TrialRunner runner(simulation_.input, simulation_.job, simulation_.ledger, simulation_.clock);
     auto done = runner.run(trial, plan);
@@ -77,6 +81,12 @@ TEST_F(SlowedReference, IsNotSeenIfItsEarlierRateIsNotKnown) {
 
 TEST_F(SlowedReference, DoesNotConcernOtherKnobs) {
   EXPECT_EQ(run(57.0, 580.0, 1000.0, "loader.workers").verdict, Verdict::accepted);
+}
+
+// It runs in both arms then, and can tell them apart.
+TEST_F(SlowedReference, ConcernsOtherKnobsBesideAnExtension) {
+  EXPECT_EQ(run(57.0, 580.0, 1000.0, "loader.workers", /*own=*/1).verdict, Verdict::failed);
+  EXPECT_EQ(run(1000.0, 1200.0, 1000.0, "loader.workers", /*own=*/1).verdict, Verdict::accepted);
 }
 
 // The extension is slower, and slows whoever is measured beside it from then on.
