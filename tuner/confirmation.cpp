@@ -188,11 +188,17 @@ bool is_confirmed_again(const TrialRecord& confirmation, const std::vector<Trial
          });
 }
 
+const TrialRecord* verification_of(const TrialSeries& series) {
+  const std::vector<TrialRecord>& trials = series.records();
+  const auto last = std::find_if(trials.rbegin(), trials.rend(), [](const TrialRecord& trial) {
+    return trial.kind == TrialKind::verification;
+  });
+  return last != trials.rend() ? &*last : nullptr;
+}
+
 const TrialRecord* confirmation_of(const Incumbent& incumbent, const TrialSeries& series) {
   const std::vector<TrialRecord>& trials = series.records();
-  if (incumbent.is_as_verified()) {
-    return &*std::ranges::find(trials, TrialKind::verification, &TrialRecord::kind);
-  }
+  if (incumbent.is_as_verified()) return verification_of(series);
   const auto last = std::find_if(trials.rbegin(), trials.rend(), [](const TrialRecord& trial) {
     return trial.kind != TrialKind::ablation;
   });

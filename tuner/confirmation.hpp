@@ -38,6 +38,9 @@ namespace autotuned::tuner {
 [[nodiscard]] bool is_confirmed_again(const TrialRecord& confirmation,
                                       const std::vector<TrialRecord>& trials);
 
+// The verification of this run, the second one if the first was disturbed; null if there is none. Valid until the next trial.
+[[nodiscard]] const TrialRecord* verification_of(const TrialSeries& series);
+
 // The confirmation that `incumbent` passed, or its verification if nothing was added to a stored
 // configuration; null if there is none. Valid until the next trial.
 [[nodiscard]] const TrialRecord* confirmation_of(const Incumbent& incumbent,

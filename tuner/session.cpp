@@ -246,8 +246,8 @@ Result<bool> Session::use_known_best() {
     if (is_start) return input_->is_known_best_complete;
     if (auto verified = verify_known_best(); !verified) return forward_error(verified);
   }
-  const auto verification = std::ranges::find(trials, TrialKind::verification, &TrialRecord::kind);
-  if (verification == trials.end() || verification->verdict != Verdict::accepted) return false;
+  const TrialRecord* const verification = verification_of(series_);
+  if (verification == nullptr || verification->verdict != Verdict::accepted) return false;
   incumbent_.build_on(verification->reference.with(verification->change));
   // Of an earlier process that had gone on with the search, what it found stands.
   const bool has_searched = std::ranges::any_of(trials, [](const TrialRecord& trial) {
@@ -263,7 +263,10 @@ Result<void> Session::verify_known_best() {
                         .source = CandidateSource::remembered};
   // A recipe that now permits less, or a machine that can do less, makes it unusable.
   if (screen(known, state_of(*input_, series_, incumbent_, diagnosis_))) return {};
-  return verify(*input_, *budget_, series_, input_->starting.with(known.change), known.reason);
+  const Configuration best = input_->starting.with(known.change);
+  auto verified = verify(*input_, *budget_, series_, best, known.reason);
+  if (!verified || !was_disturbed(series_.records().back())) return verified;
+  return verify(*input_, *budget_, series_, best, known.reason);
 }
 
 BudgetReach Session::reach() const {

@@ -19,10 +19,6 @@ double sum_of_squares(const std::vector<double>& numbers, double mean) {
   });
 }
 
-double mean_of(const std::vector<double>& numbers) {
-  return std::accumulate(numbers.begin(), numbers.end(), 0.0) / static_cast<double>(numbers.size());
-}
-
 // The sum of squared distances from the mean; 0 for numbers that are equal but for rounding.
 double spread_of(const std::vector<double>& numbers) {
   const double mean =
