@@ -83,7 +83,8 @@ enum class LossKind { cross_entropy, other };
 // hide them.
 //
 // If the two configurations differ in a knob of an extension, the whole candidate is checked first from the
-// state that the blocks have reached: an extension may train correctly at first and wrongly later. An exact change without
+// state that the blocks have reached: an extension may train correctly at first and wrongly later. If the incumbent has an
+// extension on, too, the starting configuration is the reference of that check, whose trainer has loaded none. An exact change without
 // permission is held to check_repeated() there, too, where the device does not repeat itself.
 [[nodiscard]] Result<std::vector<CheckRecord>> run_checks(const SessionInput& input,
                                                           TrainingBackend& backend,
