@@ -256,10 +256,14 @@ TEST(SecondLook, TriesAgainWhatWasDisturbed) {
   for (int disturbances = 1; disturbances <= 2; ++disturbances) {
     int left = disturbances;
     Simulation simulation;
-    add_three_plugins(simulation);
+    simulation.advisors.plugins["loading"] = once({{"loader.workers", 2}}, 1.5);
+    simulation.job.rate = [](const Configuration& configuration) {
+      return 1000.0 * faster_with(configuration, "loader.workers", std::int64_t{2}, 1.5);
+    };
     simulation.job.fault = disturbs(left);
     const auto outcome = simulation.run();
     ASSERT_TRUE(outcome) << outcome.error().message();
+    ASSERT_GE(outcome->trials.size(), 2U);
     EXPECT_EQ(outcome->trials[0].verdict, Verdict::failed);
     EXPECT_EQ(outcome->trials[0].failure, ErrorKind::disturbed);
     const bool is_decided = disturbances == 1;
