@@ -192,8 +192,8 @@ Result<std::vector<CheckRecord>> run_checks(const SessionInput& input, TrainingB
   const Configuration candidate = incumbent.with(change);
   const Configuration whole = same_job(input, candidate);
   const Configuration before = same_job(input, incumbent);
-  // The trainer of the reference compares the two. It is trusted where it has never loaded an extension, so that one which
-  // was kept before cannot speak for the next.
+  // The trainer of the reference compares the two. It is trusted where it has never loaded an extension, so that one
+  // which was kept before cannot speak for the next.
   const bool is_beside_extension = differ_in_extension(input, before, whole) &&
                                    differ_in_extension(input, input.starting, before);
   const Configuration reference = needs_numerics || is_beside_extension ? input.starting : before;

@@ -82,10 +82,10 @@ enum class LossKind { cross_entropy, other };
 // so that small deviations cannot add up, and at the starting batch size, so that another batch size does not
 // hide them.
 //
-// If the two configurations differ in a knob of an extension, the whole candidate is checked first from the
-// state that the blocks have reached: an extension may train correctly at first and wrongly later. If the incumbent has an
-// extension on, too, the starting configuration is the reference of that check, whose trainer has loaded none. An exact change without
-// permission is held to check_repeated() there, too, where the device does not repeat itself.
+// If the two configurations differ in a knob of an extension, the whole candidate is checked first from the state
+// that the blocks have reached: an extension may train correctly at first and wrongly later. If the incumbent has an
+// extension on, too, the starting configuration is the reference of that check, whose trainer has loaded none. An
+// exact change without permission is held to check_repeated() there, too, where the device does not repeat itself.
 [[nodiscard]] Result<std::vector<CheckRecord>> run_checks(const SessionInput& input,
                                                           TrainingBackend& backend,
                                                           const Configuration& incumbent,

@@ -44,7 +44,8 @@ bool is_left_open(const TrialRecord& trial, const std::vector<TrialRecord>& tria
          });
 }
 
-// A configuration whose confirmation ended undecided, or was disturbed, counts as untried: the next run of the job tries it again.
+// A configuration whose confirmation ended undecided, or was disturbed, counts as untried: the next run of the job
+// tries it again.
 bool is_open_confirmation(const TrialRecord& trial, const std::vector<TrialRecord>& trials) {
   return trial.kind == TrialKind::confirmation &&
          (trial.rejection == RejectionReason::undecided_in_time ||

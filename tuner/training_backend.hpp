@@ -84,8 +84,8 @@ struct UpdateComparison {
   std::vector<Idle> idle = {};
 };
 
-// Returns how the inputs of the model differ; nothing if they do not. Labels must be equal, and samples equal except for rounding;
-// if `is_exact`, bit for bit.
+// Returns how the inputs of the model differ; nothing if they do not. Labels must be equal, and samples equal except
+// for rounding; if `is_exact`, bit for bit.
 [[nodiscard]] std::optional<std::string> input_fault(const UpdateComparison& updates,
                                                      bool is_exact);
 

@@ -346,8 +346,8 @@ Result<void> TrialRunner::measure(Course& course) {
              : measure_processes(course);
 }
 
-// The code of an extension has the rights of the user: it can reach the reference's process from outside. If the reference
-// has an extension itself, that can tell which of two other configurations is timed.
+// The code of an extension has the rights of the user: it can reach the reference's process from outside. If the
+// reference has an extension itself, that can tell which of two other configurations is timed.
 void TrialRunner::doubt_reference(Course& course) const {
   TrialRecord& trial = *course.trial;
   const double before = course.plan->reference_rate_before;

@@ -355,8 +355,8 @@ bool is_trainer_library(const FoundPlugin& found) {
   return found.kind != "policy" && found.kind != "yaml" && found.kind != "folder";
 }
 
-// Notes the digest of each trainer library at the plugin of its name. Also of a refused library: a build that can be used replaces
-// it.
+// Notes the digest of each trainer library at the plugin of its name. Also of a refused library: a build that can be
+// used replaces it.
 void note_trainer_libraries(std::vector<FoundPlugin>& plugins) {
   for (FoundPlugin& plugin : plugins) {
     if (is_trainer_library(plugin)) continue;

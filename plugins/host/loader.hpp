@@ -42,7 +42,8 @@ struct FoundPlugin {
   std::string kind;
   std::filesystem::path path;  // canonical
   std::string sha256;          // of the file
-  // Of a plugin that proposes: of the libNAME_trainer.so that is found beside it or in another folder; empty: there is none.
+  // Of a plugin that proposes: of the libNAME_trainer.so that is found beside it or in another folder; empty: there
+  // is none.
   std::string trainer_sha256;
   std::string refusal;  // names what the file is, or the machine lacks, and what was expected
   std::shared_ptr<Policy> policy;  // set when ready, except for plugins that only the trainer loads
@@ -50,7 +51,8 @@ struct FoundPlugin {
   std::vector<std::string> needs;    // of the machine (needs.hpp)
 
   [[nodiscard]] Json to_json() const;
-  // Tells whether a plugin was built again since it was asked: a digest of its file and, if it has one, of its trainer library.
+  // Tells whether a plugin was built again since it was asked: a digest of its file and, if it has one, of its
+  // trainer library.
   [[nodiscard]] std::string build_digest() const;
 };
 

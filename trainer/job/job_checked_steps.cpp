@@ -121,9 +121,9 @@ Result<void> Job::State::settle_loss_scale(const CancelCheck& is_cancelled) {
   return {};
 }
 
-// Eight steps with gradients hardly show weight decay: AdamW with a learning rate of 1e-3 and a decay of 0.01 takes a hundred-thousandth
-// of a parameter in a step. Without gradients that is all that a step does. The learning rate is that without schedule, because a warm-up
-// begins with next to nothing.
+// Eight steps with gradients hardly show weight decay: AdamW with a learning rate of 1e-3 and a decay of 0.01 takes a
+// hundred-thousandth of a parameter in a step. Without gradients that is all that a step does. The learning rate is
+// that without schedule, because a warm-up begins with next to nothing.
 Result<void> Job::State::keep_idle_step(const CancelCheck& is_cancelled) {
   const Checkpoint start = learner_->capture();
   const input::Position position = feed_->position();

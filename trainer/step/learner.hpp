@@ -118,8 +118,8 @@ class Learner {
     Learner& learner_;
   };
 
-  // While one lives, steps are plain, and the optimizer is given gradients of zero and this learning rate. Such a step shows what
-  // the optimizer does by itself: weight decay and momentum.
+  // While one lives, steps are plain, and the optimizer is given gradients of zero and this learning rate. Such a
+  // step shows what the optimizer does by itself: weight decay and momentum.
   class StepsWithoutGradients {
    public:
     StepsWithoutGradients(Learner& learner, double learning_rate)
