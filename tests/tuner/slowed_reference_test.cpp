@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 
 #include "tests/tuner/simulation.hpp"
 #include "tuner/trial.hpp"
@@ -129,6 +130,24 @@ TEST_F(SlowedReference, IsFoundByTheRateOfTheIncumbent) {
   EXPECT_THAT(mine->reason, HasSubstr("something slows it"));
   EXPECT_EQ(outcome->best.integer("loader.workers"), 2);
   EXPECT_EQ(outcome->best.integer(kKnob), 0);
+}
+
+// One disturbance may be anybody's work.
+TEST_F(SlowedReference, AnExtensionIsLeftOutAfterTwoDisturbedTrials) {
+  simulation_.advisors.plugins["mine"] = [](const Json& situation) -> Result<Json> {
+    const auto next = static_cast<std::int64_t>(situation["trials"].size()) + 1;
+    if (next > 3) return none("it has nothing more");
+    return propose({{kKnob, next}}, 1.5);
+  };
+  simulation_.job.fault = [](const Configuration& configuration) -> std::optional<Error> {
+    if (configuration.integer(kKnob) == 0) return std::nullopt;
+    return Error{.kind = ErrorKind::disturbed, .what = "a priority was changed"};
+  };
+  const auto outcome = simulation_.run();
+  ASSERT_TRUE(outcome) << outcome.error().message();
+  EXPECT_EQ(outcome->trials.size(), 2U);
+  EXPECT_EQ(outcome->best, simulation_.input.starting);
+  EXPECT_FALSE(outcome->is_complete);
 }
 
 }  // namespace
