@@ -78,9 +78,7 @@ def begin_check(
         expects_same = knobs.claims_same_batches(rest)
         knobs.apply(rest)
         check = watch.check = BatchCheck(script, steps, makes_again, expects_same)
-    return CheckSteps(
-        check, steps, limit_ns, fallback, lambda: knobs.go_back(before), follow_up
-    )
+    return CheckSteps(check, steps, limit_ns, fallback, lambda: knobs.go_back(before), follow_up)
 
 
 def _numeric_kind(
