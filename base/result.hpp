@@ -24,7 +24,8 @@ enum class ErrorKind {
   timeout,        // no answer within the time limit
   crashed,        // the process on the other side ended
   cancelled,      // somebody asked to stop
-  internal,       // a defect of this program
+  disturbed,  // somebody changed the conditions meanwhile: the same may succeed when it is done again
+  internal,  // a defect of this program
 };
 
 [[nodiscard]] std::string_view to_string(ErrorKind kind);

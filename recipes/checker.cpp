@@ -174,6 +174,11 @@ std::optional<Json> Checker::check_scalar(const Field& field, const YamlNode& no
       break;
     case FieldType::number:
       if (!node.is_quoted) value = in_range(field, read_number(text));
+      if (value && !fits_float32(value->get<double>())) {
+        return unexpected(field, node, where,
+                          "; a training computes in float32, which holds 0 and magnitudes from "
+                          "1.2e-38 to 3.4e38: write such a number");
+      }
       if (const auto with_point = without_decimal_comma(text); !value && with_point) {
         return unexpected(field, node, where,
                           "; write a point instead of the comma: " + *with_point);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <string>
 
 #include "base/printable.hpp"
@@ -54,6 +55,12 @@ std::optional<double> read_number(std::string_view text) {
   const auto below = read_decimal(text.substr(slash + 1));
   if (!above || !below || !std::isfinite(*above / *below)) return std::nullopt;
   return *above / *below;
+}
+
+bool fits_float32(double number) {
+  using Limits = std::numeric_limits<float>;
+  const double magnitude = std::abs(number);
+  return number == 0.0 || (magnitude >= Limits::min() && magnitude <= Limits::max());
 }
 
 std::optional<std::string> without_decimal_comma(std::string_view text) {

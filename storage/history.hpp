@@ -123,7 +123,7 @@ inline constexpr const char* kMachineName = "(machine)";
 struct PluginAnswerRow {
   std::string plugin;
   std::string version;
-  std::string sha256;
+  std::string sha256;       // of its file; with a library for the trainer, a digest of both
   std::string outcome;      // empty after candidates; else why there are none, or the error
   bool is_failure = false;  // the plugin threw, hung, crashed or gave an invalid answer
   std::int64_t asked_unix_ns = 0;

@@ -382,6 +382,12 @@ Result<Json> Server::compare(const Json& request) {
     json["outputs"] = {{"reference_change", comparison->outputs->reference_change},
                        {"difference", comparison->outputs->difference}};
   }
+  for (const IdleComparison& one : comparison->idle) {
+    json["idle"].push_back({{"name", one.name},
+                            {"reference_norm", one.reference_norm},
+                            {"difference", one.difference},
+                            {"parameter_norm", one.parameter_norm}});
+  }
   return json;
 }
 

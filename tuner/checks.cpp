@@ -191,9 +191,15 @@ Result<std::vector<CheckRecord>> run_checks(const SessionInput& input, TrainingB
   // This comparison comes first, because the others put the process back to the initial parameters.
   const Configuration candidate = incumbent.with(change);
   const Configuration whole = same_job(input, candidate);
-  const Configuration reference = needs_numerics ? input.starting : same_job(input, incumbent);
+  const Configuration before = same_job(input, incumbent);
+  // The trainer of the reference compares the two. It is trusted where it has never loaded an extension, so that one
+  // which was kept before cannot speak for the next.
+  const bool is_beside_extension = differ_in_extension(input, before, whole) &&
+                                   differ_in_extension(input, input.starting, before);
+  const Configuration reference = needs_numerics || is_beside_extension ? input.starting : before;
   if (differ_in_extension(input, reference, whole) && backend.share_process(whole, candidate)) {
-    auto reached = look_from_reached(input, backend, reference, whole, claim_of(input, change));
+    const Configuration claimed = is_beside_extension ? input.starting.change_to(whole) : change;
+    auto reached = look_from_reached(input, backend, reference, whole, claim_of(input, claimed));
     if (reached) reached->detail += kAfterBlocks;
     auto passed = keep(std::move(reached));
     if (!passed) return forward_error(passed);

@@ -43,6 +43,9 @@ enum class LossKind { cross_entropy, other };
 //   running averages;
 // - other buffers, and buffers that the reference does not change, are equal;
 // - the input labels are equal, and the input samples are equal except for rounding;
+// - a step with gradients of zero, from the same state and with the same learning rate, moves each parameter as in the
+//   reference: what differs is at most a thousandth of that update, and two units in the last place of the parameter. It
+//   shows weight decay, which the steps with gradients hide;
 // - outputs in evaluation mode differ from the reference's by at most half of the change that the steps made to the reference's.
 //
 // Some models amplify rounding: eight steps of a ResNet with small batches from parameters rounded to 16 bits
@@ -79,9 +82,10 @@ enum class LossKind { cross_entropy, other };
 // so that small deviations cannot add up, and at the starting batch size, so that another batch size does not
 // hide them.
 //
-// If the two configurations differ in a knob of an extension, the whole candidate is checked first from the
-// state that the blocks have reached: an extension may train correctly at first and wrongly later. An exact change without
-// permission is held to check_repeated() there, too, where the device does not repeat itself.
+// If the two configurations differ in a knob of an extension, the whole candidate is checked first from the state
+// that the blocks have reached: an extension may train correctly at first and wrongly later. If the incumbent has an
+// extension on, too, the starting configuration is the reference of that check, whose trainer has loaded none. An
+// exact change without permission is held to check_repeated() there, too, where the device does not repeat itself.
 [[nodiscard]] Result<std::vector<CheckRecord>> run_checks(const SessionInput& input,
                                                           TrainingBackend& backend,
                                                           const Configuration& incumbent,

@@ -136,8 +136,7 @@ Result<void> drop_marginal(const SessionInput& input, const Budget& budget, Tria
         is_measured(trial, series.records())) {
       continue;
     }
-    const nanoseconds usable =
-        budget.remaining() - series.least_time(kConfirmationPairs, input.starting, whole);
+    const nanoseconds usable = budget.remaining() - series.confirmation_time(input.starting, whole);
     const nanoseconds needed = series.least_time(kLeastTrialPairs, trial.reference, whole);
     if (usable < needed) continue;
     TrialPlan plan = new_ablation_plan(series);
@@ -175,17 +174,33 @@ Result<void> confirm(const SessionInput& input, const Budget& budget, TrialSerie
     plan.known_one_time_ns = known_one_time_ns(series.records(), trial.change);
     if (auto done = series.run(std::move(trial), std::move(plan)); !done)
       return forward_error(done);
-    if (series.records().back().verdict == Verdict::accepted) return {};
+    const TrialRecord& confirmation = series.records().back();
+    if (confirmation.verdict == Verdict::accepted) return {};
+    if (is_confirmed_again(confirmation, series.records())) continue;
     incumbent.fall_back();
   }
   return {};
 }
 
+bool is_confirmed_again(const TrialRecord& confirmation, const std::vector<TrialRecord>& trials) {
+  return was_disturbed(confirmation) &&
+         std::ranges::none_of(trials, [&confirmation](const TrialRecord& earlier) {
+           return earlier.kind == TrialKind::confirmation && was_disturbed(earlier) &&
+                  earlier.number < confirmation.number && earlier.change == confirmation.change;
+         });
+}
+
+const TrialRecord* verification_of(const TrialSeries& series) {
+  const std::vector<TrialRecord>& trials = series.records();
+  const auto last = std::find_if(trials.rbegin(), trials.rend(), [](const TrialRecord& trial) {
+    return trial.kind == TrialKind::verification;
+  });
+  return last != trials.rend() ? &*last : nullptr;
+}
+
 const TrialRecord* confirmation_of(const Incumbent& incumbent, const TrialSeries& series) {
   const std::vector<TrialRecord>& trials = series.records();
-  if (incumbent.is_as_verified()) {
-    return &*std::ranges::find(trials, TrialKind::verification, &TrialRecord::kind);
-  }
+  if (incumbent.is_as_verified()) return verification_of(series);
   const auto last = std::find_if(trials.rbegin(), trials.rend(), [](const TrialRecord& trial) {
     return trial.kind != TrialKind::ablation;
   });

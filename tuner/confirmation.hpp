@@ -16,9 +16,6 @@
 
 namespace autotuned::tuner {
 
-// A confirmation in one process has time for at least so many.
-inline constexpr int kConfirmationPairs = 10;
-
 // The verification: a trial of a stored best configuration against the starting one. `reason` is stored with
 // it.
 [[nodiscard]] Result<void> verify(const SessionInput& input, const Budget& budget,
@@ -35,6 +32,15 @@ inline constexpr int kConfirmationPairs = 10;
 // the budget, but has time for the fewest pairs that decide.
 [[nodiscard]] Result<void> confirm(const SessionInput& input, const Budget& budget,
                                    TrialSeries& series, Incumbent& incumbent);
+
+// Whether this confirmation, one of `trials`, was disturbed and is made once more: nothing is dropped for it. After a
+// second one that is disturbed the change is dropped, since nobody knows who does it.
+[[nodiscard]] bool is_confirmed_again(const TrialRecord& confirmation,
+                                      const std::vector<TrialRecord>& trials);
+
+// The verification of this run, the second one if the first was disturbed; null if there is none. Valid until the
+// next trial.
+[[nodiscard]] const TrialRecord* verification_of(const TrialSeries& series);
 
 // The confirmation that `incumbent` passed, or its verification if nothing was added to a stored
 // configuration; null if there is none. Valid until the next trial.

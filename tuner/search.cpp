@@ -27,8 +27,7 @@ constexpr nanoseconds kMostProcessTime = seconds(60);  // where each pair takes 
 constexpr int kTrialShare = 3;                         // of the remaining budget, one in so many
 constexpr int kSecondLookShare = 2;
 constexpr nanoseconds kMostReserve = seconds(20);
-constexpr int kReserveShare = 5;  // of the whole budget
-constexpr int kReservePairs = 10;
+constexpr int kReserveShare = 5;    // of the whole budget
 constexpr int kLargeGainShare = 2;  // of what is left: others wait for their trials
 // The guard against plugins that never run out of proposals that cost no time.
 constexpr std::size_t kMostTrials = 200;
@@ -206,8 +205,7 @@ nanoseconds Search::least_trial_time(const Candidate& candidate) const {
 }
 
 nanoseconds Search::reserve_for(const Configuration& kept) const {
-  const int pairs = series_->is_live(input_->starting, kept) ? kReservePairs : kReserveProcessPairs;
-  return std::max(series_->least_time(pairs, input_->starting, kept),
+  return std::max(series_->confirmation_time(input_->starting, kept),
                   std::min(kMostReserve, budget_->whole() / kReserveShare));
 }
 
@@ -285,6 +283,7 @@ std::optional<Candidate> Search::second_look() const {
     }
     return std::nullopt;
   };
+  if (auto again = first_admitted(disturbed_changes(incumbent, trials))) return again;
   if (auto again = first_admitted(undecided_changes(incumbent, trials, min_gain_ratio))) {
     return again;
   }
@@ -320,8 +319,13 @@ std::optional<TrialPlan> Search::plan_trial(const Candidate& proposed, bool is_s
   const nanoseconds needed = series_->least_time(fewest + 1, incumbent, candidate);
   // Most changes that need processes end with the first look at them, which takes little.
   const bool may_end_soon = !is_live && !is_second_look;
-  const bool fits =
-      may_end_soon ? remaining - own_reserve() >= series_->first_look_time() : usable >= needed;
+  // A second look at processes begins with a look like the first one.
+  const nanoseconds needed_in_all =
+      is_live ? needed
+              : std::max(needed, series_->first_look_time() +
+                                     series_->least_time(fewest, incumbent, candidate));
+  const bool fits = may_end_soon ? remaining - own_reserve() >= series_->first_look_time()
+                                 : usable >= needed_in_all;
   if (!fits) return std::nullopt;
   // Nothing else waits for the time of a second look.
   plan.time_share = std::max(
@@ -331,8 +335,8 @@ std::optional<TrialPlan> Search::plan_trial(const Candidate& proposed, bool is_s
   plan.most_time = usable;
   plan.most_time_for_large_gain = usable / kLargeGainShare;
   const bool is_confirmed_live = series_->is_live(input_->starting, candidate);
-  plan.pairs_afterwards = is_confirmed_live ? kReservePairs : 0;
-  plan.process_pairs_afterwards = is_confirmed_live ? 0 : kReserveProcessPairs;
+  plan.pairs_afterwards = is_confirmed_live ? kConfirmationPairs : 0;
+  plan.process_pairs_afterwards = is_confirmed_live ? 0 : kConfirmationProcessPairs;
   plan.time_afterwards = reserve;
   return plan;
 }

@@ -18,10 +18,6 @@
 
 namespace autotuned::tuner {
 
-// So many pairs of fresh processes have time after a trial: one more than the confirmation takes, for the checks and the
-// profile before it.
-inline constexpr int kReserveProcessPairs = 8;
-
 // A proposal that had no trial when the budget was spent.
 struct UntriedProposal {
   std::string plugin;

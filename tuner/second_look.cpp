@@ -119,6 +119,27 @@ bool is_refused(const TrialRecord& trial, std::int64_t memory_limit_bytes) {
          (memory_limit_bytes > 0 && trial.peak_memory_bytes > memory_limit_bytes);
 }
 
+std::vector<Candidate> disturbed_changes(const Configuration& incumbent,
+                                         const std::vector<TrialRecord>& trials) {
+  std::vector<Candidate> changes;
+  for (const TrialRecord& trial : trials) {
+    if (trial.kind != TrialKind::proposal || !was_disturbed(trial)) continue;
+    if (incumbent.change_to(incumbent.with(trial.change)) != trial.change) continue;
+    const auto looks = std::ranges::count_if(trials, [&](const TrialRecord& other) {
+      return other.kind == TrialKind::proposal && other.change == trial.change &&
+             other.verdict != Verdict::interrupted;
+    });
+    if (looks > 1) continue;
+    changes.push_back(
+        {.plugin = trial.plugin,
+         .change = trial.change,
+         .expected_gain_ratio = trial.expected_gain_ratio,
+         .reason = fmt::format("trial {} was disturbed: {}", trial.number, trial.reason),
+         .source = CandidateSource::undecided});
+  }
+  return changes;
+}
+
 std::vector<Candidate> undecided_changes(const Configuration& incumbent,
                                          const std::vector<TrialRecord>& trials,
                                          double min_gain_ratio) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The second look: candidates for the rest of the budget, when no plugin proposes anything more.
 //
-// A search that tries one change at a time, each in a short trial, misses three kinds of gain: one too small
-// for the noise and the time of its trial, one in a part of the step that was small beside another that has
-// been removed since, and one of two changes that only help together.
+// A search that tries one change at a time, each in a short trial, misses three kinds of gain: one too small for the
+// noise and the time of its trial, one in a part of the step that was small beside another that has been removed
+// since, and one of two changes that only help together. And a trial that was disturbed from outside says nothing.
 //
 // `trials` are the trials for which is_refused() is false: a change that trains another model, needs too much
 // memory or is not repaid is not tried again.
@@ -21,6 +21,11 @@ namespace autotuned::tuner {
 // Whether the trial was rejected for another reason than its rate: a failed check, the memory limit, or a one-time cost that is not
 // repaid. `memory_limit_bytes`: 0 for no limit.
 [[nodiscard]] bool is_refused(const TrialRecord& trial, std::int64_t memory_limit_bytes);
+
+// Returns changes whose only trial failed since it was disturbed (was_disturbed()), in the order of the trials. Each
+// keeps the name of the plugin that proposed it.
+[[nodiscard]] std::vector<Candidate> disturbed_changes(const Configuration& incumbent,
+                                                       const std::vector<TrialRecord>& trials);
 
 // Returns changes whose trial ran out of time with a median gain of at least `min_gain_ratio`, and that had no later trial. The fastest
 // comes first. Each keeps the name of the plugin that proposed it.

@@ -56,6 +56,13 @@ struct UpdateComparison {
     double reference_change = 0.0;  // how far the steps moved the reference's outputs
     double difference = 0.0;  // between the candidate's and the reference's outputs after the steps
   };
+  // The updates of a parameter by one step with gradients of zero, from one state: what the optimizer does by itself.
+  struct Idle {
+    std::string name;
+    double reference_norm = 0.0;
+    double difference = 0.0;  // the norm of candidate - reference
+    double parameter_norm = 0.0;
+  };
   // The input of the model in one step.
   struct StepInput {
     std::string labels;  // hashes of the values, in order
@@ -74,7 +81,13 @@ struct UpdateComparison {
   std::optional<Outputs> outputs = std::nullopt;
   std::vector<StepInput> reference_inputs;
   std::vector<StepInput> candidate_inputs;
+  std::vector<Idle> idle = {};
 };
+
+// Returns how the inputs of the model differ; nothing if they do not. Labels must be equal, and samples equal except
+// for rounding; if `is_exact`, bit for bit.
+[[nodiscard]] std::optional<std::string> input_fault(const UpdateComparison& updates,
+                                                     bool is_exact);
 
 // The steps that are compared. Those of `later` and `reached` run in the process that was measured, after the steps that it has made and
 // from the sample that it has reached. Their second half covers the end of an epoch and the beginning of the next.

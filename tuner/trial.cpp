@@ -92,6 +92,10 @@ nanoseconds least_process_pair_time(nanoseconds starting, nanoseconds pair_time)
 // The candidate may have taken its neighbour down: then `again` succeeded. Alone, the reference must run.
 Result<void> TrialRunner::fail_by_reference(Course& course, const Error& error,
                                             const Result<void>& again) {
+  if (!again && again.error().kind == ErrorKind::disturbed) {
+    fail_trial(*course.trial, again.error(), "the reference failed twice");
+    return {};
+  }
   if (!again) {
     course.has_reference_fault = true;
     return forward_error(again);
@@ -156,6 +160,9 @@ Result<void> TrialRunner::measure_pair(Course& course) {
       return {};
     }
     (is_candidate ? rates.candidate : rates.reference) = rate;
+    if (!std::isfinite(block->last_loss)) {
+      (is_candidate ? course.has_candidate_diverged : course.has_reference_diverged) = true;
+    }
     if (is_candidate) {
       const std::int64_t peak =
           is_on_gpu(*input_) ? block->peak_device_memory_bytes : block->peak_host_memory_bytes;
@@ -339,12 +346,15 @@ Result<void> TrialRunner::measure(Course& course) {
              : measure_processes(course);
 }
 
-// The code of an extension has the rights of the user: it can reach the reference's process from outside.
+// The code of an extension has the rights of the user: it can reach the reference's process from outside. If the
+// reference has an extension itself, that can tell which of two other configurations is timed.
 void TrialRunner::doubt_reference(Course& course) const {
   TrialRecord& trial = *course.trial;
   const double before = course.plan->reference_rate_before;
-  if (!differ_in_extension(*input_, trial.reference, trial.reference.with(trial.change)) ||
-      trial.verdict != Verdict::accepted ||
+  const bool is_of_extension =
+      differ_in_extension(*input_, trial.reference, trial.reference.with(trial.change)) ||
+      differ_in_extension(*input_, input_->starting, trial.reference);
+  if (!is_of_extension || trial.verdict != Verdict::accepted ||
       trial.reference_samples_per_second >= kSlowedShare * before ||
       trial.candidate_samples_per_second > before) {
     return;
@@ -356,6 +366,17 @@ void TrialRunner::doubt_reference(Course& course) const {
           "something slows it, so a gain over it says nothing",
           trial.reference_samples_per_second, before)};
   fail_trial(trial, slowed, "");
+}
+
+void TrialRunner::reject_diverged(Course& course) const {
+  TrialRecord& trial = *course.trial;
+  // A script trains one model, with both configurations in turn.
+  if (trial.verdict != Verdict::accepted || backend_->trains_for_real()) return;
+  if (!course.has_candidate_diverged || course.has_reference_diverged) return;
+  reject_trial(trial, RejectionReason::not_same_model,
+               "it does not train the same model: its loss came to NaN or infinity in a block, "
+               "and that of the reference did not (" +
+                   trial.reason + ")");
 }
 
 void TrialRunner::charge_one_time(Course& course) const {
@@ -430,6 +451,7 @@ Result<TrialRecord> TrialRunner::run(TrialRecord trial, const TrialPlan& plan) {
   trial.candidate_samples_per_second = measurement.candidate_rate();
   trial.reference_samples_per_second = measurement.reference_rate();
   if (done) doubt_reference(course);
+  if (done) reject_diverged(course);
   if (done) charge_one_time(course);
   if (done && trial.verdict == Verdict::accepted && plan.is_checked && !is_checked_first) {
     auto checked = check(trial);

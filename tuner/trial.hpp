@@ -92,9 +92,10 @@ class TrialRunner {
   // Runs the trial: fills in what is measured and decided, and writes it to the ledger from start to finish.
   // `trial` comes with number, kind, plugin, reference, change, risk and the proposal.
   //
-  // An error ends the session: ErrorKind::cancelled (the trial is recorded as interrupted), an error of the
-  // ledger, or an error of the *reference* that occurs again when it is run again. (In an ablation an error
-  // of the reference fails only the trial.) A candidate that fails is a verdict, not an error.
+  // An error ends the session: ErrorKind::cancelled (the trial is recorded as interrupted), an error of the ledger,
+  // or an error of the *reference* that occurs again when it is run again. (In an ablation an error of the reference
+  // fails only the trial.) A candidate that fails is a verdict, not an error. A trial whose reference is disturbed
+  // both times fails, too, and says nothing about the candidate (was_disturbed()).
   [[nodiscard]] Result<TrialRecord> run(TrialRecord trial, const TrialPlan& plan);
 
   // Wall-clock time of a pair of blocks in the last trial with at least two pairs, without its first pair,
@@ -121,6 +122,9 @@ class TrialRunner {
     std::chrono::nanoseconds starting{0};  // start of the two processes of the first look
     bool is_hopeless = false;          // measuring ended early because it did not look like a gain
     bool has_reference_fault = false;  // the error comes from the reference, not from the ledger
+    // Whether the loss at the end of a block was NaN or infinite.
+    bool has_candidate_diverged = false;
+    bool has_reference_diverged = false;
   };
 
   // Each of these may give the trial its verdict. Errors are those of run().
@@ -131,8 +135,11 @@ class TrialRunner {
   Result<void> measure_processes(Course& course);
   Result<void> measure(Course& course);
   Result<void> fail_by_reference(Course& course, const Error& error, const Result<void>& again);
-  // Fails an accepted trial of an extension whose gain may be a reference that something slows.
+  // Fails an accepted trial beside an extension whose gain may be a reference that something slows.
   void doubt_reference(Course& course) const;
+  // Rejects a faster change with which the training came to NaN or infinity in its blocks, while the reference did
+  // not. A check that begins there compares nothing: the reference does not get out of it either.
+  void reject_diverged(Course& course) const;
   // Rejects a faster change whose one-time cost this training does not repay.
   void charge_one_time(Course& course) const;
   // Runs the checks. If one fails, gives the trial its verdict. Else returns a sentence about them for the reason of the trial.

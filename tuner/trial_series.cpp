@@ -79,6 +79,12 @@ nanoseconds TrialSeries::least_time(int pairs, const Configuration& reference,
   return pairs * least_process_pair_time(runner_.process_start_time(), least_time(1));
 }
 
+nanoseconds TrialSeries::confirmation_time(const Configuration& starting,
+                                           const Configuration& kept) const {
+  const int pairs = is_live(starting, kept) ? kConfirmationPairs : kConfirmationProcessPairs;
+  return least_time(pairs, starting, kept);
+}
+
 nanoseconds TrialSeries::first_look_time() const {
   return runner_.process_start_time() + least_time(kFirstLookPairs);
 }

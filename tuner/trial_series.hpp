@@ -20,6 +20,10 @@ namespace autotuned::tuner {
 
 // A trial gets time for at least so many pairs of blocks.
 inline constexpr int kLeastTrialPairs = 8;
+// For the confirmation of a configuration there is time for so many pairs of blocks in one process, or of fresh
+// processes. The latter are one more than it takes, for the checks and the profile before it.
+inline constexpr int kConfirmationPairs = 10;
+inline constexpr int kConfirmationProcessPairs = 8;
 
 // Runs the trials of a run and keeps their records.
 class TrialSeries {
@@ -59,6 +63,9 @@ class TrialSeries {
   // one.
   [[nodiscard]] nanoseconds least_time(int pairs, const Configuration& reference,
                                        const Configuration& candidate) const;
+  // The time to be left for the confirmation of `kept` against `starting`.
+  [[nodiscard]] nanoseconds confirmation_time(const Configuration& starting,
+                                              const Configuration& kept) const;
   // The time of a first look at a pair of processes.
   [[nodiscard]] nanoseconds first_look_time() const;
 

@@ -23,8 +23,9 @@ constexpr std::int64_t kProfileWarmupSteps = 3;
 constexpr nanoseconds kProfileLimit = std::chrono::seconds(10);
 // How often a request is repeated that the script interrupts by recreating its optimizer.
 constexpr int kMostRenewals = 5;
-// A check makes a step once as the reference, once as the candidate, and once more where it is compared rounded.
-constexpr std::int64_t kMostTimesChecked = 3;
+// A check makes a step once as the reference, once as the candidate, once more where it is compared rounded, and once
+// more where batches are compared before.
+constexpr std::int64_t kMostTimesChecked = 4;
 
 // Losses, inputs and figures of one part of an answer to `check`.
 Result<tuner::UpdateComparison> comparison_of(const Json& part, std::int64_t steps) {

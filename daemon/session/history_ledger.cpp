@@ -88,7 +88,7 @@ Result<void> HistoryLedger::asking(const std::string& plugin) {
   });
   if (found != plugins_->end()) {
     question.version = found->version;
-    question.sha256 = found->sha256;
+    question.sha256 = found->build_digest();
   }
   if (auto stored = history_->put_plugin_asked(run_->id, question); !stored) return stored;
   events_({{"event", "asking"}, {"plugin", plugin}});

@@ -214,11 +214,14 @@ Result<std::string> add_known_best(const storage::History& history, const storag
 
 Result<std::string> keep_best(storage::History& history, const storage::RunRow& run,
                               const tuner::SessionOutcome& outcome, std::int64_t now_unix_ns) {
+  // The last one: one that was disturbed is made again.
+  const auto verification =
+      std::find_if(outcome.trials.rbegin(), outcome.trials.rend(),
+                   [](const TrialRecord& trial) { return trial.kind == TrialKind::verification; });
   const bool is_undecided = run.starting.change_to(outcome.best).empty() &&
-                            std::ranges::any_of(outcome.trials, [](const TrialRecord& trial) {
-                              return trial.kind == TrialKind::verification &&
-                                     trial.rejection == RejectionReason::undecided_in_time;
-                            });
+                            verification != outcome.trials.rend() &&
+                            (verification->rejection == RejectionReason::undecided_in_time ||
+                             was_disturbed(*verification));
   // Where nothing was tried, nothing is known that was not known before.
   const bool is_tried = outcome.shortage.empty() || !outcome.trials.empty();
   if (outcome.is_searched && is_tried && !is_undecided) {

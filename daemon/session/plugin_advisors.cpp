@@ -24,7 +24,7 @@ std::vector<std::string> PluginAdvisors::names() const {
 std::map<std::string, PluginIdentity> PluginAdvisors::identities() const {
   std::map<std::string, PluginIdentity> identities;
   for (const plugins::FoundPlugin* plugin : taking_part_)
-    identities[plugin->name] = {.version = plugin->version, .sha256 = plugin->sha256};
+    identities[plugin->name] = {.version = plugin->version, .sha256 = plugin->build_digest()};
   return identities;
 }
 

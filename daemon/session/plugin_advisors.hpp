@@ -15,7 +15,7 @@ namespace autotuned::daemon {
 // What tells whether a plugin of some name is still the one that was asked.
 struct PluginIdentity {
   std::string version;
-  std::string sha256;  // of its file: one that was built again may have kept its version
+  std::string sha256;  // of its files: one that was built again may have kept its version
 };
 
 class PluginAdvisors final : public tuner::Advisors {

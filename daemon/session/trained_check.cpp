@@ -30,6 +30,14 @@ Json not_made(const std::string& why) {
   return {{"passed", nullptr}, {"detail", why}};
 }
 
+// An extension that ends the check with an exception, a crash or a hang would be kept otherwise.
+bool is_blamed_on_extension(const storage::RunRow& run, const tuner::SessionInput& input,
+                            const Error& error) {
+  return tuner::differ_in_extension(input, input.starting, run.best) &&
+         (error.kind == ErrorKind::internal || error.kind == ErrorKind::crashed ||
+          error.kind == ErrorKind::timeout);
+}
+
 }  // namespace
 
 Json check_training(const storage::RunRow& run, const tuner::SessionInput& input,
@@ -42,7 +50,15 @@ Json check_training(const storage::RunRow& run, const tuner::SessionInput& input
     return not_made("it would take " + format_duration(expected) + ", and the training took " +
                     format_duration(training));
   }
-  const auto check = tuner::check_trained(input, backend, run.best);
+  auto check = tuner::check_trained(input, backend, run.best);
+  if (!check && is_blamed_on_extension(run, input, check.error())) {
+    check = CheckRecord{.risk = "numerics",
+                        .passed = false,
+                        .detail =
+                            "an extension is on, and the check ended with an error, which "
+                            "counts as a failure: " +
+                            check.error().message()};
+  }
   if (!check) return not_made(check.error().message());
   Json told = check_json(*check);
   if (!check->passed) told["refused"] = tuner::blamed_part(input, run.best).to_json();

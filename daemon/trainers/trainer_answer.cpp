@@ -53,6 +53,12 @@ Result<tuner::UpdateComparison> comparison_from(const Json& answer) {
     comparison.outputs = {.reference_change = number_or_nan(outputs, "reference_change"),
                           .difference = number_or_nan(outputs, "difference")};
   }
+  for (const Json& one : member(answer, "idle")) {
+    comparison.idle.push_back({.name = get_string(one, "name").value_or("?"),
+                               .reference_norm = number_or_nan(one, "reference_norm"),
+                               .difference = number_or_nan(one, "difference"),
+                               .parameter_norm = number_or_nan(one, "parameter_norm")});
+  }
   return comparison;
 }
 

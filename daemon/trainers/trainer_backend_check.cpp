@@ -118,8 +118,10 @@ Result<tuner::UpdateComparison> TrainerBackend::compare_updates(const Configurat
   const Copies copies(*this);
   check_plan_ = {.steps = steps, .place = nullptr, .base = kInitial};
   drop_reached_file();
-  // The candidate trains in the process that was measured, before that one may have to leave.
-  const bool is_candidate_first = which != tuner::CheckedSteps::first;
+  // The candidate trains in the process that was measured, before that one may have to leave. The last trainer
+  // compares: code of the candidate's extension must not be in it.
+  const bool is_of_measured = which != tuner::CheckedSteps::first;
+  const bool is_candidate_first = is_of_measured || process_knobs_.uses_extension(candidate);
   Json blocks[2];
   Trainer* last = nullptr;
   std::string last_key;
@@ -149,7 +151,7 @@ Result<tuner::UpdateComparison> TrainerBackend::compare_updates(const Configurat
         if (auto taken = take_reached(trainer); !taken) return tl::unexpected(taken.error());
       }
     }
-    if (is_first && is_candidate_first) {
+    if (is_first && is_of_measured) {
       if (auto planned = plan_from(trainer, which); !planned)
         return tl::unexpected(planned.error());
     }

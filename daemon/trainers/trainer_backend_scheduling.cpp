@@ -50,7 +50,7 @@ void TrainerBackend::end_changed() {
 tl::unexpected<Error> TrainerBackend::end_interfered(Trainer& trainer, const std::string& when) {
   const pid_t process = trainer.client.pid();
   trainer.client.stop();
-  return fail(ErrorKind::unsupported,
+  return fail(ErrorKind::disturbed,
               fmt::format("the scheduling of the trainer (process {}) was changed from outside "
                           "{}: {}; a plugin may have done it to slow its neighbour",
                           process, when, trainer.interference));
@@ -71,7 +71,7 @@ Result<void> TrainerBackend::check_scheduling(Trainer& trainer, const GroupSetti
     // Which of the two is as it was started cannot be told.
     trainer.client.stop();
     other.client.stop();
-    return fail(ErrorKind::unsupported, what);
+    return fail(ErrorKind::disturbed, what);
   }
   return {};
 }

@@ -307,6 +307,10 @@ Json FoundPlugin::to_json() const {
           {"kind", kind}, {"path", path.string()},     {"sha256", sha256},   {"refusal", refusal}};
 }
 
+std::string FoundPlugin::build_digest() const {
+  return trainer_sha256.empty() ? sha256 : sha256_hex(sha256 + trainer_sha256);
+}
+
 std::vector<std::filesystem::path> plugin_folders(const std::vector<std::filesystem::path>& extra,
                                                   const std::filesystem::path& built_in) {
   std::vector<std::filesystem::path> folders = extra;
@@ -347,6 +351,22 @@ std::vector<std::string> plugin_names(const std::vector<std::filesystem::path>& 
 
 namespace {
 
+bool is_trainer_library(const FoundPlugin& found) {
+  return found.kind != "policy" && found.kind != "yaml" && found.kind != "folder";
+}
+
+// Notes the digest of each trainer library at the plugin of its name. Also of a refused library: a build that can be
+// used replaces it.
+void note_trainer_libraries(std::vector<FoundPlugin>& plugins) {
+  for (FoundPlugin& plugin : plugins) {
+    if (is_trainer_library(plugin)) continue;
+    const auto library = std::ranges::find_if(plugins, [&plugin](const FoundPlugin& other) {
+      return other.name == plugin.name && is_trainer_library(other);
+    });
+    if (library != plugins.end()) plugin.trainer_sha256 = library->sha256;
+  }
+}
+
 std::vector<FoundPlugin> find(const std::vector<std::filesystem::path>& folders,
                               const std::vector<std::string>& without, Code code,
                               const Loading& loading) {
@@ -379,6 +399,7 @@ std::vector<FoundPlugin> find(const std::vector<std::filesystem::path>& folders,
     }
   }
   std::ranges::stable_sort(plugins, {}, &FoundPlugin::name);
+  note_trainer_libraries(plugins);
   return plugins;
 }
 

@@ -41,13 +41,19 @@ struct FoundPlugin {
   // it was refused before that was known.
   std::string kind;
   std::filesystem::path path;  // canonical
-  std::string sha256;
+  std::string sha256;          // of the file
+  // Of a plugin that proposes: of the libNAME_trainer.so that is found beside it or in another folder; empty: there
+  // is none.
+  std::string trainer_sha256;
   std::string refusal;  // names what the file is, or the machine lacks, and what was expected
   std::shared_ptr<Policy> policy;  // set when ready, except for plugins that only the trainer loads
   std::vector<recipes::Knob> knobs;  // of an extension
   std::vector<std::string> needs;    // of the machine (needs.hpp)
 
   [[nodiscard]] Json to_json() const;
+  // Tells whether a plugin was built again since it was asked: a digest of its file and, if it has one, of its
+  // trainer library.
+  [[nodiscard]] std::string build_digest() const;
 };
 
 [[nodiscard]] std::string_view to_string(FoundPlugin::State state);

@@ -2,8 +2,10 @@
 """Which knobs the checks judge: those whose change they apply, and no others."""
 
 import functools
+import types
 import unittest
 
+import torch
 from test_checks import Loop
 
 from autotuned.agent.check_request import begin_check
@@ -92,3 +94,41 @@ class JudgedKnobsTest(unittest.TestCase):
 
 if __name__ == "__main__":
     unittest.main()
+
+    def test_batches_are_compared_beside_the_arithmetic(self):
+        loop = self.loop
+        knobs = loop.known().knobs
+        set_values = []
+        knobs.knobs["some.loader"] = Knob(
+            "some.loader", False, "exact", "", set_values.append, reaches="batches"
+        )
+        knobs.own["some.loader"] = knobs.now["some.loader"] = False
+        change = {"some.loader": True, "layout.memory_format": "channels_last"}
+        for batch, is_equal in ((torch.ones(2, 3), True), (torch.zeros(2, 3), False)):
+            with self.subTest(is_equal=is_equal):
+                set_values.clear()
+                request = {"steps": 2, "method": "auto"}
+                steps = begin_check(loop.script, loop.watch, knobs, request, knobs.whole(change))
+                self.assertEqual(loop.watch.check.method, "batches")
+                self.assertEqual(set_values, [True])
+                batches = types.SimpleNamespace(
+                    is_stale=lambda: False,
+                    made_by=types.SimpleNamespace(native_threads=0),
+                    batches_made=1,
+                    made_here=lambda index: [torch.ones(2, 3)],
+                )
+                loop.watch.check.on_batch(batches, [0, 1], [batch])
+                answer = None
+                for _ in range(4):
+                    self.assertIsNone(answer)
+                    loop.step()
+                    answer = steps.on_step(None)
+                steps.abandon()
+                loop.watch.check = None
+                self.assertEqual(answer["method"], "twin")
+                self.assertEqual(set_values, [True, False])
+                self.assertIn("1 batches compared", answer["notes"])
+                same = answer["reference_inputs"] == answer["candidate_inputs"]
+                self.assertEqual((len(answer["reference_inputs"]), same), (1, is_equal))
+                if not is_equal:
+                    self.assertFalse(answer["equal"])

@@ -31,6 +31,15 @@ TEST(Scalars, NumbersAreDecimalsOrFractions) {
   }
 }
 
+TEST(Scalars, SomeNumbersAreNoneInFloat32) {
+  for (const double number : {0.0, 1e-37, -1e-3, 1.0, 3.4e38}) {
+    EXPECT_TRUE(fits_float32(number)) << number;
+  }
+  for (const double number : {1e-60, -1e-39, 3.5e38, -1e308}) {
+    EXPECT_FALSE(fits_float32(number)) << number;
+  }
+}
+
 TEST(Scalars, Booleans) {
   EXPECT_EQ(read_boolean("true"), true);
   EXPECT_EQ(read_boolean("on"), true);

@@ -31,6 +31,12 @@ inline tuner::UpdateComparison updates_of(const Comparison& comparison,
     updates.outputs = {.reference_change = comparison.outputs->reference_change,
                        .difference = comparison.outputs->difference};
   }
+  for (const IdleComparison& one : comparison.idle) {
+    updates.idle.push_back({.name = one.name,
+                            .reference_norm = one.reference_norm,
+                            .difference = one.difference,
+                            .parameter_norm = one.parameter_norm});
+  }
   updates.reference_losses = std::move(reference);
   updates.candidate_losses = std::move(candidate);
   return updates;

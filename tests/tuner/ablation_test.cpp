@@ -11,6 +11,11 @@
 #include <vector>
 
 #include "tests/tuner/simulation.hpp"
+#include "tuner/baseline.hpp"
+#include "tuner/budget.hpp"
+#include "tuner/confirmation.hpp"
+#include "tuner/incumbent.hpp"
+#include "tuner/trial_series.hpp"
 
 namespace autotuned::tuner {
 namespace {
@@ -194,6 +199,34 @@ TEST(MarginalChange, WhatWasAcceptedByLittleIsNotGivenUpByAFirstLook) {
   EXPECT_THAT(of_ablation, Not(Contains(ProcessChoice::reuse)));
   EXPECT_FALSE(of_ablation.empty());
   EXPECT_NE(outcome->best.find("env.PLACEBO_SETTING"), nullptr);
+}
+
+// The search leaves eight pairs of fresh processes for the confirmation, so an ablation must not wait for ten.
+TEST(MarginalChange, LeavesTheConfirmationTheTimeThatTheSearchLeaves) {
+  for (const bool is_enough : {true, false}) {
+    Simulation simulation;
+    simulation.job.restart_knobs = {"env.PLACEBO_SETTING"};
+    simulation.input.start_time = seconds(1);
+    add_accepted(simulation, "precision.autocast", "bf16", 1.4);
+    add_accepted(simulation, "env.PLACEBO_SETTING", "1", 1.005);
+    const Baseline baseline{.samples_per_second = 1000.0,
+                            .pair_time = std::chrono::milliseconds(200)};
+    TrialSeries series(simulation.input, baseline, simulation.job, simulation.ledger,
+                       simulation.clock);
+    Incumbent incumbent(simulation.input.starting);
+    for (const TrialRecord& trial : simulation.input.earlier) {
+      series.add_earlier(trial);
+      incumbent.accept(trial.reference.with(trial.change));
+    }
+    const std::chrono::nanoseconds needed =
+        (kConfirmationProcessPairs + kLeastTrialPairs) *
+        least_process_pair_time(2 * simulation.input.start_time, baseline.pair_time);
+    const Budget budget(is_enough ? needed : needed - std::chrono::nanoseconds(1),
+                        std::chrono::nanoseconds(0), simulation.clock);
+    const auto done = drop_marginal(simulation.input, budget, series, incumbent);
+    ASSERT_TRUE(done) << done.error().message();
+    EXPECT_EQ(series.records().size(), is_enough ? 3U : 2U);
+  }
 }
 
 // A variable that is dropped leaves no trace: neither in what is kept nor in what is told of it.

@@ -441,5 +441,43 @@ TEST(Checks, SamplesMayDifferByRoundingWhereNumericsAreAllowed) {
   EXPECT_FALSE(check_equal(updates).passed);
 }
 
+// A batch of one sample has no spread of its own.
+TEST(Checks, OneSampleAStepIsComparedAsWell) {
+  for (const std::size_t steps : {std::size_t{3}, std::size_t{1}}) {
+    UpdateComparison updates = with_inputs();
+    updates.reference_inputs.resize(steps);
+    for (std::size_t step = 0; step < steps; ++step)
+      updates.reference_inputs[step].projections = {5.0 - 4.0 * static_cast<double>(step)};
+    updates.candidate_inputs = updates.reference_inputs;
+    EXPECT_TRUE(check_numerics(updates).passed);
+    updates.candidate_inputs[0].images = "rounded";
+    updates.candidate_inputs[0].projections = {5.01};
+    EXPECT_TRUE(check_numerics(updates).passed) << check_numerics(updates).detail;
+    updates.candidate_inputs[0].images = "another";
+    updates.candidate_inputs[0].projections = {1.0};
+    EXPECT_FALSE(check_numerics(updates).passed) << steps;
+  }
+}
+
+// AdamW with a learning rate of 1e-3 and a decay of 0.01 takes a hundred-thousandth of a parameter in a step.
+TEST(Checks, WeightDecayThatIsLeftOutIsSeen) {
+  UpdateComparison updates = compare({}, {}, 3);
+  const double decay = 1e-5;
+  for (const auto& [difference, passes] :
+       {std::pair{1e-7, true}, std::pair{decay, false}, std::pair{0.3 * decay, false},
+        std::pair{std::numeric_limits<double>::quiet_NaN(), false}}) {
+    updates.idle.clear();
+    updates.idle.push_back({.name = "weight",
+                            .reference_norm = decay,
+                            .difference = difference,
+                            .parameter_norm = 1.0});
+    const CheckRecord check = check_numerics(updates);
+    EXPECT_EQ(check.passed, passes) << difference << ": " << check.detail;
+    if (!passes) {
+      EXPECT_NE(check.detail.find("weight decay or momentum of weight"), std::string::npos);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace autotuned::tuner

@@ -2,6 +2,8 @@
 // What an earlier run found, and what it could not try.
 #include <gmock/gmock.h>
 
+#include <optional>
+
 #include "tests/tuner/simulation.hpp"
 #include "tuner/session.hpp"
 
@@ -214,6 +216,27 @@ TEST(KnownBest, NothingBetterKnownIsKnownToo) {
   EXPECT_TRUE(outcome->is_from_history);
   EXPECT_EQ(outcome->best, simulation.input.starting);
   EXPECT_THAT(outcome->trials, testing::IsEmpty());
+}
+
+TEST(KnownBest, AVerificationThatWasDisturbedIsMadeAgain) {
+  Simulation simulation;
+  add_three_plugins(simulation);
+  const Configuration known = whole_search().best;
+  simulation.input.known_best = known;
+  bool is_disturbed = false;
+  simulation.job.fault = [&](const Configuration& configuration) -> std::optional<Error> {
+    if (is_disturbed || configuration != known) return std::nullopt;
+    is_disturbed = true;
+    return Error{.kind = ErrorKind::disturbed, .what = "its priority was changed"};
+  };
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome) << outcome.error().message();
+  ASSERT_EQ(outcome->trials.size(), 2U);
+  EXPECT_EQ(outcome->trials[0].failure, ErrorKind::disturbed);
+  EXPECT_EQ(outcome->trials[1].kind, TrialKind::verification);
+  EXPECT_EQ(outcome->trials[1].verdict, Verdict::accepted);
+  EXPECT_TRUE(outcome->is_from_history);
+  EXPECT_EQ(outcome->best, known);
 }
 
 }  // namespace

@@ -305,6 +305,26 @@ TEST_F(RunChecks, AnExactExtensionIsComparedThereWithTheIncumbent) {
 }
 
 // "Exact" is not held to the limits of numerics where the device does not repeat itself: only its own differences count.
+// The trainer that compares must not have the code of an extension, which could speak for the other one.
+TEST_F(RunChecks, AnExtensionBesideAnotherIsComparedThereWithTheStart) {
+  add_extension(recipes::RiskClass::exact);
+  recipes::Knob knob = input_.knobs.back();
+  knob.name = "other.skip";
+  input_.knobs.push_back(knob);
+  input_.extension_knobs.push_back(knob.name);
+  input_.starting.set(knob.name, false);
+  incumbent_.set(knob.name, false);
+  incumbent_.set("mine.skip", true);
+  const auto checks = run(change("other.skip", true));
+  EXPECT_THAT(job_.looks,
+              ElementsAre(CheckedSteps::reached, CheckedSteps::later, CheckedSteps::first));
+  EXPECT_EQ(asked_[0].reference, input_.starting);
+  EXPECT_EQ(asked_[0].candidate, incumbent_.with(change("other.skip", true)));
+  EXPECT_EQ(asked_[1].reference, incumbent_);
+  ASSERT_EQ(checks.size(), 2U);
+  EXPECT_TRUE(checks[1].passed);
+}
+
 TEST_F(RunChecks, AnExactExtensionIsComparedThereWithTheDevicesOwnDifferences) {
   add_extension(recipes::RiskClass::exact);
   input_.recipe.tune.allow = {};

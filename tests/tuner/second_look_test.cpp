@@ -3,6 +3,10 @@
 
 #include <gmock/gmock.h>
 
+#include <cstdint>
+#include <functional>
+#include <optional>
+
 #include "tests/tuner/simulation.hpp"
 #include "tuner/comparison.hpp"
 
@@ -36,6 +40,24 @@ TrialRecord tried(int number, const Configuration& reference, const Configuratio
 
 const Configuration kLarger = changed("batch_size", std::int64_t{128});
 const Configuration kThreads = changed("threads.intra_op", std::int64_t{1});
+
+TEST(DisturbedChanges, HaveOneMoreTrial) {
+  auto first = tried(1, start(), kLarger, Verdict::failed, {1.12, 0.95, 1.30, 6});
+  first.failure = ErrorKind::disturbed;
+  first.reason = "the scheduling was changed";
+  const auto changes = disturbed_changes(start(), {first});
+  ASSERT_EQ(changes.size(), 1U);
+  EXPECT_EQ(changes[0].change, kLarger);
+  EXPECT_EQ(changes[0].plugin, "one");
+  EXPECT_EQ(changes[0].reason, "trial 1 was disturbed: the scheduling was changed");
+  EXPECT_EQ(disturbed_changes(start().with(kThreads), {first}).size(), 1U);
+  EXPECT_THAT(disturbed_changes(start().with(kLarger), {first}), IsEmpty());
+  auto second = first;
+  second.number = 2;
+  EXPECT_THAT(disturbed_changes(start(), {first, second}), IsEmpty());
+  first.failure = ErrorKind::crashed;
+  EXPECT_THAT(disturbed_changes(start(), {first}), IsEmpty());
+}
 
 TEST(UndecidedChanges, AreThoseThatRanOutOfTimeWhileFaster) {
   const Configuration formats = changed("layout.memory_format", std::string("channels_last"));
@@ -219,6 +241,63 @@ TEST(SecondLook, TriesAgainWhatLostBesideABottleneckThatIsGone) {
   EXPECT_THAT(outcome->trials[2].proposal_reason, HasSubstr("since then the job became"));
   EXPECT_EQ(outcome->best.text("layout.memory_format"), "channels_last");
   EXPECT_EQ(outcome->best.integer("loader.workers"), 2);
+}
+
+// Fails blocks of a configuration with this kind of error as long as `count` lasts.
+std::function<std::optional<Error>(const Configuration&)> disturbs(int& count) {
+  return [&count](const Configuration& configuration) -> std::optional<Error> {
+    if (configuration.integer("loader.workers") != 2 || count == 0) return std::nullopt;
+    --count;
+    return Error{.kind = ErrorKind::disturbed, .what = "its priority was changed"};
+  };
+}
+
+TEST(SecondLook, TriesAgainWhatWasDisturbed) {
+  for (int disturbances = 1; disturbances <= 2; ++disturbances) {
+    int left = disturbances;
+    Simulation simulation;
+    simulation.advisors.plugins["loading"] = once({{"loader.workers", 2}}, 1.5);
+    simulation.job.rate = [](const Configuration& configuration) {
+      return 1000.0 * faster_with(configuration, "loader.workers", std::int64_t{2}, 1.5);
+    };
+    simulation.job.fault = disturbs(left);
+    const auto outcome = simulation.run();
+    ASSERT_TRUE(outcome) << outcome.error().message();
+    ASSERT_GE(outcome->trials.size(), 2U);
+    EXPECT_EQ(outcome->trials[0].verdict, Verdict::failed);
+    EXPECT_EQ(outcome->trials[0].failure, ErrorKind::disturbed);
+    const bool is_decided = disturbances == 1;
+    EXPECT_EQ(outcome->best.integer("loader.workers"), is_decided ? 2 : 0);
+    EXPECT_EQ(outcome->is_complete, is_decided) << "a later run tries it again";
+    EXPECT_EQ(left, 0);
+  }
+}
+
+// A confirmation that was disturbed drops nothing.
+TEST(SecondLook, ConfirmsAgainWhatWasDisturbed) {
+  for (int disturbances = 1; disturbances <= 2; ++disturbances) {
+    int left = disturbances;
+    Simulation simulation;
+    simulation.advisors.plugins["loading"] = once({{"loader.workers", 2}}, 1.5);
+    simulation.job.rate = [](const Configuration& configuration) {
+      return 1000.0 * faster_with(configuration, "loader.workers", std::int64_t{2}, 1.5);
+    };
+    const auto fault = disturbs(left);
+    simulation.job.fault = [&](const Configuration& configuration) -> std::optional<Error> {
+      const auto& trials = simulation.ledger.trials;
+      const bool is_confirming = !trials.empty() &&
+                                 trials.rbegin()->second.kind == TrialKind::confirmation &&
+                                 trials.rbegin()->second.verdict == Verdict::running;
+      return is_confirming ? fault(configuration) : std::nullopt;
+    };
+    const auto outcome = simulation.run();
+    ASSERT_TRUE(outcome) << outcome.error().message();
+    ASSERT_EQ(outcome->trials.size(), 3U);
+    EXPECT_EQ(outcome->trials[1].failure, ErrorKind::disturbed);
+    EXPECT_EQ(outcome->trials[2].kind, TrialKind::confirmation);
+    EXPECT_EQ(outcome->best.integer("loader.workers"), disturbances == 1 ? 2 : 0);
+    EXPECT_EQ(outcome->is_complete, disturbances == 1);
+  }
 }
 
 }  // namespace

@@ -57,6 +57,8 @@ class SimulatedJob final : public TrainingBackend {
   std::function<OneTimeCost(const Configuration&)> one_time = [](const Configuration&) {
     return OneTimeCost{};
   };
+  // At the end of a block.
+  std::function<double(const Configuration&)> last_loss = [](const Configuration&) { return 2.0; };
   bool is_training = false;  // what the user gets: nothing is taken back
   std::optional<Error> rounded_fault;
   double noise = 0.01;
@@ -128,6 +130,7 @@ class SimulatedJob final : public TrainingBackend {
     // Samples are whole, so a long block keeps the rate exact enough.
     block.samples = std::llround(per_second * static_cast<double>(block.duration_ns) / 1e9 * 1e3);
     block.peak_host_memory_bytes = peak_memory_bytes;
+    block.last_loss = last_loss(configuration);
     const OneTimeCost cost = one_time(configuration);
     block.one_time_ns = static_cast<std::int64_t>(cost.ns);
     block.one_time_samples = static_cast<std::int64_t>(cost.samples);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 
 #include "tests/tuner/simulation.hpp"
 #include "tuner/trial.hpp"
@@ -31,9 +32,13 @@ class SlowedReference : public testing::Test {
   }
 
   // One trial in which the two configurations have these rates, and the reference had another one before.
-  TrialRecord run(double reference, double candidate, double before, const char* knob = kKnob) {
-    simulation_.job.rate = [=, this](const Configuration& configuration) {
-      return configuration == simulation_.input.starting ? reference : candidate;
+  // `own`: the value of the extension's knob in the reference.
+  TrialRecord run(double reference, double candidate, double before, const char* knob = kKnob,
+                  std::int64_t own = 0) {
+    Configuration incumbent = simulation_.input.starting;
+    incumbent.set(kKnob, own);
+    simulation_.job.rate = [=](const Configuration& configuration) {
+      return configuration == incumbent ? reference : candidate;
     };
     TrialPlan plan;
     plan.time_share = seconds(60);
@@ -42,7 +47,7 @@ class SlowedReference : public testing::Test {
     plan.reference_rate_before = before * kReported;
     TrialRecord trial;
     trial.number = 1;
-    trial.reference = simulation_.input.starting;
+    trial.reference = incumbent;
     trial.change.set(knob, std::int64_t{2});
     TrialRunner runner(simulation_.input, simulation_.job, simulation_.ledger, simulation_.clock);
     auto done = runner.run(trial, plan);
@@ -77,6 +82,12 @@ TEST_F(SlowedReference, IsNotSeenIfItsEarlierRateIsNotKnown) {
 
 TEST_F(SlowedReference, DoesNotConcernOtherKnobs) {
   EXPECT_EQ(run(57.0, 580.0, 1000.0, "loader.workers").verdict, Verdict::accepted);
+}
+
+// It runs in both arms then, and can tell them apart.
+TEST_F(SlowedReference, ConcernsOtherKnobsBesideAnExtension) {
+  EXPECT_EQ(run(57.0, 580.0, 1000.0, "loader.workers", /*own=*/1).verdict, Verdict::failed);
+  EXPECT_EQ(run(1000.0, 1200.0, 1000.0, "loader.workers", /*own=*/1).verdict, Verdict::accepted);
 }
 
 // The extension is slower, and slows whoever is measured beside it from then on.
@@ -119,6 +130,24 @@ TEST_F(SlowedReference, IsFoundByTheRateOfTheIncumbent) {
   EXPECT_THAT(mine->reason, HasSubstr("something slows it"));
   EXPECT_EQ(outcome->best.integer("loader.workers"), 2);
   EXPECT_EQ(outcome->best.integer(kKnob), 0);
+}
+
+// One disturbance may be anybody's work.
+TEST_F(SlowedReference, AnExtensionIsLeftOutAfterTwoDisturbedTrials) {
+  simulation_.advisors.plugins["mine"] = [](const Json& situation) -> Result<Json> {
+    const auto next = static_cast<std::int64_t>(situation["trials"].size()) + 1;
+    if (next > 3) return none("it has nothing more");
+    return propose({{kKnob, next}}, 1.5);
+  };
+  simulation_.job.fault = [](const Configuration& configuration) -> std::optional<Error> {
+    if (configuration.integer(kKnob) == 0) return std::nullopt;
+    return Error{.kind = ErrorKind::disturbed, .what = "a priority was changed"};
+  };
+  const auto outcome = simulation_.run();
+  ASSERT_TRUE(outcome) << outcome.error().message();
+  EXPECT_EQ(outcome->trials.size(), 2U);
+  EXPECT_EQ(outcome->best, simulation_.input.starting);
+  EXPECT_FALSE(outcome->is_complete);
 }
 
 }  // namespace

@@ -219,5 +219,37 @@ TEST(SmallBudget, TheTrialThatEndsAfterItIsKnown) {
   EXPECT_EQ(outcome->trials_beyond_budget, std::vector<int>{2});
 }
 
+// Such a trial begins with a look like the first one, here of ten long blocks, before it has evidence.
+TEST(SmallBudget, ASecondLookAtProcessesHasTimeForAVerdict) {
+  int second_looks = 0;
+  for (int budget_s = 80; budget_s <= 130; ++budget_s) {
+    Simulation simulation;
+    simulation.job.restart_knobs = {kSetting};
+    simulation.job.start_duration = kStart;
+    simulation.job.step_ns = 500'000'000;
+    simulation.job.rate = rate_with_setting;
+    simulation.input.start_time = kStart;
+    simulation.input.recipe.tune.budget = seconds(budget_s);
+    TrialRecord first;
+    first.number = simulation.input.next_trial_number++;
+    first.plugin = "restart";
+    first.reference = simulation.input.starting;
+    first.change.set(kSetting, std::string("1"));
+    first.verdict = Verdict::rejected;
+    first.rejection = RejectionReason::undecided_in_time;
+    first.estimate = {.ratio = 1.1, .low = 0.95, .high = 1.2, .pairs = 5};
+    first.process_pairs = 1;
+    simulation.input.earlier.push_back(first);
+    const auto outcome = simulation.run();
+    ASSERT_TRUE(outcome) << outcome.error().message();
+    for (const TrialRecord& trial : outcome->trials) {
+      if (trial.number == first.number || trial.kind != TrialKind::proposal) continue;
+      ++second_looks;
+      EXPECT_THAT(trial.reason, testing::Not(testing::HasSubstr("is too short"))) << budget_s;
+    }
+  }
+  EXPECT_GT(second_looks, 0);
+}
+
 }  // namespace
 }  // namespace autotuned::tuner

@@ -193,6 +193,8 @@ class Job::State {
   // job_checked_steps.cpp: lowers the loss scale of fp16 to one with which the next step moves the parameters, and changes
   // nothing else.
   Result<void> settle_loss_scale(const CancelCheck& is_cancelled);
+  // Makes a step without gradients, keeps the parameters after it for the next checkpoint, and takes it back.
+  Result<void> keep_idle_step(const CancelCheck& is_cancelled);
   // Keeps the model's present outputs, for the next checkpoint.
   Result<void> keep_outputs(const char* name, const CancelCheck& is_cancelled);
   // The position two steps before the end of this epoch; if that has passed, of the next. Nothing if epochs are

@@ -331,6 +331,20 @@ Result<Comparison> compare(const Checkpoint& base, const Checkpoint& reference,
     const at::Tensor two = to_host(candidate.averages[i].second);
     look_at(are_averaged_alike ? to_host(reference.averages[i].second) : two, two);
   }
+  for (std::size_t i = 0; i < base.parameters.size(); ++i) {
+    const std::string& name = base.parameters[i].first;
+    const at::Tensor after_one = find_output(reference, kWithoutGradients + name);
+    const at::Tensor after_two = find_output(candidate, kWithoutGradients + name);
+    if (!after_one.defined() || !after_two.defined()) continue;
+    const at::Tensor start = to_host(base.parameters[i].second).to(at::kDouble);
+    const at::Tensor update = after_one - start;
+    const at::Tensor other =
+        after_two - to_host(candidate_base->parameters[i].second).to(at::kDouble);
+    result.idle.push_back({.name = name,
+                           .reference_norm = norm_of(update),
+                           .difference = norm_of(other - update),
+                           .parameter_norm = norm_of(start)});
+  }
   const at::Tensor before = find_output(reference, kOutputsBefore);
   const at::Tensor one = find_output(reference, kOutputsAfter);
   const at::Tensor two = find_output(candidate, kOutputsAfter);

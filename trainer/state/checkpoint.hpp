@@ -20,6 +20,8 @@ using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
 inline constexpr const char* kOutputsBefore = "before";
 inline constexpr const char* kOutputsAfter = "after";
+// Before the name of a parameter: its values after one step with gradients of zero.
+inline constexpr const char* kWithoutGradients = "without gradients: ";
 
 struct Checkpoint {
   NamedTensors parameters;  // copies, in whatever memory format
@@ -27,7 +29,8 @@ struct Checkpoint {
   NamedTensors optimizer;  // only what is defined
   NamedTensors averages;   // of the parameters, where the recipe has these averaged
   NamedTensors others;     // loss scaler and random generators
-  // The model's outputs in evaluation mode, if a check asked for them: kOutputsBefore and kOutputsAfter its steps.
+  // Of a check: the model's outputs in evaluation mode, kOutputsBefore and kOutputsAfter its steps, and the parameters
+  // kWithoutGradients.
   NamedTensors outputs;
   input::Position position;
   std::int64_t steps = 0;  // trained since the initial state

@@ -29,6 +29,14 @@ struct OutputComparison {
   double difference = 0.0;  // the norm of candidate - reference, after the steps
 };
 
+// How two steps with gradients of zero, from one state, differ for a parameter.
+struct IdleComparison {
+  std::string name;
+  double reference_norm = 0.0;  // of the reference's update
+  double difference = 0.0;      // the norm of candidate's - reference's
+  double parameter_norm = 0.0;  // before the step
+};
+
 struct Comparison {
   // Whether parameters, buffers, averages and outputs (if there are any) are equal, value for value; NaN equals nothing.
   bool is_equal = false;
@@ -37,6 +45,7 @@ struct Comparison {
   // Also the running averages of parameters, where all steps began with some: "running average of NAME".
   std::vector<BufferComparison> buffers;
   std::optional<OutputComparison> outputs;  // where both were kept with theirs
+  std::vector<IdleComparison> idle;         // likewise
 };
 
 }  // namespace autotuned::trainer

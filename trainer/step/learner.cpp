@@ -181,7 +181,7 @@ void Learner::begin_shared_step() {
 }
 
 at::Tensor Learner::step(const DeviceBatch& batch, double learning_rate) {
-  at::Tensor loss = plain_or_recorded_step(batch, learning_rate);
+  at::Tensor loss = plain_or_recorded_step(batch, rate_without_gradients_.value_or(learning_rate));
   if (average_ != nullptr) average_->update();
   return loss;
 }
@@ -298,6 +298,11 @@ void Learner::zero_gradients() {
 }
 
 void Learner::step_optimizer(double learning_rate) {
+  if (rate_without_gradients_) {
+    const at::NoGradGuard no_grad;
+    for (const at::Tensor& gradient : gradients())
+      gradient.zero_();
+  }
   if (settings_.is_graph) {
     std::optional<at::Tensor> found_inf;
     if (settings_.autocast == at::kHalf) found_inf = scaler_.unscale_on_device(gradients());

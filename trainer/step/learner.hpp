@@ -118,6 +118,23 @@ class Learner {
     Learner& learner_;
   };
 
+  // While one lives, steps are plain, and the optimizer is given gradients of zero and this learning rate. Such a
+  // step shows what the optimizer does by itself: weight decay and momentum.
+  class StepsWithoutGradients {
+   public:
+    StepsWithoutGradients(Learner& learner, double learning_rate)
+        : plain_(learner), learner_(learner) {
+      learner_.rate_without_gradients_ = learning_rate;
+    }
+    ~StepsWithoutGradients() { learner_.rate_without_gradients_.reset(); }
+    StepsWithoutGradients(const StepsWithoutGradients&) = delete;
+    StepsWithoutGradients& operator=(const StepsWithoutGradients&) = delete;
+
+   private:
+    PlainSteps plain_;
+    Learner& learner_;
+  };
+
   // Evaluates a batch: without gradients, in evaluation mode, with the averages of the parameters if the recipe has
   // them, and with the loss without smoothing and class weights. Scalars are on the device.
   [[nodiscard]] Score score(const DeviceBatch& batch);
@@ -201,8 +218,9 @@ class Learner {
   LearnerSettings settings_;
   std::unique_ptr<GraphStep> graph_;
   bool has_plain_steps_ = false;
-  RankGroup* ranks_ = nullptr;                // null: it trains alone
-  std::unique_ptr<GradientReducer> reducer_;  // null: until the next step of several ranks
+  std::optional<double> rate_without_gradients_;  // of StepsWithoutGradients
+  RankGroup* ranks_ = nullptr;                    // null: it trains alone
+  std::unique_ptr<GradientReducer> reducer_;      // null: until the next step of several ranks
 };
 
 class Learner::GradientWatch {

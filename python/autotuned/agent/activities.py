@@ -431,7 +431,9 @@ class Profile(Recording):
 class CheckSteps:
     """Steps with a check that goes along.
 
-    `fallback` begins another check where the first is not possible.
+    `fallback` begins another check where the first is not possible. `follow_up` begins a second
+    one, with its fallback, after a first one of the batches: the answer has the figures of the
+    second, and the batches of the first.
     """
 
     def __init__(
@@ -441,7 +443,10 @@ class CheckSteps:
         maximum_ns: int | None,
         fallback: Callable[[], Any] | None,
         on_end: Callable[[], None],
+        follow_up: Callable[[], tuple[Any, Callable[[], Any] | None]] | None = None,
     ) -> None:
+        self._follow_up = follow_up
+        self._of_batches: Json | None = None
         self._check = check
         self._steps = steps
         self._limit = _Limit(maximum_ns)
@@ -463,8 +468,18 @@ class CheckSteps:
             fallback, self._fallback = self._fallback, None
             self._check = fallback()
             return None
+        if self._follow_up is not None:
+            (self._of_batches,) = comparisons
+            follow_up, self._follow_up = self._follow_up, None
+            self._check, self._fallback = follow_up()
+            return None
         answer = {"method": self._check.method, "steps": self._steps, **comparisons[0]}
         answer["notes"] = self._notes + answer.get("notes", [])
+        if self._of_batches is not None:
+            answer["equal"] = answer["equal"] and self._of_batches["equal"]
+            answer["notes"] = self._of_batches["notes"] + answer["notes"]
+            for inputs in ("reference_inputs", "candidate_inputs"):
+                answer[inputs] = self._of_batches[inputs]
         if len(comparisons) > 1:
             answer["rounded"] = comparisons[1]
         return answer

@@ -48,38 +48,43 @@ def begin_check(
     rest = knobs.part(configuration, "batches")
     method = str(request.get("method", "auto"))
     is_rounded = bool(request.get("rounded"))
-    fallback: Callable[[], Any] | None = None
     limit_ns = limit_of(request)
-    if rest != before and rest == configuration:
+
+    def begin_numeric() -> tuple[Any, Callable[[], Any] | None]:
+        knobs.go_back(before)
+        check = _numeric_check(script, knobs, method, configuration, steps, is_rounded)
+        watch.check = check
+        if method != "auto" or check.method != "twin":
+            return check, None
+
+        def begin_other() -> Any:
+            watch.check = _numeric_check(
+                script, knobs, "cotangent", configuration, steps, is_rounded
+            )
+            return watch.check
+
+        return check, begin_other
+
+    fallback: Callable[[], Any] | None = None
+    follow_up: Callable[[], tuple[Any, Callable[[], Any] | None]] | None = None
+    if rest == before:
+        check, fallback = begin_numeric()
+    else:
+        if rest != configuration:
+            # What cannot be checked is refused now. A numeric check does not see batches.
+            _numeric_kind(script, knobs, method, configuration, is_rounded)
+            follow_up = begin_numeric
         makes_again = knobs.may_make_again(rest)
         expects_same = knobs.claims_same_batches(rest)
         knobs.apply(rest)
-        check: Any = BatchCheck(script, steps, makes_again, expects_same)
-    else:
-        check = _numeric_check(script, knobs, method, configuration, steps, is_rounded)
-        if method == "auto" and check.method == "twin":
-
-            def begin_other() -> Any:
-                watch.check = _numeric_check(
-                    script, knobs, "cotangent", configuration, steps, is_rounded
-                )
-                return watch.check
-
-            fallback = begin_other
-
-    watch.check = check
-    return CheckSteps(check, steps, limit_ns, fallback, lambda: knobs.go_back(before))
+        check = watch.check = BatchCheck(script, steps, makes_again, expects_same)
+    return CheckSteps(check, steps, limit_ns, fallback, lambda: knobs.go_back(before), follow_up)
 
 
-def _numeric_check(
-    script: Script,
-    knobs: Knobs,
-    method: str,
-    configuration: Configuration,
-    steps: int,
-    is_rounded: bool,
+def _numeric_kind(
+    script: Script, knobs: Knobs, method: str, configuration: Configuration, is_rounded: bool
 ) -> Any:
-    """Makes a check of the arithmetic, which begins now."""
+    """The class of a check of the arithmetic; raises what makes it impossible."""
     obstacles = {"twin": twin.obstacle_of(script), "cotangent": cotangent.obstacle_of(script)}
     steps_otherwise = bool(knobs.changes_that_reach(configuration, "optimizer"))
     count = 2 if is_rounded else 1
@@ -117,6 +122,19 @@ def _numeric_check(
     shortage = room.shortage_of(script, method, count)
     if shortage:
         raise RequestError("out_of_memory", shortage, method, "use smaller batches")
+    return make
+
+
+def _numeric_check(
+    script: Script,
+    knobs: Knobs,
+    method: str,
+    configuration: Configuration,
+    steps: int,
+    is_rounded: bool,
+) -> Any:
+    """Makes a check of the arithmetic, which begins now."""
+    make = _numeric_kind(script, knobs, method, configuration, is_rounded)
     shadows = [Shadow(script, knobs, configuration, is_rounded=False)]
     if is_rounded:
         shadows.append(Shadow(script, knobs, dict(knobs.now), is_rounded=True))

@@ -4,6 +4,9 @@
 
 #include <gmock/gmock.h>
 
+#include <cstdint>
+#include <utility>
+
 #include "tests/tuner/simulation.hpp"
 
 namespace autotuned::daemon {
@@ -87,6 +90,32 @@ TEST_F(TrainedCheck, ThatCannotBeMadeSaysWhy) {
   EXPECT_TRUE(told.at("passed").is_null());
   EXPECT_THAT(told.at("detail").get<std::string>(), HasSubstr("asked to stop"));
   EXPECT_FALSE(told.contains("refused"));
+}
+
+// By an exception, or in another way: only what an extension cannot cause leaves the question open.
+TEST_F(TrainedCheck, ThatAnExtensionEndsHasFailed) {
+  recipes::Knob knob = recipes::find_knob(input_.knobs, "loader.workers").value();
+  knob.name = "mine.way";
+  input_.knobs.push_back(knob);
+  input_.extension_knobs.emplace_back("mine.way");
+  input_.starting.set("mine.way", std::int64_t{0});
+  run_.starting = input_.starting;
+  run_.best.set("mine.way", std::int64_t{1});
+  for (const auto& [kind, has_failed] :
+       {std::pair{ErrorKind::internal, true}, std::pair{ErrorKind::crashed, true},
+        std::pair{ErrorKind::timeout, true}, std::pair{ErrorKind::cancelled, false},
+        std::pair{ErrorKind::out_of_memory, false}}) {
+    job_.fault = [kind = kind](const Configuration&) {
+      return Error{.kind = kind, .what = "ended"};
+    };
+    const Json told = check();
+    EXPECT_EQ(told.at("passed") == false, has_failed) << to_string(kind);
+    EXPECT_EQ(told.contains("refused"), has_failed);
+    EXPECT_THAT(told.at("detail").get<std::string>(), HasSubstr("ended"));
+    if (has_failed) {
+      EXPECT_EQ(told.at("refused"), Json::object({{"mine.way", 1}}));
+    }
+  }
 }
 
 }  // namespace

@@ -17,6 +17,9 @@ TEST_F(TrainerBackendTest, ComparesAnExtensionWithATrainerThatNeverRanIt) {
       job().compare_updates(start_, with("mine.skip", true), 6, tuner::CheckedSteps::first);
   ASSERT_TRUE(compared) << compared.error().message();
   EXPECT_EQ(trainers(), 2);
+  EXPECT_NE(scene_.requests("compare").at(0).at("trainer"),
+            scene_.requests("run").at(0).at("trainer"))
+      << "what compares must not have the extension's code";
   ASSERT_TRUE(job().compare_updates(start_, with("optimizer.set_to_none", true), 6,
                                     tuner::CheckedSteps::first));
   EXPECT_EQ(trainers(), 2);

@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "base/digest.hpp"
@@ -85,6 +86,30 @@ TEST(Loader, FindsEveryBuiltInPlugin) {
     EXPECT_THAT(plugin.version, ::testing::Not(IsEmpty())) << plugin.name;
     EXPECT_THAT(plugin.summary, ::testing::EndsWith(".")) << plugin.name;
     EXPECT_EQ(plugin.sha256.size(), 64U) << plugin.name;
+  }
+}
+
+// The code of an extension is in its trainer library: a search that asked the plugin of another build is not complete.
+TEST(Loader, TheDigestOfABuildCoversTheTrainerLibrary) {
+  const PluginFolder folder;
+  folder.add("plain_c");
+  const FoundPlugin alone = only_plugin(folder.path());
+  EXPECT_EQ(alone.trainer_sha256, "");
+  EXPECT_EQ(alone.build_digest(), alone.sha256);
+
+  std::vector<std::string> digests = {alone.build_digest()};
+  for (const char* const build : {"fine_trainer", "needy_trainer"}) {
+    const std::filesystem::path library = folder.add(build, "plain_c_trainer");
+    const std::vector<FoundPlugin> found = find_plugins({folder.path()}, {});
+    ASSERT_EQ(found.size(), 2U);
+    const auto policy =
+        std::ranges::find_if(found, [](const FoundPlugin& one) { return one.policy != nullptr; });
+    ASSERT_NE(policy, found.end());
+    EXPECT_EQ(policy->sha256, alone.sha256);
+    EXPECT_EQ(policy->trainer_sha256, sha256_hex_of_file(library).value());
+    EXPECT_THAT(digests, ::testing::Not(::testing::Contains(policy->build_digest())));
+    digests.push_back(policy->build_digest());
+    std::filesystem::remove(library);
   }
 }
 

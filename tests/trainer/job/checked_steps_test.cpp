@@ -234,6 +234,45 @@ TEST(JobCheck, LooksWithoutAnyEffectOnTheTraining) {
   EXPECT_EQ(job->place().sample, kSteps * 20);
 }
 
+recipes::Recipe adamw_recipe(double weight_decay) {
+  recipes::Recipe recipe = small_cnn_recipe();
+  recipe.optimizer = {
+      "adamw",
+      {{"lr", 1e-3}, {"betas", {0.9, 0.999}}, {"eps", 1e-8}, {"weight_decay", weight_decay}}};
+  return recipe;
+}
+
+// Too small to show in the updates of eight steps.
+TEST(JobCheck, WeightDecayThatIsLeftOutIsSeen) {
+  const Folder folder;
+  const auto job = load(adamw_recipe(0.01));
+  const Configuration start = starting(adamw_recipe(0.01));
+  const CheckedSteps reference = look(*job, start, "reference");
+  const auto other = load(adamw_recipe(0.0));
+  const CheckedSteps candidate = look(*other, start, "candidate");
+  value_of(other->export_to(folder / "candidate", "candidate", ""));
+  value_of(job->import_from(folder / "candidate", "candidate"));
+  tuner::UpdateComparison updates = compared(*job, reference, candidate);
+  ASSERT_FALSE(updates.idle.empty());
+  const tuner::CheckRecord check = tuner::check_numerics(updates);
+  EXPECT_FALSE(check.passed);
+  EXPECT_THAT(check.detail, HasSubstr("weight decay or momentum of"));
+  updates.idle.clear();
+  EXPECT_TRUE(tuner::check_numerics(updates).passed) << "nothing else shows it";
+}
+
+TEST(JobCheck, AnHonestOptimizerDecaysAsTheReference) {
+  const auto job = load(adamw_recipe(0.01));
+  const Configuration start = starting(adamw_recipe(0.01));
+  const CheckedSteps reference = look(*job, start, "reference");
+  const CheckedSteps candidate =
+      look(*job, with(start, "optimizer.fused", true), "candidate");
+  const tuner::UpdateComparison updates = compared(*job, reference, candidate);
+  ASSERT_FALSE(updates.idle.empty());
+  const tuner::CheckRecord check = tuner::check_numerics(updates);
+  EXPECT_TRUE(check.passed) << check.detail;
+}
+
 // Numbers so large that a training in fp16 leaves out its first steps, until its loss scale has come down.
 TEST(JobCheck, ALossScaleThatIsTooHighIsNoFault) {
   recipes::Recipe recipe = small_recipe();
