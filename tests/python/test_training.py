@@ -35,6 +35,7 @@ SAME = 5e-5
 ANOTHER = 1e-3
 
 MLP = "{type: mlp, hidden: 12, classes: 4, weights: initial.pt}"
+DATA = "{type: npy, images: images.npy, labels: labels.npy, shuffle: false}"
 SGD = "{type: sgd, lr: 0.1, momentum: 0.9}"
 
 
@@ -140,7 +141,7 @@ class Training(unittest.TestCase):
             "name": name,
             "device": "cpu",
             "model": model,
-            "data": "{type: npy, images: images.npy, labels: labels.npy, shuffle: false}",
+            "data": DATA,
             "optimizer": optimizer,
             "train": f"{{epochs: 3, batch_size: 8{train}}}",
             "tune": "{budget: 0s}",
@@ -153,9 +154,13 @@ class Training(unittest.TestCase):
         told("run", f"{name}.yaml", "--no-daemon", "--history", history, folder=self.folder)
         return self.folder / "out" / name
 
-    def usual(self, course: Course, model: nn.Module | None = None) -> Trained:
+    def usual(
+        self, course: Course, model: nn.Module | None = None, frozen: str | None = None
+    ) -> Trained:
         copy = type(model or self.mlp)()
         copy.load_state_dict((model or self.mlp).state_dict())
+        if frozen is not None:
+            copy.get_submodule(frozen).requires_grad_(False)
         return trained(copy, self.images, self.labels, course)
 
     def expect_same(self, found: pathlib.Path, expected: dict[str, torch.Tensor]) -> None:
@@ -249,6 +254,37 @@ class Training(unittest.TestCase):
             ),
             of(torch.optim.Adagrad, lr=0.05),
         )
+
+    def test_plateau(self) -> None:
+        course = Course(
+            of(torch.optim.SGD, lr=0.1, momentum=0.9),
+            # No loss is a tenth of the one before: the second evaluation is followed by a drop.
+            per_evaluation=scheduled(
+                lr_scheduler.ReduceLROnPlateau, factor=0.2, patience=0, threshold=0.9
+            ),
+        )
+        expected = self.usual(course)
+        out = self.run_recipe(
+            SGD,
+            schedule="{type: plateau, factor: 0.2, patience: 0, threshold: 0.9}",
+            evaluate=f"{{data: {DATA}}}",
+        )
+        self.expect_same(out / "model.pt", expected.weights)
+        constant = course.without(per_evaluation=lambda _: None)
+        self.expect_other(expected, self.usual(constant))
+
+    def test_frozen_layers(self) -> None:
+        course = Course(of(torch.optim.SGD, lr=0.1, momentum=0.9, weight_decay=0.05))
+        expected = self.usual(course, frozen="hidden")
+        out = self.run_recipe(
+            "{type: sgd, lr: 0.1, momentum: 0.9, weight_decay: 0.05}",
+            model=MLP.replace("}", ", freeze: [hidden]}"),
+        )
+        self.expect_same(out / "model.pt", expected.weights)
+        self.assertTrue(
+            torch.equal(torch.load(out / "model.pt")["hidden.weight"], self.mlp.hidden.weight)
+        )
+        self.expect_other(expected, self.usual(course))
 
     def test_defaults_are_those_of_pytorch(self) -> None:
         schema = json.loads(told("schema", "--json", folder=self.folder))

@@ -149,6 +149,7 @@ class Course:
     accumulate: int = 1
     per_step: MakeScheduler = constant
     per_epoch: MakeScheduler = constant
+    per_evaluation: MakeScheduler = constant  # after each epoch, with the loss of all samples
     loss: nn.Module = dataclasses.field(default_factory=nn.CrossEntropyLoss)
     clip_norm: float | None = None
     clip_value: float | None = None
@@ -175,6 +176,7 @@ def trained(
     model.train()
     optimizer = course.optimizer(model)
     per_step, per_epoch = course.per_step(optimizer), course.per_epoch(optimizer)
+    per_evaluation = course.per_evaluation(optimizer)
     average = None
     if course.ema_decay is not None:
         average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(course.ema_decay))
@@ -206,6 +208,11 @@ def trained(
                 per_step.step()
         if per_epoch is not None:
             per_epoch.step()
+        if per_evaluation is not None:
+            model.eval()
+            with torch.no_grad():
+                per_evaluation.step(course.loss(model(images), labels))
+            model.train()
     result.weights = {name: one.detach().clone() for name, one in model.state_dict().items()}
     if average is not None:
         result.averages = dict(average.module.state_dict())
