@@ -53,8 +53,13 @@ void TerminalPanel::draw(const std::vector<Line>& lasting, const std::vector<Lin
   LineStyle whole = style;
   whole.columns = 0;
   // These may be wider than the window: a path, say. The terminal breaks them.
-  for (const Line& line : lasting)
-    text += drawn(line, whole) + kEraseRestOfLine + "\n";
+  for (const Line& line : lasting) {
+    text += drawn(line, whole);
+    // Behind a line that fills its last row the cursor still stands on its last character, which would be erased.
+    const int width = columns_of(line);
+    if (width == 0 || width % size.columns != 0) text += kEraseRestOfLine;
+    text += "\n";
+  }
   const bool is_shown = !panel.empty() && !is_in_background(out_);
   // The cursor takes one row.
   const std::size_t most = is_shown ? static_cast<std::size_t>(std::max(size.rows - 1, 0)) : 0;

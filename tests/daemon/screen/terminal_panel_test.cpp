@@ -80,6 +80,25 @@ TEST(TerminalPanel, AnEmptyPanelTakesTheOldOneAway) {
   EXPECT_EQ(written.take(), "");
 }
 
+// The card at the end of a run was written over a panel whose rows still stood.
+TEST(TerminalPanel, AnEmptyPanelTakesTheOldOneAwayInEveryWindow) {
+  for (const ScreenSize& size :
+       {ScreenSize{.columns = 40, .rows = 10}, ScreenSize{}, ScreenSize{.columns = 120, .rows = 40},
+        ScreenSize{.columns = 400, .rows = 200}}) {
+    Written written;
+    TerminalPanel panel(written.out());
+    const LineStyle wanted = style(size.columns - 1);
+    panel.draw({}, {line("1"), line("2"), line("3"), line("4"), line("5")}, wanted, size);
+    written.take();
+    panel.draw({}, {}, wanted, size);
+    EXPECT_EQ(written.take(), "\r\x1b[5A\x1b[J") << size.columns;
+    panel.draw({line("stays")}, {line("1"), line("2")}, wanted, size);
+    written.take();
+    panel.draw({line("stays too")}, {}, wanted, size);
+    EXPECT_EQ(written.take(), "\r\x1b[2Astays too\x1b[K\n\x1b[J") << size.columns;
+  }
+}
+
 // As after two changes of the size and Ctrl-C: a line broken in two rows, cut again, and then nothing.
 TEST(TerminalPanel, LeavesNothingBehindAfterTheWindowHasChanged) {
   Written written;
@@ -118,6 +137,15 @@ TEST(TerminalPanel, LinesThatStayAreWhole) {
   TerminalPanel panel(written.out());
   panel.draw({line("wider than the window")}, {}, style(5), {.columns = 6, .rows = 24});
   EXPECT_EQ(written.take(), "wider than the window\x1b[K\n\x1b[J");
+}
+
+// Terminals that break a line at the next character only: "erase to the end of the line" takes the last one away.
+TEST(TerminalPanel, ALineThatFillsTheWindowKeepsItsLastCharacter) {
+  Written written;
+  TerminalPanel panel(written.out());
+  panel.draw({line("012345"), line("012345012345"), line("01234"), line("")}, {}, style(5),
+             {.columns = 6, .rows = 24});
+  EXPECT_EQ(written.take(), "012345\n012345012345\n01234\x1b[K\n\x1b[K\n\x1b[J");
 }
 
 // Whatever happens to the process, the terminal is as it was: no mode stays changed after a drawing, and no cursor hidden.
