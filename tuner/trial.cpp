@@ -48,10 +48,10 @@ std::mt19937_64 coins_for(std::uint64_t seed, int trial_number) {
   return std::mt19937_64(sequence);
 }
 
-std::string seconds_text(double seconds) {
+std::string seconds_text(double duration_s) {
   constexpr double kMostSeconds = 1e9;  // of what a duration can hold
   return format_duration(
-      nanoseconds(static_cast<std::int64_t>(std::min(seconds, kMostSeconds) * 1e9)));
+      nanoseconds(static_cast<std::int64_t>(std::min(duration_s, kMostSeconds) * 1e9)));
 }
 
 // The most time of a trial. `looked`: what its first look at a pair of processes has taken, which the planned time
