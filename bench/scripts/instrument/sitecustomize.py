@@ -6,6 +6,7 @@ script sees:
   BENCH_STEPS   a file of 16 bytes, made by its reader: the number of steps, and when the last one ended (monotonic, ns)
   BENCH_RESULT  a file of JSON, written at the end: "steps", and "parameters", a digest of their bytes in any order
   BENCH_STOP    behind so many steps the script ends, with exit code 0
+  BENCH_SECONDS the same behind so many seconds since its first step
 """
 
 import importlib.util
@@ -40,7 +41,7 @@ class _Finder:
         return spec
 
 
-def _watch(torch, steps, result, stop):
+def _watch(torch, steps, result, stop, seconds):
     import atexit
     import ctypes
     import gc
@@ -59,15 +60,18 @@ def _watch(torch, steps, result, stop):
             place = mmap.mmap(file.fileno(), 16)
     optimizers, parameters = [], []
     counted = 0
+    end_ns = 0
 
     def tick():
-        nonlocal counted
+        nonlocal counted, end_ns
         if os.getpid() != process:
             return
         counted += 1
+        now_ns = time.monotonic_ns()
         if place is not None:
-            struct.pack_into("<qq", place, 0, counted, time.monotonic_ns())
-        if counted == stop:
+            struct.pack_into("<qq", place, 0, counted, now_ns)
+        end_ns = end_ns or now_ns + int(seconds * 1e9)
+        if counted == stop or (seconds > 0.0 and now_ns >= end_ns):
             raise SystemExit(0)
 
     def behind_step(optimizer, args, kwargs):
@@ -107,6 +111,7 @@ def _watch(torch, steps, result, stop):
         atexit.register(write_result)
 
 
-_steps, _result, _stop = (os.environ.pop(f"BENCH_{name}", "") for name in ("STEPS", "RESULT", "STOP"))
+_NAMES = ("STEPS", "RESULT", "STOP", "SECONDS")
+_steps, _result, _stop, _seconds = (os.environ.pop(f"BENCH_{name}", "") for name in _NAMES)
 if _steps or _result:
-    sys.meta_path.insert(0, _Finder(_steps, _result, int(_stop or 0)))
+    sys.meta_path.insert(0, _Finder(_steps, _result, int(_stop or 0), float(_seconds or 0.0)))
