@@ -40,8 +40,11 @@ class Job:
         lacking = [name for name in ("torch", *self.modules) if importlib.util.find_spec(name) is None]
         if lacking:
             return f"needs the Python package {', '.join(lacking)}"
-        place = checkouts / self.repository / self.folder / self.command[0]
+        place = self.script_in(checkouts)
         return "" if place.is_file() else f"there is no {place}"
+
+    def script_in(self, checkouts: pathlib.Path) -> pathlib.Path:
+        return checkouts / self.repository / self.folder / self.command[0]
 
     def prepare(self, checkouts: pathlib.Path, folder: pathlib.Path, length: int) -> pathlib.Path:
         """A copy of the script with its data, below a folder that is not there yet. The folder in which it runs."""

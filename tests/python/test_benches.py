@@ -22,6 +22,7 @@ import data  # noqa: E402
 import idle_cost  # noqa: E402
 import jobs  # noqa: E402
 import lost  # noqa: E402
+import prepare  # noqa: E402
 import refuse  # noqa: E402
 import run  # noqa: E402
 import soak  # noqa: E402
@@ -102,6 +103,25 @@ class FunctionsTest(unittest.TestCase):
         self.assertEqual(len(first["data/MNIST/raw/t10k-labels-idx1-ubyte"]), 8 + 20)
         known = json.loads(first["tokenizer/tokenizer.json"])["model"]["vocab"]
         self.assertLessEqual(set(first["text/train.txt"].decode().split()), set(known))
+
+    def test_a_public_script_is_prepared(self):
+        said = io.StringIO()
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            script = folder / "mine" / "word_language_model" / "main.py"
+            script.parent.mkdir(parents=True)
+            script.write_text("print('trains')\n")
+            words = ["prepare.py", str(folder / "mine"), "word_language_model", str(folder / "to")]
+            with contextlib.redirect_stdout(said), mock.patch.object(sys, "argv", words):
+                self.assertEqual(prepare.main(), 0)
+            place, *command = said.getvalue().splitlines()
+            self.assertEqual(
+                (folder / "to" / place / command[0]).read_text(), "print('trains')\n"
+            )
+            self.assertTrue((folder / "to" / place / "text" / "train.txt").is_file())
+            script.unlink()
+            with contextlib.redirect_stderr(said), mock.patch.object(sys, "argv", words):
+                self.assertEqual(prepare.main(), 2)
 
     def test_what_is_missing_is_said(self):
         job = jobs.Job("x", "examples", "x", ("main.py",), jobs._nothing, 1, 1)
