@@ -29,6 +29,7 @@ STARTUP = ROOT / "python" / "autotuned" / "startup"
 INSTRUMENT = HERE / "instrument"
 # Until a step of a script is known, and until one is over: long, for it only ends what hangs.
 PATIENCE_S = 900.0
+_WITHOUT_AUTOTUNED = ("untouched", "patched", "loadtune")
 _WATCHED_NS = 250_000_000  # of a block, as a session asks for it
 
 
@@ -115,8 +116,8 @@ class StepCount:
 class Arm:
     """A process of the script that is stopped except at its turn.
 
-    `way`: "untouched" or "patched", without autotuned; "watched", where the agent measures blocks of the script as it
-    is, as in a tuning; any other goes on with `configuration` and without a session, as behind a tuning.
+    `way`: "untouched", "patched" or "loadtune", without autotuned; "watched", where the agent measures blocks of the
+    script as it is, as in a tuning; any other goes on with `configuration` and without a session, as behind a tuning.
     """
 
     def __init__(self, way: str, command: list[str], folder: pathlib.Path, variables: dict[str, str],
@@ -128,7 +129,7 @@ class Arm:
         given = {**variables, "BENCH_STEPS": str(self._steps.file)}
         self._log = open(folder / f"log-{way}.txt", "w+", encoding="utf-8", errors="replace")
         self._agent = None
-        if way in ("untouched", "patched"):
+        if way in _WITHOUT_AUTOTUNED:
             self.process = subprocess.Popen(command, cwd=folder, env=environment([INSTRUMENT], given), stdout=self._log,
                                             stderr=self._log, stdin=subprocess.DEVNULL, start_new_session=True)
         else:

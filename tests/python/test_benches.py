@@ -3,6 +3,8 @@
 
 import argparse
 import contextlib
+import importlib.metadata
+import importlib.util
 import io
 import json
 import os
@@ -18,6 +20,7 @@ from stand_in import ROOT, SCRIPTS, alone
 sys.path.insert(0, str(ROOT / "bench" / "scripts"))
 
 import arms  # noqa: E402
+import beside_loadtune  # noqa: E402
 import data  # noqa: E402
 import idle_cost  # noqa: E402
 import jobs  # noqa: E402
@@ -218,6 +221,40 @@ class LostTest(unittest.TestCase):
             ("not known (not told)", True),
         )
         self.assertEqual(run.lost_cell(None, 1.0, 5, 72.0), ("the tuning did not end", True))
+
+
+class BesideLoadtuneTest(unittest.TestCase):
+    def test_that_it_is_not_installed_is_said(self):
+        said = io.StringIO()
+        missing = importlib.metadata.PackageNotFoundError("loadtune")
+        with mock.patch("importlib.util.find_spec", return_value=object()):
+            with mock.patch("importlib.metadata.version", side_effect=missing):
+                with mock.patch.object(sys, "argv", ["beside_loadtune.py"]):
+                    with contextlib.redirect_stderr(said):
+                        self.assertEqual(beside_loadtune.main(), 2)
+        self.assertIn("loadtune is not installed in", said.getvalue())
+        self.assertIn("pip install loadtune==0.3.0", said.getvalue())
+
+    def test_its_choice_is_options_of_the_script(self):
+        knobs = {
+            "num_workers": 2,
+            "prefetch_factor": None,
+            "persistent_workers": True,
+            "pin_memory": False,
+            "num_threads": 1,
+            "amp": True,
+        }
+        wanted = ["--workers", "2", "--threads", "1", "--persistent", "--amp"]
+        self.assertEqual(beside_loadtune.words_of(knobs), wanted)
+        self.assertEqual(beside_loadtune.words_of({}), [])
+        alone_in_process = {"num_workers": 0, "persistent_workers": True}
+        self.assertEqual(beside_loadtune.words_of(alone_in_process), ["--workers", "0"])
+
+    def test_verdicts(self):
+        ends = ((1.01, 1.2), (0.9, 1.1), (0.8, 0.9))
+        self.assertEqual(
+            [beside_loadtune.verdict_of(*pair) for pair in ends], ["ahead", "not shown", "BEHIND"]
+        )
 
 
 class SharesTest(unittest.TestCase):
