@@ -235,20 +235,39 @@ class BesideLoadtuneTest(unittest.TestCase):
         self.assertIn("loadtune is not installed in", said.getvalue())
         self.assertIn("pip install loadtune==0.3.0", said.getvalue())
 
-    def test_its_choice_is_options_of_the_script(self):
-        knobs = {
-            "num_workers": 2,
-            "prefetch_factor": None,
-            "persistent_workers": True,
-            "pin_memory": False,
-            "num_threads": 1,
-            "amp": True,
-        }
-        wanted = ["--workers", "2", "--threads", "1", "--persistent", "--amp"]
-        self.assertEqual(beside_loadtune.words_of(knobs), wanted)
-        self.assertEqual(beside_loadtune.words_of({}), [])
-        alone_in_process = {"num_workers": 0, "persistent_workers": True}
-        self.assertEqual(beside_loadtune.words_of(alone_in_process), ["--workers", "0"])
+    def test_a_script_gets_what_it_chose(self):
+        knobs = {"num_workers": 2, "persistent_workers": True, "num_threads": 1, "amp": True}
+        text = (
+            "import torch; from torch.utils.data import DataLoader\n"
+            "loader = DataLoader(list(range(8)), batch_size=4, num_workers=0)\n"
+            "print(loader.batch_size, loader.num_workers, loader.persistent_workers)\n"
+            "print(torch.get_num_threads(), (torch.ones(2, 2) @ torch.ones(2, 2)).dtype)\n"
+        )
+        wanted = "4 2 True\n1 torch.bfloat16\n"
+        self.assertEqual(self.said_with(knobs, text), wanted)
+        # Without workers, there are no options of workers.
+        none = {"num_workers": 0, "persistent_workers": True, "prefetch_factor": 4}
+        self.assertTrue(self.said_with(none, text).startswith("4 0 False\n"))
+
+    def said_with(self, knobs, text):
+        with tempfile.TemporaryDirectory() as folder:
+            variables = {
+                "BENCH_KNOBS": json.dumps(knobs),
+                "BENCH_RESULT": str(pathlib.Path(folder) / "result.json"),
+                "PYTHONWARNINGS": "ignore",
+            }
+            given = arms.environment([arms.INSTRUMENT], variables)
+            code, out, error = alone("-c", text, environment=given)
+        self.assertEqual((code, error), (0, ""))
+        return out
+
+    def test_each_script_is_known(self):
+        known = {job.name for job in [beside_loadtune.PICTURES, *jobs.JOBS]}
+        self.assertLessEqual(set(beside_loadtune.FORMS), known)
+        file = ROOT / "bench" / "scripts" / "loadtune_forms.py"
+        text = file.read_text(encoding="utf-8")
+        for name in beside_loadtune.FORMS:
+            self.assertIn(f"\ndef {name}() -> Workload:\n", text)
 
     def test_verdicts(self):
         ends = ((1.01, 1.2), (0.9, 1.1), (0.8, 0.9))
