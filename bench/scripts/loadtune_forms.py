@@ -2,7 +2,7 @@
 """Scripts in the form that the tuner loadtune takes: parts, from which it makes loop and `DataLoader` by itself.
 
 Models, data sets and losses are those of the script, which lies in the working folder with its data (jobs.py); batch
-size and optimizer are what the script says. beside_loadtune.py names the script in BENCH_FORM. loadtune reads this file.
+size and optimizer are what the script says. beside_loadtune.py names the script in BENCH_FORM. loadtune loads it.
 """
 
 import importlib.util

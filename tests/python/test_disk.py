@@ -70,7 +70,7 @@ print("saved or not", saved + failed, "not saved", failed, file=sys.stderr)
 """
 STEPS = 30_000
 # What there is to say of a history that does not fit.
-FULL = "is full|No space left|too large|free space"
+FULL = "is full|No space left|too large|free space|disk I/O"
 
 
 class DiskTest(unittest.TestCase):
