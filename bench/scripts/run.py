@@ -21,7 +21,8 @@ For each script:
             have all of it
 
 Each tuned script runs to its end, or for --tuned-seconds. --quick is for all ten within 45 minutes on two cores: it
-sets --budget 20s, --exact-budget 5s, --tuned-seconds 60, --seconds 40 and --minutes 45. What was given beside it holds.
+sets --budget 20s, --exact-budget 5s, --tuned-seconds 60, --seconds 40, --block 0.5 and --minutes 45, where
+nothing else is given.
 With --minutes, each script gets the same part of the time that is left; the independent measurement is cut to it, to
 10 s at least, and a script that would begin behind it is not run. In so short a time, little is kept of scripts whose
 steps last a second, and intervals are wide.
@@ -46,8 +47,10 @@ from jobs import JOBS, Job
 
 HEADER = ("| script | refused: same | exact: same | tuned: kept | told | lost | holds | patched | rounds | verdict |\n"
           "|---|---|---|---|---|---|---|---|---|---|")
-FULL = {"budget": "60s", "exact_budget": "10s", "tuned_seconds": 0.0, "seconds": 120.0, "minutes": 0.0}
-QUICK = {"budget": "20s", "exact_budget": "5s", "tuned_seconds": 60.0, "seconds": 40.0, "minutes": 45.0}
+FULL = {"budget": "60s", "exact_budget": "10s", "tuned_seconds": 0.0, "seconds": 120.0, "block": 1.0,
+        "minutes": 0.0}
+QUICK = {"budget": "20s", "exact_budget": "5s", "tuned_seconds": 60.0, "seconds": 40.0, "block": 0.5,
+         "minutes": 45.0}
 _STARTS_S = 30.0  # until three processes of a script train
 _LEAST_SECONDS = 10.0
 # In the place of a setting that no diff has.
@@ -231,7 +234,7 @@ def parsed(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--tuned-seconds", type=float,
                         help="from its first step, behind which the tuned script is ended; 0: at its own end (0)")
     parser.add_argument("--seconds", type=float, help="of the independent measurement (120)")
-    parser.add_argument("--block", type=float, default=1.0, help="seconds of a turn in it")
+    parser.add_argument("--block", type=float, help="seconds of a turn in it (1)")
     parser.add_argument("--minutes", type=float, help="of the whole series; 0: without a limit (0)")
     parser.add_argument("--most-lost", type=float, default=72.0, help="seconds to a tuning (72, 2 %% of an hour)")
     options = parser.parse_args(words)
