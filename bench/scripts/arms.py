@@ -29,6 +29,7 @@ STARTUP = ROOT / "python" / "autotuned" / "startup"
 INSTRUMENT = HERE / "instrument"
 # Until a step of a script is known, and until one is over: long, for it only ends what hangs.
 PATIENCE_S = 900.0
+_WITHOUT_AUTOTUNED = ("untouched", "patched", "loadtune")
 _WATCHED_NS = 250_000_000  # of a block, as a session asks for it
 
 
@@ -91,11 +92,32 @@ class Agent:
             self._link.close()
 
 
+class StepCount:
+    """The file into which instrument/ counts the steps of a script: its variable BENCH_STEPS."""
+
+    def __init__(self, file: pathlib.Path) -> None:
+        self.file = file
+        file.write_bytes(bytes(16))
+        with open(file, "r+b") as opened:
+            self._bytes = mmap.mmap(opened.fileno(), 16)
+
+    def read(self) -> tuple[int, int]:
+        """How many, and when the last one ended (ns). It is read until nobody writes meanwhile."""
+        while True:
+            one, other = (struct.unpack("<qq", self._bytes[:16]) for _ in range(2))
+            if one == other:
+                return one
+
+    def close(self) -> None:
+        self._bytes.close()
+        self.file.unlink()
+
+
 class Arm:
     """A process of the script that is stopped except at its turn.
 
-    `way`: "untouched" or "patched", without autotuned; "watched", where the agent measures blocks of the script as it
-    is, as in a tuning; any other goes on with `configuration` and without a session, as behind a tuning.
+    `way`: "untouched", "patched" or "loadtune", without autotuned; "watched", where the agent measures blocks of the
+    script as it is, as in a tuning; any other goes on with `configuration` and without a session, as behind a tuning.
     """
 
     def __init__(self, way: str, command: list[str], folder: pathlib.Path, variables: dict[str, str],
@@ -103,14 +125,11 @@ class Arm:
         self.way = way
         self._configuration = configuration or {}
         self._folder = folder
-        self._steps_file = folder / f"steps-{way}"
-        self._steps_file.write_bytes(bytes(16))
-        with open(self._steps_file, "r+b") as file:
-            self._steps = mmap.mmap(file.fileno(), 16)
-        given = {**variables, "BENCH_STEPS": str(self._steps_file)}
+        self._steps = StepCount(folder / f"steps-{way}")
+        given = {**variables, "BENCH_STEPS": str(self._steps.file)}
         self._log = open(folder / f"log-{way}.txt", "w+", encoding="utf-8", errors="replace")
         self._agent = None
-        if way in ("untouched", "patched"):
+        if way in _WITHOUT_AUTOTUNED:
             self.process = subprocess.Popen(command, cwd=folder, env=environment([INSTRUMENT], given), stdout=self._log,
                                             stderr=self._log, stdin=subprocess.DEVNULL, start_new_session=True)
         else:
@@ -129,7 +148,7 @@ class Arm:
             except Closed as error:
                 raise Failed(f"{self.way}: {error}; {self.tail()}") from error
         # Cold steps belong to nobody.
-        self._wait(self.steps()[0] + 10)
+        self._wait(self._steps.read()[0] + 10)
         self.stop()
 
     def _keep_asking(self) -> None:
@@ -139,16 +158,9 @@ class Arm:
         except (Closed, Failed, OSError):
             pass  # the script has ended
 
-    def steps(self) -> tuple[int, int]:
-        """How many, and when the last one ended (ns). It is read until nobody writes meanwhile."""
-        while True:
-            one, other = (struct.unpack("<qq", self._steps[:16]) for _ in range(2))
-            if one == other:
-                return one
-
     def _wait(self, count: int) -> None:
         end = time.monotonic() + PATIENCE_S
-        while self.steps()[0] < count:
+        while self._steps.read()[0] < count:
             if self.process.poll() is not None or time.monotonic() > end:
                 raise Failed(f"{self.way}: the script makes no more steps; {self.tail()}")
             time.sleep(0.0005)
@@ -171,13 +183,13 @@ class Arm:
         """Steps per second. The step in which it was stopped before belongs to no turn."""
         self._signal(signal.SIGCONT)
         try:
-            self._wait(self.steps()[0] + 1)
-            first, began_ns = self.steps()
+            self._wait(self._steps.read()[0] + 1)
+            first, began_ns = self._steps.read()
             end = time.monotonic() + seconds
             while time.monotonic() < end:
                 time.sleep(max(0.0, min(0.01, end - time.monotonic())))
             self._wait(first + 2)
-            last, ended_ns = self.steps()
+            last, ended_ns = self._steps.read()
         finally:
             self.stop()
         return (last - first) * 1e9 / (ended_ns - began_ns)
@@ -188,7 +200,6 @@ class Arm:
         self.process.wait()
         self._log.close()
         self._steps.close()
-        self._steps_file.unlink()
 
 
 Rounds = list[dict[str, float]]

@@ -63,19 +63,34 @@ def characters(folder: pathlib.Path, vocabulary: int = 65) -> None:
     (folder / "meta.pkl").write_bytes(pickle.dumps(meta))
 
 
-def pets(folder: pathlib.Path, pictures: int, side: int = 256) -> None:
-    """JPEG files of the names of the Oxford pets; those of one class are one file under many names."""
+def _pictures(classes: int, side: int):
+    """One of each class, which PIL can save."""
     from PIL import Image
 
-    folder.mkdir(parents=True)
     draws = random.Random(1)
-    breeds = [f"breed{number}" for number in range(_CLASSES)]
-    for breed in breeds:
+    for _ in range(classes):
         small = Image.frombytes("RGB", (8, 8), draws.randbytes(8 * 8 * 3))
-        small.resize((side, side), Image.Resampling.BICUBIC).save(folder / f"{breed}_0.jpg", quality=90)
+        yield small.resize((side, side), Image.Resampling.BICUBIC)
+
+
+def pets(folder: pathlib.Path, pictures: int, side: int = 256) -> None:
+    """JPEG files of the names of the Oxford pets; those of one class are one file under many names."""
+    folder.mkdir(parents=True)
+    for number, picture in enumerate(_pictures(_CLASSES, side)):
+        picture.save(folder / f"breed{number}_0.jpg", quality=90)
     for number in range(_CLASSES, pictures):
-        breed = breeds[number % _CLASSES]
+        breed = f"breed{number % _CLASSES}"
         (folder / f"{breed}_{number}.jpg").hardlink_to(folder / f"{breed}_0.jpg")
+
+
+def image_folder(folder: pathlib.Path, pictures: int, side: int = 320) -> None:
+    """JPEG files in a folder for each class; those of one class are one file under many names."""
+    for number, picture in enumerate(_pictures(_CLASSES, side)):
+        place = folder / f"class{number}"
+        place.mkdir(parents=True)
+        picture.save(place / "0.jpg", quality=90)
+        for count in range(1, pictures // _CLASSES):
+            (place / f"{count}.jpg").hardlink_to(place / "0.jpg")
 
 
 def timm_stand_in(folder: pathlib.Path) -> None:

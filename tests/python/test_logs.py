@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The loggers that a script uses are told what was kept, and cannot harm the script.
 
-Weights & Biases and MLflow are small stand-ins here. TensorBoard is one too, and the real one
-where it is installed.
+Weights & Biases, MLflow and TensorBoard are small stand-ins here, and the real ones where they are
+installed: without a network, and with their files in a folder of the test.
 """
 
 import contextlib
@@ -173,6 +173,47 @@ class LogsTest(unittest.TestCase):
             (event,) = events.Tensors("autotuned/kept/text_summary")
             self.assertEqual(event.step, 70)
             self.assertEqual([one.decode() for one in event.tensor_proto.string_val], ["a gain"])
+
+    @unittest.skipUnless(importlib.util.find_spec("wandb"), "wandb is not installed")
+    def test_the_real_wandb(self):
+        import wandb as real
+
+        with tempfile.TemporaryDirectory() as folder:
+            run = real.init(project="tests", mode="offline", dir=folder, config={"lr": 0.1})
+            try:
+                run.log({"loss": 1.0})
+                step = run.step
+                warnings = []
+                with mock.patch.object(logs, "_PATIENCE_S", 60.0):
+                    for _ in range(2):  # a second tuning of one program
+                        logs.tell("a gain", {"speedup": 1.5}, 70, warnings.append)
+                kept = dict(run.config)
+                self.assertEqual((warnings, run.step), ([], step))
+            finally:
+                run.finish()
+        self.assertEqual(kept["lr"], 0.1)
+        self.assertEqual(dict(kept["autotuned"]), {"kept": "a gain", "speedup": 1.5})
+
+    @unittest.skipUnless(importlib.util.find_spec("mlflow"), "mlflow is not installed")
+    def test_the_real_mlflow(self):
+        import mlflow as real
+
+        before = real.get_tracking_uri()
+        self.addCleanup(real.set_tracking_uri, before)
+        with tempfile.TemporaryDirectory() as folder:
+            real.set_tracking_uri(f"sqlite:///{folder}/runs.db")
+            real.create_experiment("tests", artifact_location=Path(folder, "files").as_uri())
+            real.set_experiment("tests")
+            warnings = []
+            with real.start_run() as run, mock.patch.object(logs, "_PATIENCE_S", 60.0):
+                logs.tell("a gain", {"run": "r-1", "speedup": 1.5}, 70, warnings.append)
+            self.assertEqual(warnings, [])
+            tags = real.get_run(run.info.run_id).data.tags
+        told = {name: value for name, value in tags.items() if name.startswith("autotuned.")}
+        self.assertEqual(
+            told,
+            {"autotuned.kept": "a gain", "autotuned.run": "r-1", "autotuned.speedup": "1.5"},
+        )
 
 
 SCRIPT = """

@@ -6,6 +6,8 @@ script sees:
   BENCH_STEPS   a file of 16 bytes, made by its reader: the number of steps, and when the last one ended (monotonic, ns)
   BENCH_RESULT  a file of JSON, written at the end: "steps", and "parameters", a digest of their bytes in any order
   BENCH_STOP    behind so many steps the script ends, with exit code 0
+  BENCH_SECONDS the same behind so many seconds since its first step
+  BENCH_KNOBS   JSON: what the tuner loadtune chose, by its names. All loaders of the script are made with it
 """
 
 import importlib.util
@@ -40,7 +42,33 @@ class _Finder:
         return spec
 
 
-def _watch(torch, steps, result, stop):
+def _apply(torch, knobs):
+    """As loadtune itself does it for its trials, but for torch.compile."""
+    import functools
+
+    from torch.utils.data import DataLoader
+
+    if knobs.get("num_threads"):
+        torch.set_num_threads(knobs["num_threads"])
+    if knobs.get("amp"):
+        # For the whole script, as nothing leaves it. So parameters in 16 bits must not be kept from step to step.
+        torch.autocast("cpu", torch.bfloat16, cache_enabled=False).__enter__()
+    workers = knobs.get("num_workers", 0)
+    options = {"num_workers": workers, "pin_memory": bool(knobs.get("pin_memory"))}
+    if workers > 0:
+        options["persistent_workers"] = bool(knobs.get("persistent_workers"))
+        if knobs.get("prefetch_factor") is not None:
+            options["prefetch_factor"] = knobs["prefetch_factor"]
+    own = DataLoader.__init__
+
+    @functools.wraps(own)
+    def made(self, *args, **kwargs):
+        own(self, *args, **{**kwargs, **options})
+
+    DataLoader.__init__ = made
+
+
+def _watch(torch, steps, result, stop, seconds, knobs):
     import atexit
     import ctypes
     import gc
@@ -53,21 +81,26 @@ def _watch(torch, steps, result, stop):
     from torch.optim.optimizer import register_optimizer_step_post_hook
 
     process = os.getpid()
+    if knobs:
+        _apply(torch, json.loads(knobs))
     place = None
     if steps:
         with open(steps, "r+b") as file:
             place = mmap.mmap(file.fileno(), 16)
     optimizers, parameters = [], []
     counted = 0
+    end_ns = 0
 
     def tick():
-        nonlocal counted
+        nonlocal counted, end_ns
         if os.getpid() != process:
             return
         counted += 1
+        now_ns = time.monotonic_ns()
         if place is not None:
-            struct.pack_into("<qq", place, 0, counted, time.monotonic_ns())
-        if counted == stop:
+            struct.pack_into("<qq", place, 0, counted, now_ns)
+        end_ns = end_ns or now_ns + int(seconds * 1e9)
+        if counted == stop or (seconds > 0.0 and now_ns >= end_ns):
             raise SystemExit(0)
 
     def behind_step(optimizer, args, kwargs):
@@ -107,6 +140,7 @@ def _watch(torch, steps, result, stop):
         atexit.register(write_result)
 
 
-_steps, _result, _stop = (os.environ.pop(f"BENCH_{name}", "") for name in ("STEPS", "RESULT", "STOP"))
+_NAMES = ("STEPS", "RESULT", "STOP", "SECONDS", "KNOBS")
+_steps, _result, _stop, _seconds, _knobs = (os.environ.pop(f"BENCH_{name}", "") for name in _NAMES)
 if _steps or _result:
-    sys.meta_path.insert(0, _Finder(_steps, _result, int(_stop or 0)))
+    sys.meta_path.insert(0, _Finder(_steps, _result, int(_stop or 0), float(_seconds or 0.0), _knobs))
