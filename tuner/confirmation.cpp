@@ -131,7 +131,7 @@ Result<void> drop_marginal(const SessionInput& input, const Budget& budget, Tria
     const Configuration whole = incumbent.configuration();
     TrialRecord trial =
         new_ablation(series, whole, {marginal.plugin, marginal.change}, marginal.reference);
-    // Of all that is kept, the confirmation asks the same.
+    // If nothing else is kept, the confirmation asks the same.
     if (trial.change.empty() || trial.reference == input.starting ||
         is_measured(trial, series.records())) {
       continue;

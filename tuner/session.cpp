@@ -244,7 +244,7 @@ Result<bool> Session::use_known_best() {
   const auto verification = std::ranges::find(trials, TrialKind::verification, &TrialRecord::kind);
   if (verification == trials.end() || verification->verdict != Verdict::accepted) return false;
   incumbent_.build_on(verification->reference.with(verification->change));
-  // Of an earlier process that had gone on with the search, what it found stands.
+  // If an earlier process went on with the search, its result stands.
   const bool has_searched = std::ranges::any_of(trials, [](const TrialRecord& trial) {
     return trial.kind == TrialKind::proposal || trial.kind == TrialKind::confirmation;
   });

@@ -306,7 +306,7 @@ TEST_F(DamagedFiles, AreThoseThatStayUnreadable) {
 }
 
 TEST_F(DamagedFiles, AreTooManyAtSomePoint) {
-  // Of few files, ten may be.
+  // Ten may be damaged, however few files there are.
   std::vector<File> files = good_files(12);
   for (std::size_t i = 0; i < 10; ++i)
     files[i].content = cut(files[i].content);
