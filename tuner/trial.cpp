@@ -237,7 +237,8 @@ Result<void> TrialRunner::look_first(Course& course) {
   if (!ready || course.is_over()) return ready;
   const nanoseconds started = clock_->now();
   course.starting = started - before;
-  // Not the longest so far: those of an earlier trial may have waited for another session.
+  // This start and not the longest one so far, because processes of an earlier trial may have waited for another
+  // session.
   process_start_time_ = std::max(2 * input_->start_time, course.starting);
   course.measurement.begin_process_pair(/*is_evidence=*/false);
   for (int pair = 0; pair < kFirstLookPairs; ++pair) {

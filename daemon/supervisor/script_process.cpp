@@ -35,7 +35,7 @@ int spawn(const ScriptSpec& spec, pid_t& pid) {
   const auto note = [&error](int result) {
     if (error == 0) error = result;
   };
-  // To itself: it is no longer closed by exec.
+  // The socket is duplicated to itself, so that exec no longer closes it.
   if (spec.socket >= 0) {
     note(posix_spawn_file_actions_adddup2(&actions, spec.socket, spec.socket));
   }

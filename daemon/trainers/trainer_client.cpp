@@ -74,7 +74,7 @@ void offer_to_the_kernel(pid_t trainer) {
   std::ofstream("/proc/" + std::to_string(trainer) + "/oom_score_adj") << 1000;
 }
 
-// By what is known: the exit status that it left itself, else why we ended it.
+// The exit status of the trainer decides, if it ended by itself; else the reason why it was ended.
 TrainerOutcome outcome_of(ErrorKind kind, const std::optional<ProcessExit>& exit) {
   switch (kind) {
     case ErrorKind::out_of_memory:

@@ -136,7 +136,7 @@ class Training {
     return job_.drop(kTrainingCheckpoint);
   }
 
-  // At the end of the other run, whose decisions have been read.
+  // Begins at the end of the other run, whose decisions have been read.
   Result<void> begin_sequel() {
     if (is_over_) {
       return fail(ErrorKind::invalid,
