@@ -281,7 +281,7 @@ std::optional<std::string> input_fault(const UpdateComparison& updates, bool is_
       spread += (one[sample] - mean) * (one[sample] - mean);
       apart += (one[sample] - two[sample]) * (one[sample] - two[sample]);
     }
-    // The distance of different samples would be twice the spread.
+    // For different samples it would be twice the spread.
     if (spread > 0.0 && !(apart <= kMostInputShare * spread)) {
       return fmt::format("the samples of step {} differ from the reference's", i + 1);
     }

@@ -79,7 +79,7 @@ TEST_F(SlowedReference, DoesNotConcernOtherKnobs) {
   EXPECT_EQ(run(57.0, 580.0, 1000.0, "loader.workers").verdict, Verdict::accepted);
 }
 
-// The extension is slower, and from then on slows the configuration that is measured beside it.
+// The extension is slower, and slows whoever is measured beside it from then on.
 TEST_F(SlowedReference, IsFoundByTheBaseline) {
   simulation_.advisors.plugins["mine"] = once({{kKnob, 1}}, 1.5);
   bool is_slowed = false;
