@@ -23,7 +23,7 @@ using Json = nlohmann::json;
 // One line, without spaces; bytes that are not UTF-8 become U+FFFD.
 [[nodiscard]] std::string to_line(const Json& value);
 
-// For people: each member on a line of its own, indented, with a newline at the end.
+// The form for people: each member on a line of its own, indented, with a newline at the end.
 [[nodiscard]] std::string to_lines(const Json& value);
 
 // Field access for untrusted objects: ErrorKind::invalid names the field, what was expected and what

@@ -79,7 +79,7 @@ struct Interval {
   double high;
 };
 
-// Of the median, at 95 %, from order statistics: nothing is assumed about the noise.
+// The confidence interval of the median, at 95 %, from order statistics: nothing is assumed about the noise.
 Interval interval_of_median(std::vector<double> values) {
   std::ranges::sort(values);
   const auto count = static_cast<double>(values.size());

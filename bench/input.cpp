@@ -245,7 +245,7 @@ class Input {
     return crop;
   }
 
-  // Of a byte that is read or written, where a large block is copied.
+  // The time of a byte that is read or written while a large block is copied.
   static double ns_per_moved_byte() {
     constexpr std::size_t kBytes = std::size_t{64} << 20U;
     std::vector<std::uint8_t> from(kBytes, 1);

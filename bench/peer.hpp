@@ -25,7 +25,7 @@ class Peer {
   // What a person would try.
   [[nodiscard]] const Json& settings() const { return settings_; }
   [[nodiscard]] std::string version() const;  // of PyTorch
-  // Of one block; CPU time that its processes used is that of all of them.
+  // The rate of one block; the CPU time is that of all processes.
   [[nodiscard]] LoadRate rate(const Json& settings, std::chrono::nanoseconds duration);
   [[nodiscard]] double samples_per_second(const Json& settings, std::chrono::nanoseconds duration) {
     return rate(settings, duration).samples_per_second;

@@ -12,7 +12,7 @@
 
 namespace autotuned::bench {
 
-// Of one block.
+// The rate of one block, and what it used.
 struct LoadRate {
   double samples_per_second = 0.0;
   double samples_per_cpu_second = 0.0;  // what one core would do, if it did nothing else

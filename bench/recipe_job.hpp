@@ -54,7 +54,7 @@ class RecipeJob {
   [[nodiscard]] Json metrics(const Configuration& configuration);
   // The job itself, for the tuner's own functions.
   [[nodiscard]] tuner::TrainingBackend& job() { return *job_; }
-  // Of one block.
+  // The rate of one block.
   [[nodiscard]] double samples_per_second(const Configuration& configuration,
                                           std::chrono::nanoseconds duration);
 

@@ -88,7 +88,7 @@ void write_trace(const std::filesystem::path& file, std::int64_t events, bool pa
   gzclose(out);
 }
 
-// Of the wall and of the processor: on a busy machine only the second says what the work costs.
+// Wall-clock and CPU time: on a busy machine only the second says what the work costs.
 struct Times {
   Clock::time_point wall = Clock::now();
   std::clock_t processor = std::clock();

@@ -56,7 +56,7 @@ class Cases {
     EXPECT_NE(said, "") << given;
     text_ += given + "\n  " + with_here(said, folder_) + "\n";
   }
-  // Of a long text, only the lines that `base` lacks (+), and those of `base` that it lacks (-).
+  // Adds only the lines of a long text that `base` lacks (+), and those of `base` that it lacks (-).
   void add_difference(const std::string& given, const std::string& base, const std::string& said) {
     text_ += given + "\n" + with_here(lines_beyond(base, said, "+ "), folder_) +
              with_here(lines_beyond(said, base, "- "), folder_);

@@ -10,7 +10,7 @@
 namespace autotuned::trainer {
 namespace {
 
-// The session has examined the files; whoever runs their code examines them again.
+// The session has examined the files; the process that runs their code examines them again.
 Result<std::vector<plugins::TrainerLibrary>> libraries_from(const Json& request) {
   std::vector<plugins::TrainerLibrary> libraries;
   const Json& list = member(request, "plugins");

@@ -175,7 +175,7 @@ Result<Json> Server::handle_on_all(const std::string& name, const Json& request)
         is_refused_by_all && (!steps_together(name) || is_agreed(own.error().kind));
     if (!is_whole) {
       leave_ranks();
-      // To the other side it means that the job is as it was.
+      // `unsupported` would tell the session that the job is as it was.
       if (cause.kind == ErrorKind::unsupported) cause.kind = ErrorKind::internal;
     }
     return tl::unexpected(cause);

@@ -82,8 +82,8 @@ LossKind loss_of(const SessionInput& input) {
   return is_entropy ? LossKind::cross_entropy : LossKind::other;
 }
 
-// For an exact change whose `updates` are not equal: compares with the difference between two runs of one configuration. Returns `check`
-// if two such runs are equal.
+// Judges an exact change with unequal `updates` by the difference between two runs of one configuration. Returns
+// `check` if two such runs are equal.
 Result<CheckRecord> judge_by_repetition(TrainingBackend& backend, const Configuration& reference,
                                         const UpdateComparison& updates, CheckRecord check,
                                         CheckedSteps which) {
@@ -142,7 +142,8 @@ Result<CheckRecord> run_exact(const SessionInput& input, TrainingBackend& backen
   return first;
 }
 
-// Of a script, a change of its loader alone is checked by the batches, which are compared only where nothing else differs.
+// Whether only the loader of a script changes. Such a change is checked by the batches, which are compared only if
+// nothing else differs.
 bool is_of_scripts_loader(const SessionInput& input, const Configuration& change) {
   return input.is_script && std::ranges::all_of(change.values(), [](const auto& entry) {
            return entry.first.starts_with("loader.");

@@ -131,7 +131,7 @@ Result<void> drop_marginal(const SessionInput& input, const Budget& budget, Tria
     const Configuration whole = incumbent.configuration();
     TrialRecord trial =
         new_ablation(series, whole, {marginal.plugin, marginal.change}, marginal.reference);
-    // Of all that is kept, the confirmation asks the same.
+    // If nothing else is kept, the confirmation asks the same.
     if (trial.change.empty() || trial.reference == input.starting ||
         is_measured(trial, series.records())) {
       continue;
@@ -214,7 +214,7 @@ Result<void> ablate(TrialSeries& series, const Incumbent& incumbent,
   if (incumbent.is_start()) return {};
   for (const KeptChange& kept : kept_changes(incumbent, series.records(), starting)) {
     TrialRecord trial = new_ablation(series, incumbent.configuration(), kept, starting);
-    // By an earlier process, or before the confirmation.
+    // An earlier process has measured it, or it was measured before the confirmation.
     if (is_measured(trial, series.records())) continue;
     TrialPlan plan = new_ablation_plan(series);
     plan.time_share =

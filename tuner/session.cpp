@@ -250,7 +250,7 @@ Result<bool> Session::use_known_best() {
   const TrialRecord* const verification = verification_of(series_);
   if (verification == nullptr || verification->verdict != Verdict::accepted) return false;
   incumbent_.build_on(verification->reference.with(verification->change));
-  // Of an earlier process that had gone on with the search, what it found stands.
+  // If an earlier process went on with the search, its result stands.
   const bool has_searched = std::ranges::any_of(trials, [](const TrialRecord& trial) {
     return trial.kind == TrialKind::proposal || trial.kind == TrialKind::confirmation;
   });

@@ -27,7 +27,7 @@ constexpr double kRunError = 0.02;
 constexpr double kPromisingShare = 0.5;
 // Fresh pairs of processes after which one that does not even look like that is given up.
 constexpr int kFewestToGiveUp = 3;
-// Of a pair of processes: blocks until their ratio is known this well, and for no longer than time_for_blocks().
+// A pair of processes has blocks until the standard error of its ratio is this small, for at most time_for_blocks().
 constexpr double kWantedErrorRatio = 0.01;
 constexpr int kFewestBlockPairs = 3;
 constexpr int kFewestToKnow = 5;  // of three, two may agree by chance
@@ -244,7 +244,8 @@ Result<void> TrialRunner::look_first(Course& course) {
   if (!ready || course.is_over()) return ready;
   const nanoseconds started = clock_->now();
   course.starting = started - before;
-  // Not the longest so far: those of an earlier trial may have waited for another session.
+  // This start and not the longest one so far, because processes of an earlier trial may have waited for another
+  // session.
   process_start_time_ = std::max(2 * input_->start_time, course.starting);
   course.measurement.begin_process_pair(/*is_evidence=*/false);
   for (int pair = 0; pair < kFirstLookPairs; ++pair) {
@@ -470,7 +471,7 @@ Result<TrialRecord> TrialRunner::run(TrialRecord trial, const TrialPlan& plan) {
     trial.verdict = Verdict::interrupted;
     trial.reason = "stopped while it ran";
   } else if (!done) {
-    // The ledger or the reference failed: whoever reads this later sees a trial that never ended.
+    // The ledger or the reference failed: the history keeps a trial that never ended.
     return forward_error(done);
   }
   if (auto stored = finish(trial, started); !stored) return forward_error(stored);

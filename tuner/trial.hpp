@@ -45,7 +45,7 @@ struct TrialPlan {
   // verdict needs, up to most_time.
   std::chrono::nanoseconds time_share{0};
   std::chrono::nanoseconds most_time{0};
-  // For a gain of 1.3 or more in one process it grows to the time of four times as many pairs, up to this.
+  // The limit to which most_time grows for a gain of 1.3 or more in one process, for four times as many pairs.
   std::chrono::nanoseconds most_time_for_large_gain{0};
   // What must still be possible after the trial: so many pairs, of blocks in one process or of fresh processes. most_time leaves
   // `time_afterwards` for them. If they turn out to need more time, the trial gets so much less.

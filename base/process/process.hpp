@@ -78,7 +78,7 @@ class Process {
   std::optional<ProcessExit> exit_;
 };
 
-// For children, first thing in main(): ask to be killed with the parent (PR_SET_PDEATHSIG), and leave
+// A child calls this first in main(): it asks to be killed with the parent (PR_SET_PDEATHSIG), and leaves
 // at once when the parent `parent_pid` is already gone.
 void die_with_parent(pid_t parent_pid);
 

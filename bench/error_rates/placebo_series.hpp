@@ -25,7 +25,7 @@ struct PlaceboTrial {
   double high = 0.0;
   int pairs = 0;
   double seconds = 0.0;
-  // Of the CPUs meanwhile: what other programs used, and what the hypervisor gave away.
+  // The shares of the CPUs' time that other programs used and that the hypervisor gave away meanwhile.
   double others_ratio = 0.0;
   double stolen_ratio = 0.0;
 };
@@ -34,7 +34,7 @@ struct PlaceboTrial {
 // ErrorKind::invalid names a missing field.
 [[nodiscard]] Result<PlaceboTrial> placebo_trial_from(const Json& value);
 
-// Of a file that need not be there yet.
+// Reads the trials of a file. A file that does not exist yet has none.
 [[nodiscard]] Result<std::vector<PlaceboTrial>> read_placebo_trials(
     const std::filesystem::path& file);
 [[nodiscard]] Result<void> append_placebo_trial(const std::filesystem::path& file,

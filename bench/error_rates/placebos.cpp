@@ -31,7 +31,7 @@ using std::chrono::nanoseconds;
 
 // What a session measures before its first trial.
 constexpr int kBaselineBlocks = 5;
-// Of the added work, while it is calibrated.
+// The calibration of the added work: passes of a step, and pairs of blocks.
 constexpr std::int64_t kCalibrationPasses = 5000;
 constexpr int kCalibrationPairs = 30;
 constexpr nanoseconds kBlock = std::chrono::milliseconds(100);

@@ -20,9 +20,9 @@ using std::chrono::seconds;
 constexpr const char* kRestartKnob = "env.SETTING";
 constexpr const char* kLiveKnob = "loader.workers";
 constexpr nanoseconds kLimit = seconds(60);
-// Of blocks.
+// The noise of single blocks.
 constexpr double kBlockNoise = 0.02;
-// Of the blocks on a shared machine, those that its other programs slow (docs/statistics.md).
+// The share of the blocks that other programs of a shared machine slow (docs/statistics.md).
 constexpr double kSlowedShare = 0.3;
 // To start a process and warm it up.
 constexpr nanoseconds kStart = seconds(2);

@@ -29,7 +29,7 @@ constexpr const char* kGainKnob = "loader.workers";
 constexpr double kGainRatio = 1.1;
 // To start a process and warm it up: so much of the trace passes meanwhile.
 constexpr nanoseconds kProcessStart = seconds(2);
-// Of the budget, for each placebo.
+// The part of the budget for each placebo.
 constexpr nanoseconds kTimeForEach = seconds(30);
 constexpr double kLeastTraceSeconds = 30.0;
 

@@ -27,7 +27,7 @@ SANITIZER_SECONDS = 300
 LEAST_SANITIZER_SECONDS = 60  # the checker makes each kernel many times slower
 # Without LibTorch's cache each tensor has memory of its own, and what lies behind one is nobody's.
 UNCACHED = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
-# Of the checker itself: some virtual machines do not let it look at the device.
+# An error of the checker itself: some virtual machines do not let it look at the device.
 CANNOT_CHECK = "Device not supported"
 
 

@@ -82,8 +82,9 @@ LEAST_BUDGET = 10
 WITHOUT_TORCH = "needs --python, one that has torch"
 MOST_WORKERS = 16  # of the DataLoader beside us
 LEAST_OF_EAGER = 0.97  # of PyTorch's rate, ours
-# Of a step without it, one with it. Of a step whose kernels keep the GPU busy: where the host starts small kernels one by
-# one, what CUPTI does in each launch is a large share of it, whoever records.
+# The time of a step that is recorded, over that of one that is not. The kernels of the step must keep the GPU busy:
+# where the host starts small kernels one by one, what CUPTI does in each launch is a large share of the step in any
+# recorder.
 MOST_RECORDING = 1.03
 RECIPES = ["resnet18_cifar.yaml", "simple_cnn_cifar.yaml", "vit_patch_dropout_gpu.yaml", "resnet50_amp.yaml"]
 PHOTOS = "photo_masking_gpu.yaml"

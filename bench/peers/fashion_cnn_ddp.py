@@ -23,7 +23,7 @@ import fashion_cnn
 
 RANKS = 2
 BATCH = 32
-# Of messages from rank 0 to the other.
+# The kinds of messages from rank 0 to the other.
 STOP, PREPARE, STEPS = range(3)
 
 

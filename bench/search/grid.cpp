@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::size_t kMostGridBytes = std::size_t{16} << 20U;
 
-// Of an even number the mean of the two in the middle, so that a half of a few rounds favours neither end.
+// The median. With an even number of values it is the mean of the middle two, so that half of a few rounds
+// favours neither end.
 double middle_of(std::vector<double> values) {
   std::ranges::sort(values);
   const std::size_t half = values.size() / 2;

@@ -73,7 +73,7 @@ struct AllBest {
   std::vector<storage::RunRow> unconfirmed;  // of scripts: the newest run, which has no result
 };
 
-// Of the newest runs first, each job once.
+// The best configurations, each job once, in the order of its newest run.
 Result<AllBest> all_best(const storage::History& history, const Machine& machine) {
   const auto runs = history.runs({.limit = -1});
   if (!runs) return forward_error(runs);

@@ -104,7 +104,7 @@ Json changes_of(const storage::RunRow& run, const std::vector<TrialRecord>& tria
   return changes;
 }
 
-// By the command of the run; a launcher such as `torchrun` is no interpreter.
+// The interpreter that the command of the run names; a launcher such as `torchrun` is none.
 std::string interpreter_of(const storage::RunRow& run) {
   const Json& command = member(run.recipe, "command");
   if (command.is_array() && !command.empty() && command.front().is_string()) {

@@ -283,7 +283,7 @@ class Peek {
   std::optional<Found> no_index_;  // a number that is no integer of at least 0
   bool has_flags_only_ = true;
   bool has_lists_ = false;  // a cell with several names
-  // For tables with one cell after the file:
+  // Only for tables with one cell after the file:
   std::set<std::string> values_;
   std::set<std::string> parts_;
   std::int64_t highest_ = -1;  // of the integers

@@ -148,7 +148,7 @@ std::string short_name(const std::string& whole) {
   const std::string name = printable(whole);
   if (name.size() <= kLongestName) return name;
   std::size_t end = kLongestName - 3;
-  // Not in the middle of a character.
+  // The cut must not be in the middle of a character.
   while (end > 0 && (static_cast<unsigned char>(name[end]) & 0xC0U) == 0x80U)
     --end;
   return name.substr(0, end) + "...";

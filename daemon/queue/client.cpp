@@ -23,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::nanoseconds;
 
 constexpr nanoseconds kAnswerLimit = std::chrono::seconds(10);
-// For the next daemon to serve, after one has ended.
+// How long the next daemon may take to serve, after one has ended.
 constexpr nanoseconds kReturnLimit = std::chrono::seconds(5);
 constexpr std::chrono::milliseconds kReturnLook{50};
 constexpr std::chrono::milliseconds kTickEvery{500};

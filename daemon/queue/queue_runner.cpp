@@ -27,7 +27,8 @@ namespace {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-// For a killed process to be gone before its device is used again; its lock says so in any case.
+// How long a killed process may take to be gone before its device is used again. The lock of the device guards it
+// in any case.
 constexpr std::chrono::seconds kOrphanLimit{2};
 // Everything else waits meanwhile.
 constexpr std::chrono::milliseconds kHistoryLimit{100};
@@ -38,7 +39,7 @@ bool is_shortage(const Error& error) {
          error.kind == ErrorKind::disk_full || error.kind == ErrorKind::out_of_memory;
 }
 
-// For a run that was cancelled, and whose session was ended before it could write that down.
+// Records the cancelling of a run whose session ended before it could do so.
 Result<void> record_cancelled(const Submission& submission, const std::string& run_id) {
   if (run_id.empty()) return {};
   auto history = storage::History::open_to_write(submission.session.history,

@@ -187,7 +187,7 @@ class Server : private QueueAccess {
     from.answer(ok_answer(std::move(told)));
   }
 
-  // For the view; the daemon's own clients ask by name.
+  // The web page asks for this; the daemon's own clients ask by name.
   [[nodiscard]] Json status() const override {
     ToldJobs told = jobs_.queue().tell(kStatusBytes);
     for (Json& job : told.jobs)

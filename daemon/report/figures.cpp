@@ -31,7 +31,7 @@ std::string first_columns(const std::string& text, std::size_t columns) {
   return std::string(beginning_of(text, static_cast<int>(columns)));
 }
 
-// Of each column the width of its widest cell.
+// The width of the widest cell of each column.
 std::vector<std::size_t> widths_of(const TableRows& rows) {
   std::vector<std::size_t> widths;
   for (const auto& row : rows) {
@@ -49,7 +49,7 @@ void make_printable(TableRows& rows) {
   }
 }
 
-// Of a table that is `excess` columns too wide.
+// Cuts the cells of one column in a table that is `excess` columns too wide.
 void narrow_column(TableRows& rows, const TableCut& cut, std::size_t excess) {
   const std::size_t width = widths_of(rows)[cut.column];
   const std::size_t wanted =

@@ -473,7 +473,7 @@ std::string time_of_trial_text(const TrialRecord& trial, const std::vector<Trial
   const std::string measured =
       fmt::format("{} in {} block{}", format_duration(std::chrono::nanoseconds(measured_ns)),
                   blocks.size(), blocks.size() == 1 ? "" : "s");
-  // Of a trial that has not ended, or was interrupted.
+  // The time of a trial that has not ended, or was interrupted, is not known as a whole.
   if (trial.duration_ns <= measured_ns) return measured;
   return text + fmt::format(": {}; the rest is what lies between blocks, which may be {}", measured,
                             is_of_script ? "checks, steps such as evaluations, switches, and "

@@ -250,7 +250,7 @@ std::string different_jobs_text(const ComparedSide& a, const ComparedSide& b) {
       const auto value = [](const Json& json) {
         return json.is_string() ? json.get<std::string>() : to_line(json);
       };
-      // Of a list of transforms, the field alone would begin with a number.
+      // In a list of transforms, the field alone would begin with a number.
       const std::string list = std::string_view(section) == "input" ? "input." : "";
       const std::string name = found->field == "type" ? "" : list + found->field + " ";
       return pair_of(what, name + value(found->a), value(found->b));

@@ -89,7 +89,7 @@ std::string difference_text(MetricKind kind, double a, double b) {
   return a > 0.0 ? format_gain(b / a) : std::string(kMissing);
 }
 
-// Of what both sides have.
+// Compares the numbers that both sides have.
 std::string numbers_text(const std::string& subject, const Json& a, const Json& b,
                          const std::function<MetricKind(const std::string&)>& kind_of_name,
                          bool is_comparable) {

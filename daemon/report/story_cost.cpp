@@ -29,7 +29,7 @@ std::string seconds_text(double seconds) {
       nanoseconds(static_cast<std::int64_t>(std::clamp(seconds, 0.0, kMostSeconds) * 1e9)));
 }
 
-// By the rate at which it really trained, which need not be that of the confirmation.
+// When the tuning is repaid. It uses the rate of the training itself, which may differ from that of the confirmation.
 std::string repaid(const storage::RunRow& run) {
   const auto savings = savings_of(run);
   if (!savings) return {};

@@ -14,7 +14,7 @@ namespace autotuned::daemon {
 
 namespace {
 
-// Of its plugin or of its knob, one that was kept before others, else the last. Null for none.
+// The trial of the finding's plugin or knob: the first one that was kept, else the last one. Null if there is none.
 const TrialRecord* trial_of_finding(const RunRecord& record, const Json& finding) {
   if (!finding.is_object()) return nullptr;
   const std::string plugin = get_string(finding, "plugin").value_or("");

@@ -29,7 +29,7 @@ std::string why_text(const storage::RunRow& run) {
 bool is_unconfirmed(const storage::RunRow& run) {
   if (!run.best.empty()) return false;
   const bool is_under_way = run.state == RunState::tuning || run.state == RunState::training;
-  // Of a script that was given up the training goes on.
+  // The tuning of a script may have been given up while its training goes on.
   return !is_under_way || run.is_interrupted || run.training.contains("untuned");
 }
 

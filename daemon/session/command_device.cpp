@@ -23,7 +23,7 @@
 namespace autotuned::daemon {
 namespace {
 
-// For others who wait.
+// What commands that wait for the device are told about its holder.
 std::string holder_text(const std::string& command, const recipes::Recipe& recipe) {
   return "autotuned " + command + ", process " + std::to_string(getpid()) + ", recipe " +
          recipe.name;

@@ -120,7 +120,7 @@ Result<std::optional<RunRow>> find_run(const History& history, const SessionRequ
     if (ours->is_tune_only == key.is_tune_only) return std::optional(*std::move(ours));
   }
   auto row = history.unfinished_run(key);
-  // To search anew is to go on with nothing, except with such a search that was interrupted.
+  // A new search (--retune) continues no run, except a new search that was interrupted.
   if (row && *row && request.retune && !(*row)->is_retuned) row->reset();
   return row;
 }

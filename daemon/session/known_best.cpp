@@ -98,7 +98,8 @@ std::string joined(const std::vector<std::string>& names) {
   return text;
 }
 
-// By the checks of trained models in runs of this job here. The newest one of some settings counts.
+// The settings that checks of trained models refused in runs of this job here. The newest check of the same settings
+// counts.
 Result<std::vector<Refused>> refused_here(const storage::History& history,
                                           const storage::RunRow& run) {
   auto runs = runs_of_job(history, run);

@@ -25,7 +25,7 @@ class PluginAdvisors final : public tuner::Advisors {
                  const std::optional<std::vector<std::string>>& only);
 
   [[nodiscard]] std::vector<std::string> names() const override;
-  // By name.
+  // The identity of each plugin, by its name.
   [[nodiscard]] std::map<std::string, PluginIdentity> identities() const;
   Result<Json> ask(const std::string& plugin, const Json& situation) override;
 

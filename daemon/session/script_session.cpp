@@ -20,7 +20,6 @@
 #include "base/identifier.hpp"
 #include "base/machine/allocator_library.hpp"
 #include "base/machine/machine.hpp"
-#include "base/text.hpp"
 #include "daemon/common/installation_paths.hpp"
 #include "daemon/report/report.hpp"
 #include "daemon/report/script_report.hpp"
@@ -30,6 +29,7 @@
 #include "daemon/session/plugin_advisors.hpp"
 #include "daemon/session/refused_plugins.hpp"
 #include "daemon/session/run_row.hpp"
+#include "daemon/session/script_budget.hpp"
 #include "daemon/session/script_identity.hpp"
 #include "daemon/session/script_load.hpp"
 #include "plugins/host/loader.hpp"
@@ -42,10 +42,6 @@ namespace {
 using std::chrono::nanoseconds;
 using storage::RunState;
 
-// The part of a training that tuning takes at most, one in this many, unless the user gives a budget. Used if the
-// length is known: from an earlier run here, or from the script's variables.
-constexpr int kMostBudgetShare = 5;
-constexpr nanoseconds kLeastBudget = std::chrono::seconds(20);
 // How long the script waits for the blocks of another run before it measures beside them: at most one part of its
 // budget in this many, because the script pays for the wait.
 constexpr nanoseconds kMostTurnWait = std::chrono::minutes(1);
@@ -93,13 +89,6 @@ RunState state_after(std::int64_t code, std::int64_t signal) {
   return is_stop(signal) ? RunState::cancelled : RunState::failed;
 }
 
-// How long the script is tuned, and why: a clause for people.
-struct BudgetChoice {
-  nanoseconds time{0};
-  std::string because;
-  bool is_by_earlier_run = false;  // by the time that a whole run took here
-};
-
 class ScriptSession {
  public:
   ScriptSession(const SessionRequest& request, SessionControl& control, Descriptor agent)
@@ -124,11 +113,10 @@ class ScriptSession {
   Result<void> prepare();
   Result<void> open_run();
   Result<void> close_abandoned(const storage::RunKey& key);
-  [[nodiscard]] BudgetChoice choose_budget() const;
   // If no earlier run tells how long the script takes, but its variables tell its epochs: at most a part of the time
   // that the remaining ones take.
   Result<void> bound_budget();
-  void set_budget(BudgetChoice budget);
+  void set_budget(ScriptBudget budget);
   Result<void> tune();
   Result<tuner::SessionOutcome> search();
   // Tuning is over, and there is no outcome: says why, and lets go of the script.
@@ -160,7 +148,7 @@ class ScriptSession {
   std::optional<storage::History> history_;
   Descriptor claim_;  // of the run: we are at work on it
   storage::RunRow run_;
-  BudgetChoice budget_;
+  ScriptBudget budget_;
   // Since it was loaded: the time of the tuning begins with the search.
   std::int64_t steps_before_search_ = 0;
   MachineState before_search_;
@@ -237,7 +225,7 @@ Result<void> ScriptSession::open_run() {
   auto claimed = history_->claim(run_.id);
   if (!claimed) return forward_error(claimed);
   claim_ = *std::move(claimed);
-  set_budget(choose_budget());
+  set_budget(choose_script_budget(script, *history_, run_));
   report({{"event", "run"},
           {"run", run_.id.text},
           {"recipe", run_.recipe_name},
@@ -253,36 +241,10 @@ Result<void> ScriptSession::open_run() {
       [](std::chrono::milliseconds waited) { return waited < kPatienceBesideScript; });
 }
 
-void ScriptSession::set_budget(BudgetChoice budget) {
+void ScriptSession::set_budget(ScriptBudget budget) {
   budget_ = std::move(budget);
   run_.training["budget_ns"] = budget_.time.count();
   job_->limit_turn_wait(std::min(kMostTurnWait, budget_.time / kMostWaitShare));
-}
-
-BudgetChoice ScriptSession::choose_budget() const {
-  const BudgetChoice usual{recipes::Tune{}.budget, "--budget sets another time"};
-  if (request_.script->budget) return {*request_.script->budget, "as --budget says"};
-  storage::RunFilter same_job;
-  same_job.recipe = run_.recipe_hash;
-  same_job.environment = run_.environment_key;
-  const auto runs = history_->runs(same_job);
-  if (!runs) return usual;
-  for (const storage::RunRow& earlier : *runs) {
-    // A run that ended with an error may have ended early, so its length says nothing.
-    if (earlier.state != RunState::finished || earlier.ended_unix_ns <= earlier.started_unix_ns ||
-        get_integer(earlier.training, "exit_code").value_or(0) != 0) {
-      continue;
-    }
-    const nanoseconds whole(earlier.ended_unix_ns - earlier.started_unix_ns);
-    const nanoseconds part = std::max(kLeastBudget, whole / kMostBudgetShare);
-    if (part >= usual.time) return {usual.time, usual.because, /*is_by_earlier_run=*/true};
-    const std::string last = "the " + format_duration(whole) + " that it ran here last";
-    return {part,
-            (part == kLeastBudget ? "the least, for " : "a fifth of ") + last +
-                "; --budget sets another time",
-            /*is_by_earlier_run=*/true};
-  }
-  return usual;
 }
 
 Result<void> ScriptSession::bound_budget() {
@@ -295,16 +257,11 @@ Result<void> ScriptSession::bound_budget() {
   if (!block || !(block->samples_per_second() > 0.0)) return {};
   constexpr double kMostSeconds = 1e9;  // of what a duration can hold
   const double seconds = std::min(kMostSeconds, left / block->samples_per_second());
-  const nanoseconds whole(static_cast<std::int64_t>(seconds * 1e9));
-  const nanoseconds part = std::max(kLeastBudget, whole / kMostBudgetShare);
-  if (part >= budget_.time) return {};
-  set_budget({part, budget_.because});
-  report({{"event", "note"},
-          {"text", "about " + format_duration(whole) + " of training are left, by its variable '" +
-                       get_string(facts, "most_told_by").value_or("") + "': it is tuned for " +
-                       format_duration(part) + " at most, " +
-                       (part == kLeastBudget ? "the least" : "a fifth of that") +
-                       "; --budget sets another time"}});
+  const auto shorter = budget_within(nanoseconds(static_cast<std::int64_t>(seconds * 1e9)),
+                                     get_string(facts, "most_told_by").value_or(""), budget_);
+  if (!shorter) return {};
+  set_budget({shorter->time, budget_.because});
+  tell(shorter->note);
   return {};
 }
 

@@ -16,7 +16,7 @@
 namespace autotuned::daemon {
 namespace {
 
-// For a killed process to be gone; the lock of the device says so in any case.
+// How long a killed process may take to be gone. The lock guards the device in any case.
 constexpr std::chrono::nanoseconds kOrphanLimit = std::chrono::seconds(2);
 constexpr int kLooksAtOrphans = 10;  // two seconds
 

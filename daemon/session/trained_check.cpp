@@ -16,7 +16,7 @@ using std::chrono::nanoseconds;
 constexpr nanoseconds kAlwaysAffordable = std::chrono::seconds(10);
 constexpr int kAffordableShare = 100;  // one in so many of the training's time
 
-// At the rates of the training and of the trials.
+// The expected time of the check, from the rates of the training and of the trials.
 nanoseconds expected_time(const storage::RunRow& run, bool needs_trainer, nanoseconds start) {
   const double duration_ns = get_number(run.training, "duration_ns").value_or(0.0);
   const double steps = get_number(run.training, "steps").value_or(0.0);

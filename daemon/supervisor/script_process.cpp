@@ -35,7 +35,7 @@ int spawn(const ScriptSpec& spec, pid_t& pid) {
   const auto note = [&error](int result) {
     if (error == 0) error = result;
   };
-  // To itself: it is no longer closed by exec.
+  // The socket is duplicated to itself, so that exec no longer closes it.
   if (spec.socket >= 0) {
     note(posix_spawn_file_actions_adddup2(&actions, spec.socket, spec.socket));
   }
@@ -61,7 +61,7 @@ int spawn(const ScriptSpec& spec, pid_t& pid) {
 
 Result<ScriptProcess> ScriptProcess::start(const ScriptSpec& spec) {
   assert(!spec.command.empty());
-  // A child's end is lost where whoever started us ignores it.
+  // The end of a child is not reported if the process that started us has set SIGCHLD to be ignored.
   if (is_ignored(SIGCHLD)) std::signal(SIGCHLD, SIG_DFL);
   ScriptProcess process;
   const int error = spawn(spec, process.pid_);

@@ -69,7 +69,7 @@ DataCheck check_data_and_model(const recipes::Recipe& recipe, const std::filesys
     check.notes.push_back("data and model were not looked at: " + answer.error().message());
     return check;
   }
-  // For the places alone: what was checked is the recipe as it was read before.
+  // The text gives only the line numbers: what was checked is the recipe as it was read before.
   const std::string text = read_file(file, recipes::kMaxYamlBytes).value_or(std::string());
   for (const Json& problem : member(*answer, "problems")) {
     check.problems.push_back(recipes::diagnostic_at(

@@ -131,7 +131,8 @@ Result<tuner::UpdateComparison> TrainerBackend::compare_updates(const Configurat
     const char* const name = is_candidate ? kCandidate : kReference;
     const bool moves = !is_first && process_knobs_.key_of(configuration) != last_key;
     if (moves) {
-      // By file: the other may need a trainer of its own, and the first may have to leave.
+      // The state moves through a file: the other configuration may need a trainer of its own, and the first one may
+      // have to end.
       const char* const earlier = is_candidate ? kReference : kCandidate;
       auto exported = ask(*last, "export", {{"name", earlier}, {"path", copy_file().string()}},
                           spec_.block_limit);

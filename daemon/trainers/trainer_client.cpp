@@ -31,13 +31,13 @@ constexpr int kSocketInTrainer = 3;
 constexpr int kLocksInTrainer = 4;  // and above
 // `train` writes a checkpoint before it answers.
 constexpr nanoseconds kCancelGrace = std::chrono::seconds(30);
-// For a process that was told to stand still.
+// How long a process may take to stop after SIGSTOP.
 constexpr nanoseconds kStopLimit = std::chrono::milliseconds(100);
 constexpr nanoseconds kStopPause = std::chrono::microseconds(100);
 constexpr nanoseconds kStopGrace = std::chrono::seconds(2);
 // Between two looks at the memory of a trainer that works.
 constexpr nanoseconds kMemoryLook = std::chrono::milliseconds(250);
-// Of the SIGKILL in an error, where the kernel's own count of such kills grew.
+// What an error says of a SIGKILL while the kernel's own count of such kills grew.
 constexpr const char* kKilledForMemory = "sent by the kernel's out-of-memory killer";
 
 enum class Woken { trainer, cancel, timeout };
@@ -74,7 +74,7 @@ void offer_to_the_kernel(pid_t trainer) {
   std::ofstream("/proc/" + std::to_string(trainer) + "/oom_score_adj") << 1000;
 }
 
-// By what is known: the exit status that it left itself, else why we ended it.
+// The exit status of the trainer decides, if it ended by itself; else the reason why it was ended.
 TrainerOutcome outcome_of(ErrorKind kind, const std::optional<ProcessExit>& exit) {
   switch (kind) {
     case ErrorKind::out_of_memory:

@@ -127,7 +127,7 @@ struct CuptiCollector::State {
   void note(std::string text) {
     if (std::ranges::find(notes, text) == notes.end()) notes.push_back(std::move(text));
   }
-  // For calls whose failure the profile can tolerate.
+  // Notes the failure of a call that the profile can do without.
   void try_to(CUptiResult result, const std::string& what) {
     if (result != CUPTI_SUCCESS) note("CUPTI does not " + what + ": " + api.result_text(result));
   }

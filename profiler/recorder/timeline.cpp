@@ -22,7 +22,7 @@ struct NodeKeyHash {
 };
 using Makers = std::unordered_map<NodeKey, TimelinePlace, NodeKeyHash>;
 
-// For each number the operator that began last.
+// The operator that began last, for each sequence number.
 Makers makers_of(const Timeline& timeline) {
   Makers makers;
   for (std::size_t t = 0; t < timeline.threads.size(); ++t) {

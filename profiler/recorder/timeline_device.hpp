@@ -38,7 +38,7 @@ struct DeviceKernel : DeviceEventBase {
   std::int64_t queued_ns = 0;  // 0: not recorded
   std::uint32_t graph = 0;     // 0: launched by itself
   std::uint64_t graph_node = 0;
-  // For the whole launch; NaN if the device is not known.
+  // The value of the whole launch; NaN if the device is not known.
   float blocks_per_sm = std::numeric_limits<float>::quiet_NaN();
   float warps_per_sm = std::numeric_limits<float>::quiet_NaN();
   float occupancy_percent = std::numeric_limits<float>::quiet_NaN();  // estimated, 0 to 100

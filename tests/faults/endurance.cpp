@@ -65,7 +65,7 @@ void print(const Use& use) {
   std::fflush(stdout);
 }
 
-// Of each figure the larger one: a single look may meet a moment at which it is low.
+// The larger one of each figure: a single look may meet a moment at which it is low.
 Use most_of(const Use& one, const Use& other) {
   return {.runs = std::max(one.runs, other.runs),
           .trials = std::max(one.trials, other.trials),

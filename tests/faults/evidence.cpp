@@ -38,7 +38,7 @@ std::vector<std::string> lines_of_trials(const std::string& text) {
   std::vector<std::string> found;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
-    // The last one may be cut off: whoever wrote it was killed.
+    // The last one may be cut off: its writer was killed.
     if (!lines.eof() && tells_of_a_trial(line)) found.push_back(line);
   }
   return found;

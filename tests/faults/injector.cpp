@@ -55,7 +55,7 @@ struct Settings {
 };
 Settings settings;
 
-// Of this thread: a hook that is entered from within a hook passes on.
+// Whether this thread is inside of a hook: one that is entered from within a hook passes on.
 thread_local bool is_inside __attribute__((tls_model("initial-exec"))) = false;
 
 std::array<std::uint64_t, kMostPlaces> seen_places{};

@@ -45,7 +45,7 @@ const faults::Role kSession{"session", "autotuned", "session-process"};
 const faults::Role kTrainer{"trainer", "fake_trainer", ""};
 
 constexpr int kMostAttempts = 60;
-// Of the kills, those that meet any process of its kind, and not one of the run that has the device.
+// One kill in so many meets any process of its kind; the others meet one of the run that has the device.
 constexpr int kOneInSoManyIsAny = 4;
 
 // What a command asks for beside its job.

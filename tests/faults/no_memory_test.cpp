@@ -137,7 +137,7 @@ TEST(NoMemory, NeverCrashesTheQueue) {
   });
 }
 
-// Of each process the first, since simdjson makes what it has one of when it is first used.
+// It must be the first use of simdjson in its process, because simdjson allocates its global state then.
 TEST(NoMemory, NeverCrashesTheReadingOfATrace) {
   const std::string file = tests::source_folder() / "tests/profiler/data/recorded.pt.trace.json.gz";
   expect_no_crash([&] { (void)traces::read_trace(file); });

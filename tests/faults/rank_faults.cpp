@@ -88,7 +88,7 @@ std::filesystem::path picture(const char* name) {
   return tests::source_folder() / "tests/trainer/input/data" / name;
 }
 
-// As a whole, whoever reads it just now.
+// The file is replaced as a whole, so that a reader sees all of it or nothing.
 void replace(const std::filesystem::path& file, const std::filesystem::path& by) {
   const std::filesystem::path copy = file.string() + ".new";
   std::filesystem::copy_file(by, copy, std::filesystem::copy_options::overwrite_existing);
@@ -103,7 +103,7 @@ void write_pictures(const std::filesystem::path& folder) {
   }
 }
 
-// Of that rank's share: in their order the pictures are dealt out in turn.
+// A picture of that rank's share: the pictures are dealt out in turn, in their order.
 std::filesystem::path picture_of(int rank, const std::filesystem::path& folder) {
   return folder / "cat" / (rank == 0 ? "3.jpg" : "4.jpg");
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks that are killed (SIGKILL) or stopped (SIGSTOP) at random moments: the real trainer tunes and trains a small job on two
 // or three ranks, a random one of them is hit, and the same command is given again until it ends. Then:
-//   - the model is that of a run in which nobody was hit, byte for byte, after the same steps;
+//   - the training has all of its steps, and the model of two ranks is that of a run in which nobody was hit, byte for byte;
+//     that of three has the same size (docs/distributed.md);
 //   - no trial that was ever seen finished is missing, changed or there twice, and the history is whole;
 //   - no run is left unfinished, and no process;
-//   - whoever could not go on said why.
+//   - a command that could not go on said why.
 // A rank that is stopped costs ten seconds, after which it is ended; so fewer are stopped than killed.
 #include <gtest/gtest.h>
 

@@ -75,7 +75,7 @@ INSTANTIATE_TEST_SUITE_P(
         Cheat{"repeats_images", "the samples of step [0-9]+ differ from the reference's"},
         Cheat{"freezes_later", "the update of hidden\\.weight is 0\\.000 times as long"},
         Cheat{"skips_updates", "the update of hidden\\.weight is 0\\.[0-9]+ times as long"},
-        // Of any parameter: now and then it moves them all at once.
+        // It may be any parameter: now and then it moves them all at once.
         Cheat{"stale_weights", "the update of [a-z.]+ is [0-9.]+ times as long"},
         Cheat{"evaluates_wrongly",
               "in evaluation mode the outputs for one batch differ from the reference's by "

@@ -161,7 +161,7 @@ TEST(Kill, TrainingGoesOnFromItsCheckpoint) {
   }
 }
 
-// It records steps in a trainer of its own, which dies with whoever is killed.
+// It records steps in a trainer of its own, which dies with the process that is killed.
 TEST(Kill, TraceThatIsBegunCostsNothingAndLeavesNothing) {
   for (const std::string victim : {"kill_program", "kill_session", "kill_self"}) {
     SCOPED_TRACE(victim);
@@ -230,7 +230,7 @@ TEST(Kill, SearchAnewDoesNotGoOnWithARunThatWasBegunOtherwise) {
   EXPECT_EQ(scene.runs().size(), 2);
 }
 
-// Of a job like that of the scene, but another one.
+// A recipe of another job, which is like that of the scene.
 std::string other_recipe(const Scene& scene) {
   std::string recipe = scene.folder().read("recipe.yaml");
   recipe.replace(recipe.find("hidden: 16"), 10, "hidden: 32");

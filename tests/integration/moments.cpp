@@ -33,7 +33,7 @@ std::optional<LastRun> last_run(const Scene& scene) {
   return LastRun{std::move(*run), std::move(*trials)};
 }
 
-// Of a request, by its name and by the trial that went on when it came.
+// The phase of a request, by its name and by the trial that went on when it came.
 std::optional<Phase> phase_of(const Json& request, const std::vector<TrialRecord>& trials) {
   static const std::set<std::string> kOfTraining = {"train", "train_step", "save"};
   if (kOfTraining.contains(request.at("request").get<std::string>())) return Phase::training;

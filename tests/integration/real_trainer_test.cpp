@@ -17,7 +17,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Of 128 steps each: long enough to be hit in the middle.
+// An epoch has 128 steps: long enough to be hit in the middle.
 constexpr int kLongEpochs = 100;
 constexpr const char* kSynthetic =
     "data: {type: synthetic, samples: 4096, shape: [1, 8, 8], classes: 4}\n";

@@ -167,7 +167,7 @@ class GpuJobs(gpu_package.Case):
         self.assertIn("| recording of resnet18 | below | "
                       "step 64.000 ms without, 96.000 ms with, 64.000 ms after it: 1.500 of one without | "
                       "90 events, 7 kernels; 2 records lost; over the aim of 1.03 |", table)
-        # Of many small launches it is told.
+        # Many small launches are named.
         code, table, _ = self.run_stage("trace", WITH, {}, "--python", sys.executable, step_us=12000.0)
         self.assertEqual(code, 0)
         self.assertIn("| recording of launch_bound | done | "

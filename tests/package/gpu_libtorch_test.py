@@ -72,7 +72,7 @@ class GpuLibTorch(gpu_package.Case):
         (self.root / "scripts").mkdir()
         (self.root / "scripts/requirements.txt").write_text("# LibTorch\ntorch==2.11.0 --hash=sha256:7a\n")
         place = self.root / ".deps/python"
-        # Of another version it is of no use, and what is needed is told.
+        # Another version is of no use, and the message says which one is needed.
         python = self.program("python3", f"""
             import os, sys
             os.execve({sys.executable!r}, [{sys.executable!r}, *sys.argv[1:]], {{**os.environ, "PYTHONPATH": {str(site)!r}}})

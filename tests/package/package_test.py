@@ -13,7 +13,7 @@ BUILD = pathlib.Path(os.environ["AUTOTUNED_BUILD_DIR"])
 SOURCE = pathlib.Path(os.environ["AUTOTUNED_SOURCE_DIR"])
 EVERYWHERE = re.compile(r"(linux-vdso|ld-linux-x86-64|libc|libm|libdl|libpthread|librt|libresolv|libutil|libmvec|libstdc\+\+|libgcc_s)\.so")
 LIBTORCH = re.compile(r"lib(torch|c10|gomp|cudart|cupti)")
-# Of the archive, without photos. Who lends machines may take no more than 64 MiB, and this tree goes along.
+# The size of the archive without photos. A lent machine may take no more than 64 MiB, this tree included.
 MOST_BYTES = 40 << 20
 
 

@@ -44,7 +44,7 @@ class PluginFolder {
 // What one of them says to a situation.
 [[nodiscard]] Json ask(const std::string& plugin, const Json& situation);
 
-// Of an answer: the change of its first candidate, or null; why there is none; the first reason.
+// Parts of an answer: the change of its first candidate, or null; why there is none; the first reason.
 [[nodiscard]] Json first_change(const Json& answer);
 [[nodiscard]] std::string none_because(const Json& answer);
 [[nodiscard]] std::string first_reason(const Json& answer);

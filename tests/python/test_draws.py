@@ -46,7 +46,7 @@ class DrawsTest(unittest.TestCase):
                 self.assertNotIn(torch.ops.aten.bernoulli_.float, [one for one, _ in calls.made])
 
     def test_attention_that_drops_weights_is_refused_in_16_bits(self):
-        # Of GPUs; on a CPU it draws by bernoulli_().
+        # This is how GPUs do it; on a CPU it draws by bernoulli_().
         def call(name, dtype, dropout, in_float32=True):
             one = torch.empty(1, 2, 4, 8, dtype=dtype, device="meta")
             between = {"flash": (), "efficient": (None, False), "cudnn": (None, False)}[name]

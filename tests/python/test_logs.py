@@ -124,7 +124,7 @@ class LogsTest(unittest.TestCase):
             writer=types.SimpleNamespace(SummaryWriter=SummaryWriter),
         )
         self.assertEqual((warnings, idle.tags), ([], {}))
-        # Of modules that are only being imported there is nothing yet.
+        # Modules that are still being imported are empty.
         empty = types.SimpleNamespace()
         self.assertEqual(self.tell(wandb=empty, mlflow=empty, writer=empty), [])
 

@@ -64,7 +64,7 @@ class RowsTest(unittest.TestCase):
         for one, other in zip(*results):
             self.assertEqual(one.shape, other.shape)
             self.assertEqual(one.stride(), other.stride())
-            # Of equal numbers 0 and -0 are told apart.
+            # Bits are compared, because 0 and -0 are equal as numbers.
             kind = torch.int32 if one.dtype == torch.float32 else torch.int64
             bits = [tensor.contiguous().view(kind) for tensor in (one, other)]
             self.assertTrue(torch.equal(*bits))

@@ -131,7 +131,7 @@ TEST(RecipeErrors, AreExplained) {
   tests::expect_golden("recipes/golden/mistakes.txt", wrong.told());
 }
 
-// Of a megabyte the message shows a line.
+// The message shows one line of a megabyte.
 TEST(RecipeErrors, ALongNameIsNotShownWhole) {
   const std::string name((1U << 20U) - 1000, 'a');
   const auto told = problems(changed(kQuickRecipe, "quick", name));

@@ -403,7 +403,7 @@ TEST(RecipeRanks, AreAnotherJobAndShareTheThreads) {
   EXPECT_EQ(two.train.ranks, 2);
   EXPECT_NE(two.hash(), one.hash());
   EXPECT_EQ(Recipe::from_json(two.to_json())->train.ranks, 2);
-  // Of four cores.
+  // The machine has four cores.
   const auto threads = [](const Recipe& recipe) {
     return recipe.starting_configuration(sample_knobs()).integer("threads.intra_op");
   };

@@ -112,7 +112,7 @@ TEST_F(HistoryTest, TrialComesBack) {
   EXPECT_EQ(trials[1].to_json("r").dump(1), sample_trial(2).to_json("r").dump(1));
 }
 
-// A run is somebody's as long as the process that claimed it lives, whoever asks.
+// A run has an owner as long as the process that claimed it lives, whichever process asks.
 TEST_F(HistoryTest, OnlyTrialsThatNobodyIsAtAreInterrupted) {
   for (const char* id : {"r-at-work", "r-left", "r-trained"}) {
     add_run(id, id == std::string("r-trained") ? RunState::finished : RunState::tuning, 5);

@@ -114,7 +114,7 @@ TEST_F(MigrationTest, FindingsOfVersion11HaveNoSeverityAndNoRemedy) {
   EXPECT_EQ(history->profiles(run).value().at(0).at("findings").at(0).at("id"), found[0].id);
 }
 
-// Of each row of plugin_answers: plugin, kind and subject.
+// Plugin, kind and subject of each row of plugin_answers.
 std::vector<std::string> kinds_in(const History& history) {
   std::vector<std::string> kinds;
   const auto answers = history.plugin_answers(sample_run().id);

@@ -314,7 +314,7 @@ TEST(DamageTest, RunCostsItselfOnly) {
     EXPECT_THAT(run.error().message(),
                 AllOf(HasSubstr("r-2"), HasSubstr("best_configuration"), HasSubstr("prune")));
   }
-  // Of several, their names are enough.
+  // If several runs match, the error has their names.
   EXPECT_EQ(history.run("r-").error().kind, ErrorKind::invalid);
   run_sql(file, "UPDATE runs SET state = 'odd' WHERE id = 'r-2'");
   EXPECT_TRUE(history.remove_run(RunId{"r-2"}).value());

@@ -11,7 +11,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Of targets that are small numbers.
+// Losses of targets that are small numbers.
 class SmallLosses : public testing::Test {
  protected:
   static UpdateComparison losses(double reference, double candidate) {

@@ -335,7 +335,7 @@ TEST(Checks, ReachedWeightsAreHeldAgainstWhatRoundingMakesOfThem) {
   EXPECT_FALSE(check_reached(updates, false, &own).passed);
 }
 
-// Of a gradient that stops there is only the momentum left.
+// When a gradient stops, only the momentum is left.
 TEST(Checks, ReachedWeightsShowAGradientThatHasStopped) {
   Training warm;
   Training stopped;

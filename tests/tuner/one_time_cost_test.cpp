@@ -14,7 +14,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 constexpr double kSecond = 1e9;
-// Of the simulated job: its blocks report a thousand times the rate that a test gives.
+// The rate of the simulated job: its blocks report a thousand times the rate that a test gives.
 constexpr double kStartRate = 1e6;  // samples per second
 constexpr std::int64_t kEpochSamples = 60'000;
 

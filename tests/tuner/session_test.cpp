@@ -42,7 +42,7 @@ TEST(Session, KeepsWhatHelpsAndConfirmsIt) {
   EXPECT_THAT(simulation.ledger.events, Contains("answered useless: it was tried"));
 }
 
-// For those who watch: how many trials there will be, about, and what the budget still holds.
+// Watchers see about how many trials there will be, and what is left of the budget.
 TEST(Session, TellsWhereItStands) {
   Simulation simulation;
   add_three_plugins(simulation);
@@ -306,7 +306,7 @@ TEST(Session, BlocksThatTurnOutLongLeaveTimeForTheConfirmation) {
   }
 }
 
-// Of an earlier process nothing is known but its trials.
+// All that is known about an earlier process is its trials.
 TEST(Session, AContinuedConfirmationHasThePairsThatDecide) {
   Simulation first;
   add_three_plugins(first);

@@ -62,7 +62,7 @@ class SimulatedJob final : public TrainingBackend {
   bool is_training = false;  // what the user gets: nothing is taken back
   std::optional<Error> rounded_fault;
   double noise = 0.01;
-  // Of blocks that other programs slow: their share, and the mean of the logarithm of what they lose.
+  // Blocks that other programs slow: their share, and the mean of the logarithm of what they lose.
   double slowed_share = 0.0;
   double slowdown = 0.13;
   double ceiling_ratio = 2.0;                 // of the rate, with a batch that is on the device
@@ -196,7 +196,7 @@ class SimulatedJob final : public TrainingBackend {
     return key;
   }
 
-  // Of the process that runs this configuration, which is started when there is none.
+  // The effect of the process that runs this configuration. It is started if there is none.
   double effect_of(const Configuration& configuration) {
     const std::string key = restart_key(configuration);
     const auto running = processes_.find(key);

@@ -34,7 +34,7 @@ TEST(SessionTrace, PluginsSeeSignalsOfTheStart) {
   const Json& first = simulation.advisors.situations.front();
   EXPECT_EQ(first.at("metrics").at("copies.pageable_ratio"), 0.25);
   EXPECT_EQ(first.at("metrics").at("step.data_wait_ratio"), 0.5);
-  // Of another incumbent they would be those of the past.
+  // Signals of an earlier incumbent are left out.
   EXPECT_FALSE(
       simulation.advisors.situations.back().at("metrics").contains("copies.pageable_ratio"));
 }

@@ -78,7 +78,7 @@ void Job::State::describe_index() {
     ++with_points;
     bytes += static_cast<std::int64_t>(points.size_bytes());
   }
-  // Of files without there is little to win.
+  // An index gains little if most files cannot have one.
   if (2 * with_points >= probed) facts_.jpeg_index_bytes = bytes * items / probed;
 }
 

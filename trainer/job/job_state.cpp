@@ -28,10 +28,10 @@ namespace {
 constexpr const char* kInitial = "initial";
 constexpr const char* kRateFactor = "schedule/factor";
 constexpr const char* kScheduleBegin = "schedule/begin";
-// For other damaged files, when the job has ended: less than a person or a time limit would wait for.
+// How long other damaged files are searched for when the job has ended: less than a person or a time limit would wait.
 constexpr std::chrono::nanoseconds kMostSearching = std::chrono::seconds(10);
 
-// A trainer gets env.NAME from whoever starts it; all that is left is to see that it did.
+// The process that starts a trainer sets env.NAME for it; this only checks that it did.
 Result<void> check_environment(const Configuration& configuration) {
   for (const auto& [name, value] : configuration.values()) {
     if (!name.starts_with("env.")) continue;

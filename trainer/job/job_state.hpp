@@ -75,9 +75,11 @@ class Job::State {
   // job_blocks.cpp
   Result<Block> run(const RunRequest& request, const CancelCheck& is_cancelled);
   Result<Block> run_steps(std::int64_t count, const CancelCheck& is_cancelled);
+  Result<Stretch> advance(const StretchLimits& limits, const CancelCheck& is_cancelled);
+
+  // job_profile.cpp
   Result<JobProfile> profile(std::int64_t steps, std::int64_t warmup_steps,
                              const CancelCheck& is_cancelled, std::int64_t maximum_ns);
-  Result<Stretch> advance(const StretchLimits& limits, const CancelCheck& is_cancelled);
 
   // job_ranks.cpp
   Result<void> start_together();

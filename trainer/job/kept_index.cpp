@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Of KeptSamples: which JPEG files a job has an index of, and where that lies between runs.
+// The part of KeptSamples about the index of JPEG files: which files are in it, and where it is stored between runs.
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>

@@ -100,7 +100,7 @@ Result<input::SampleCache*> KeptSamples::cache_for(const input::Pipeline& pipeli
     return found->cache.get();
   }
   if (caches_.size() > 1) {
-    // Not the one of the feed, however many have been asked for since it was told.
+    // The cache that the feed uses stays, however many have been asked for since.
     auto given_up = std::prev(caches_.end());
     if (given_up->cache.get() == in_use) --given_up;
     caches_.erase(given_up);

@@ -50,7 +50,7 @@ class KeptSamples {
 
   // Between two epochs, while loader threads work.
   void compact_index(Feed& feed);
-  // Without a file the index is made anew by whoever reads the data next: a warning and no error, and one is enough.
+  // Without a file the next job with these data makes the index anew: a warning and no error, and one is enough.
   [[nodiscard]] std::optional<Error> save_index();
 
   // Where the space of all caches there and, in memory, of the index ends.
@@ -81,7 +81,7 @@ class KeptSamples {
   Result<input::JpegIndex*> index_for(const input::Pipeline& pipeline, const input::Dataset& data);
   // What the caches there and, in memory, the index have.
   [[nodiscard]] std::int64_t kept_bytes(input::CachePlace place) const;
-  // Of that space.
+  // The free bytes of that space.
   [[nodiscard]] std::int64_t bytes_left(input::CachePlace place) const;
 
   const recipes::Recipe* recipe_;

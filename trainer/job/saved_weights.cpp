@@ -69,7 +69,7 @@ std::int64_t SavedWeights::steps_to_next(std::int64_t steps) const {
 }
 
 void SavedWeights::remove_old(const fs::path& folder) const {
-  // Of two files of the same step, that of the epoch counts as older.
+  // If two files have the same step, that of the epoch counts as older.
   using Place = std::pair<std::int64_t, bool>;
   const auto place_of = [this](std::string_view name) -> std::optional<Place> {
     if (const auto epoch = number_in(name, kEpoch, kMostEpochs))

@@ -14,7 +14,7 @@ namespace autotuned::trainer {
 
 class SavedWeights {
  public:
-  // For a training with `batch_size`. The recipe counts steps of its own batch size; the files are due after the same
+  // The training has this `batch_size`. The recipe counts steps of its own batch size; the files are due after the same
   // number of samples. REQUIRES: batch_size and steps_per_epoch of at least 1.
   SavedWeights(const recipes::Recipe& recipe, std::int64_t batch_size,
                std::int64_t steps_per_epoch);

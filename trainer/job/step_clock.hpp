@@ -45,7 +45,8 @@ class CancelPoll {
 
 // How many steps of a training several ranks make before they ask the leader whether it was cancelled: each question is
 // a message for which all of them wait. `steps` were made since the last question, in `elapsed_ns` of the first rank.
-// At most twice as many as before, so that a few short steps do not put the next question far off. At least 1.
+// Returns at most twice as many as before, so that a few short steps do not put the next question far off, and at
+// least 1.
 [[nodiscard]] inline std::int64_t steps_until_question(std::int64_t steps,
                                                        std::int64_t elapsed_ns) {
   constexpr std::int64_t kBetweenNs = 50'000'000;

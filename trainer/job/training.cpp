@@ -17,6 +17,7 @@
 #include "trainer/evaluation/plateau.hpp"
 #include "trainer/evaluation/test_figures.hpp"
 #include "trainer/job/saved_weights.hpp"
+#include "trainer/job/training_checkpoints.hpp"
 #include "trainer/state/data_identity.hpp"
 
 namespace autotuned::trainer {
@@ -24,7 +25,6 @@ namespace {
 
 using profiler::now_ns;
 
-constexpr const char* kCheckpoint = "training";
 constexpr const char* kBatchSize = "batch size";
 constexpr const char* kData = "data";
 
@@ -41,6 +41,7 @@ class Training {
         ranks_(job.recipe().train.ranks),
         is_leader_(job.ranks() == nullptr || job.ranks()->is_leader()),
         evaluates_epochs_(job.recipe().evaluation && job.recipe().evaluation->every == "epoch"),
+        checkpoints_(job, request, on_progress),
         saves_(job.recipe(), job.configuration().integer("batch_size"), plan_.steps_per_epoch),
         best_(job.recipe().evaluation),
         plateau_(job.recipe().schedule) {}
@@ -48,7 +49,7 @@ class Training {
   Result<TrainingSummary> run() {
     if (auto started = start(); !started) return tl::unexpected(started.error());
     if (auto together = job_.start_together(); !together) return tl::unexpected(together.error());
-    next_checkpoint_ns_ = now_ns() + request_.checkpoint_every_ns;
+    checkpoints_.wait_for_next();
     progress_.ns = now_ns();
     progress_.samples = job_.samples();
     job_.resume_loading();
@@ -102,7 +103,7 @@ class Training {
 
   Result<void> start_from(const std::filesystem::path& file, const Json& expected,
                           const Remedies& remedies) {
-    auto note = job_.import_from(file, kCheckpoint);
+    auto note = job_.import_from(file, kTrainingCheckpoint);
     if (!note) {
       if (note.error().kind == ErrorKind::corrupt) note.error().remedy = remedies.of_job;
       return tl::unexpected(std::move(note.error()));
@@ -120,7 +121,7 @@ class Training {
       return fail(ErrorKind::invalid, "the checkpoint is of other data: " + other, file.string(),
                   remedies.of_data);
     }
-    if (auto restored = job_.restore(kCheckpoint); !restored) return restored;
+    if (auto restored = job_.restore(kTrainingCheckpoint); !restored) return restored;
     summary_.resumed_from_step = job_.steps();
     summary_.duration_ns = get_integer(*read, "duration_ns").value_or(0);
     summary_.evaluation_ns = get_integer(*read, "evaluation_ns").value_or(0);
@@ -132,10 +133,10 @@ class Training {
     for (const Json& name : member(*read, "damaged"))
       if (name.is_string()) damaged_before_.insert(name.get<std::string>());
     if (auto moved = count_in_own_steps(*read); !moved) return moved;
-    return job_.drop(kCheckpoint);
+    return job_.drop(kTrainingCheckpoint);
   }
 
-  // At the end of the other run, whose decisions have been read.
+  // Begins at the end of the other run, whose decisions have been read.
   Result<void> begin_sequel() {
     if (is_over_) {
       return fail(ErrorKind::invalid,
@@ -162,7 +163,7 @@ class Training {
     const bool is_evaluated = evaluated_step_ == job_.steps();
     const TrainingPosition place =
         place_with(own, other, job_.recipe().train, job_.samples_per_epoch(), job_.place());
-    if (auto restored = job_.restore(kCheckpoint, place); !restored) return restored;
+    if (auto restored = job_.restore(kTrainingCheckpoint, place); !restored) return restored;
     summary_.resumed_from_step = job_.steps();
     // By chance the steps of this size may be whole epochs.
     is_within_epoch_ = place.sample > 0;
@@ -196,13 +197,7 @@ class Training {
         is_evaluated = true;
       }
       save_due();
-      if (!is_leader_) continue;
-      if (auto looked = look_at_checkpoint(); !looked) miss_checkpoint(looked.error());
-      if (now_ns() >= next_checkpoint_ns_ && job_.steps() < plan_.steps && !is_over_) {
-        const bool is_async = job_.configuration().flag("checkpoint.async");
-        const auto done = is_async ? begin_checkpoint() : write_checkpoint();
-        if (!done) miss_checkpoint(done.error());
-      }
+      if (is_leader_) look_at_checkpoints();
     }
     // A checkpoint, so that nothing is trained twice if the model cannot be saved.
     if (auto written = write_checkpoint(); !written) return written;
@@ -229,7 +224,7 @@ class Training {
     const std::int64_t start = now_ns();
     const StretchLimits limits{
         .steps = std::min(plan_.steps - steps_before, saves_.steps_to_next(steps_before)),
-        .deadline_ns = std::min(next_checkpoint_ns_, progress_.ns + request_.progress_every_ns),
+        .deadline_ns = std::min(checkpoints_.next_ns(), progress_.ns + request_.progress_every_ns),
         .stops_at_epoch_end = evaluates_epochs_ || saves_.counts_epochs()};
     auto stretch = job_.advance(limits, is_cancelled_);
     if (!stretch) return stretch;
@@ -401,59 +396,26 @@ class Training {
     return to_line(note);
   }
 
-  // The training is worth more than one checkpoint of it: there may be room when the next one is due.
-  void miss_checkpoint(Error error) {
-    error.what =
-        "the checkpoint at step " + std::to_string(job_.steps()) +
-        " could not be written; the training goes on, and the next one is tried: " + error.what;
-    on_progress_(warning_frame(error));
-    next_checkpoint_ns_ = now_ns() + request_.checkpoint_every_ns;
-  }
-
-  // Is there when this returns. The leader's is for all ranks.
+  // A checkpoint that is complete when this returns. The leader's is for all ranks.
   Result<void> write_checkpoint() {
-    if (!is_leader_) return {};
-    // An earlier write that failed does not matter: this checkpoint is newer.
-    if (auto finished = finish_checkpoint(); !finished) miss_checkpoint(finished.error());
-    if (auto kept = job_.keep(kCheckpoint); !kept) return tl::unexpected(kept.error());
-    const std::int64_t start = now_ns();
-    const profiler::Span span(profiler::span::kCheckpoint);
-    const auto bytes = job_.export_to(request_.checkpoint_path, kCheckpoint, note());
-    (void)job_.drop(kCheckpoint);
-    if (!bytes) return tl::unexpected(bytes.error());
-    report_checkpoint(job_.steps(), *bytes);
-    progress_.ns += now_ns() - start;
-    next_checkpoint_ns_ = now_ns() + request_.checkpoint_every_ns;
+    return is_leader_ ? without_its_time(checkpoints_.write(note())) : Result<void>();
+  }
+
+  // Reports the last checkpoint, if it is written by now, and writes the next one, if it is due.
+  void look_at_checkpoints() {
+    if (auto taken = checkpoints_.take_written(); !taken) checkpoints_.miss(taken.error());
+    if (now_ns() < checkpoints_.next_ns() || job_.steps() >= plan_.steps || is_over_) return;
+    const bool is_async = job_.configuration().flag("checkpoint.async");
+    const auto done =
+        without_its_time(is_async ? checkpoints_.begin(note()) : checkpoints_.write(note()));
+    if (!done) checkpoints_.miss(done.error());
+  }
+
+  // The reported rate leaves out the time of a checkpoint.
+  Result<void> without_its_time(const Result<std::int64_t>& took_ns) {
+    if (!took_ns) return tl::unexpected(took_ns.error());
+    progress_.ns += *took_ns;
     return {};
-  }
-
-  // Will be there later; what goes wrong with it is an error of the next one.
-  Result<void> begin_checkpoint() {
-    const std::int64_t start = now_ns();
-    if (auto finished = finish_checkpoint(); !finished) miss_checkpoint(finished.error());
-    const profiler::Span span(profiler::span::kCheckpoint);
-    if (auto begun = job_.begin_export(request_.checkpoint_path, note()); !begun) return begun;
-    exported_step_ = job_.steps();
-    progress_.ns += now_ns() - start;
-    next_checkpoint_ns_ = now_ns() + request_.checkpoint_every_ns;
-    return {};
-  }
-
-  // Whether the one that was begun is there by now.
-  Result<void> look_at_checkpoint() {
-    return job_.is_exporting() && job_.is_exported() ? finish_checkpoint() : Result<void>();
-  }
-
-  Result<void> finish_checkpoint() {
-    if (!job_.is_exporting()) return {};
-    const auto bytes = job_.finish_export();
-    if (!bytes) return tl::unexpected(bytes.error());
-    report_checkpoint(exported_step_, *bytes);
-    return {};
-  }
-
-  void report_checkpoint(std::int64_t step, std::int64_t bytes) {
-    on_progress_({{"checkpoint", {{"step", step}, {"bytes", bytes}}}});
   }
 
   Job& job_;
@@ -467,14 +429,13 @@ class Training {
   bool is_over_ = false;          // no evaluation has been better for too long
   bool is_within_epoch_ = false;  // where it goes on from a checkpoint of another batch size
   bool evaluates_epochs_;
+  TrainingCheckpoints checkpoints_;
   SavedWeights saves_;
   BestEvaluation best_;
   bool is_figure_missed_ = false;  // by an evaluation, and said
   Plateau plateau_;
   std::set<std::string> damaged_before_;  // files, by the checkpoint that it goes on from
   TrainingSummary summary_;
-  std::int64_t next_checkpoint_ns_ = 0;
-  std::int64_t exported_step_ = 0;   // whose state is being written
   std::int64_t evaluated_step_ = 0;  // after which the last evaluation was
   struct {
     std::int64_t ns = 0;

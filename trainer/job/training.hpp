@@ -63,7 +63,7 @@ using ProgressSink = std::function<void(const Json&)>;
 //
 // Trains from the initial state under the job's present configuration, whatever was done to the job before. After a
 // cancel and at the end a checkpoint is written, from which the same call goes on; the final result is bit for bit that
-// of a training without interruption.
+// of a training without interruption, except with three or more ranks (docs/distributed.md).
 //
 // With several ranks, all call it. Only the leader writes files, evaluates and is cancelled, and all go on from its
 // checkpoint. Samples are those of all ranks; losses are the leader's.

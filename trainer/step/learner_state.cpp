@@ -63,7 +63,7 @@ class HostCopies {
   }
 
  private:
-  // Not defined where the system page-locks no more: then it goes on without.
+  // Page-locked memory, or an undefined tensor if the system page-locks no more: then the copy goes on without.
   at::Tensor pinned_like(const at::Tensor& tensor) {
     try {
       return at::empty_strided(tensor.sizes(), tensor.strides(),

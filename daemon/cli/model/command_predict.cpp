@@ -40,7 +40,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// For the model and the first batch; each further picture begins it anew.
+// The time limit for the model and the first batch; each further picture begins it anew.
 constexpr std::chrono::minutes kLimit{10};
 // The predictions of a few pictures are not worth a longer wait.
 constexpr std::chrono::minutes kMostWaiting{1};

@@ -83,7 +83,7 @@ Repair repair_of(const Situation& situation, const std::string& type) {
     }
     const sdk::Json& check = sdk::member(trial, "check");
     const sdk::Json& parameters = sdk::member(check, "parameters");
-    // Not by a check, or by one that names nobody: slower, or not finite.
+    // The trial failed without a check that names parameters: slower, or not finite.
     if (!parameters.is_array() || parameters.empty()) return {};
     for (const sdk::Json& parameter : parameters) {
       const std::string name = sdk::as<std::string>(parameter).value_or("");

@@ -51,7 +51,7 @@ std::string against_huge_pages(const Situation& situation, const Json& change) {
   if (!situation.incumbent<std::string>(kTunables).value_or("").empty()) {
     return "glibc's tunables are already set";
   }
-  // Not empty in tests only: the machine is looked at here, because nobody else needs to know.
+  // The folder is empty except in tests. The plugin reads the kernel's setting itself, because nothing else needs it.
   const std::string mode = huge_pages(situation.text("environment", "root"));
   if (mode == "always") return "the kernel already gives huge pages to all memory";
   if (mode != "madvise") return "the kernel gives no huge pages";

@@ -115,7 +115,7 @@ class _OtherBatches(torch_dataloader._MultiProcessingDataLoaderIter):
     """
 
     def __init__(self, loader: DataLoader) -> None:
-        # For what is left of it where a process cannot be started.
+        # The destructor of a half-made loader reads it where a process cannot be started.
         self._shutdown = True
         self._worker_pids_set = False
         self._workers: list[Any] = []

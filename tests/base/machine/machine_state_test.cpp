@@ -44,7 +44,7 @@ class MachineStateTest : public testing::Test {
     return std::to_string(process) + " (odd) name (x) S " + std::to_string(parent) +
            " 1 1 0 -1 4194304 100 0 0 0 " + half + " 0 " + half + " 0 20 0 1 0 100 0 0\n";
   }
-  // Of each allowed CPU; the others do much that does not count.
+  // Sets the times of each allowed CPU; the others do much that does not count.
   void set_cpu_time(double busy, double idle, double stolen) const {
     const std::string allowed =
         " 0 0 " + ticks(busy) + " " + ticks(idle) + " 0 0 0 " + ticks(stolen) + " 0 0\n";

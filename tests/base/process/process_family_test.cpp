@@ -24,7 +24,7 @@ Process shell(const std::string& script, const std::string& mark) {
   return Process::start(spec).value();
 }
 
-// For ever where nothing is used: the limit of the test ends it.
+// Waits for ever if nothing is used: the limit of the test ends it.
 void wait_for_use(ProcessFamily& family) {
   while (family.cpu_time_since_last_look() == nanoseconds{0}) {
   }
@@ -57,7 +57,7 @@ TEST(ProcessFamily, CountsAChildInASessionOfItsOwn) {
   wait_for_use(family);
 }
 
-// Of the group no longer, and with another parent: only its environment tells.
+// The orphan has left the group and has another parent: only its environment tells.
 TEST(ProcessFamily, CountsAnOrphanByItsMark) {
   const std::string script = "(setsid sh -c \"" + kSpinBeside + "\" &); exec sleep 600";
   Process process = shell(script, "MARK=c");

@@ -20,7 +20,7 @@ namespace {
 constexpr std::int64_t kMany = std::int64_t{64} << 20U;
 constexpr std::int64_t kAny = std::numeric_limits<std::int64_t>::max();
 
-// Of the kernel's own, so that a sanitizer's allocator keeps out of it.
+// Takes memory from the kernel directly, so that a sanitizer's allocator keeps out of it.
 void hold(std::int64_t bytes) {
   const auto size = static_cast<std::size_t>(bytes);
   void* const memory =

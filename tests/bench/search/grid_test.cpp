@@ -35,7 +35,7 @@ TEST(BestRate, IsThatOfTheBestPoint) {
   EXPECT_EQ(best_rate({{100.0, 101.0, 99.0}, {110.0, 111.0, 109.0}, {90.0, 91.0, 89.0}}), 110.0);
 }
 
-// Of many that are alike one seems better, and is not.
+// Among many that are alike one seems better, and is not.
 TEST(BestRate, IsNotThatOfTheLuckiest) {
   std::mt19937_64 random(1);
   std::normal_distribution<double> noise(100.0, 5.0);

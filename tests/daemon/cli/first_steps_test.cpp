@@ -126,7 +126,7 @@ TEST(Doctor, LeadsOnInAtMostFifteenLines) {
   EXPECT_THAT(outcome.out, HasSubstr("next     autotuned check recipe.yaml"));
 }
 
-// Of two runs of one job.
+// Questions about two runs of one job.
 class Questions : public testing::Test {
  protected:
   static void SetUpTestSuite() {

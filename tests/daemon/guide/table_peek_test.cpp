@@ -29,7 +29,7 @@ class TablePeeks : public testing::Test {
                                std::size_t most_bytes = kEnough) const {
     return look_at_table(folder_.write(name, text), most_bytes);
   }
-  // Of one that fits.
+  // Reads a table of which a part fits a recipe.
   [[nodiscard]] TablePeek peek(const std::string& text,
                                const std::string& name = "table.csv") const {
     const TableLook found = look(text, name);

@@ -34,7 +34,7 @@ struct Told {
   JobState state = JobState::queued;  // of one that ended
 };
 
-// A daemon without its socket: whoever would be told something is written down.
+// A daemon without its socket: what clients would be told is written down.
 class Daemon {
  public:
   Daemon(const RecordedDisk& disk, const fs::path& queue, const TemporaryFolder& elsewhere,

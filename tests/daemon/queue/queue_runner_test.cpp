@@ -23,7 +23,7 @@ using namespace std::chrono_literals;
 using testing::AllOf;
 using testing::HasSubstr;
 
-// A file that cannot be replaced, whoever tries: a folder has its name. What was in it is put back.
+// A file that cannot be replaced, even by root: a folder has its name. What was in it is put back.
 class Unwritable {
  public:
   explicit Unwritable(fs::path file) : file_(std::move(file)), aside_(file_.string() + ".aside") {

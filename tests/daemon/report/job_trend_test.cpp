@@ -153,7 +153,7 @@ TEST_F(JobTrends, FitIntoATerminal) {
   // The one machine there is goes first, as far as it takes; rates share their unit.
   const std::string narrow = trends_text(found, 80);
   EXPECT_LE(widest_of(narrow), 80U) << narrow;
-  // Of several, a part of each stays to tell them apart.
+  // If there are several machines, a part of each name stays to tell them apart.
   found.push_back(found[0]);
   found[1].machine = "Intel Xeon Platinum 8481C, 8 CPUs";
   const std::string two = trends_text(found, 80);

@@ -215,7 +215,7 @@ TEST(Report, RunAsText) {
   tests::expect_golden("daemon/report/golden/run.txt", cases.text());
 }
 
-// What a run ends with: whoever watched it has seen its trials.
+// What a run ends with: its watchers have seen its trials.
 TEST(Report, TheSummaryIsTheEndOfTheText) {
   storage::RunRow run = sample_run();
   const std::string summary = summary_text(run, {own_sample_trial()});

@@ -407,7 +407,7 @@ TEST(Story, CountsOfPluginsAddUp) {
                             .outcome = "no GPU",
                             .is_answered = true,
                             .kind = storage::AnswerKind::unsupported});
-  // Of "threads", whose last word was a proposal, no trial was decided.
+  // The last word of "threads" was a proposal, and none of its trials was decided.
   record.trials.push_back(sample_trial(10, "threads", Verdict::interrupted, {}));
   EXPECT_EQ(plugin_counts(record).asked, 4);
   EXPECT_EQ(plugin_counts(record).tried, 1);

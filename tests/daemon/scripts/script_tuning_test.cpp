@@ -35,7 +35,7 @@ class ScriptTuning : public testing::Test {
     return tuner::run_session(input, job, advisors_, ledger_, clock);
   }
 
-  // Of a change that takes 30 s once, and a sixth of each step away.
+  // The trial of a change that costs 30 s once and saves a sixth of each step.
   TrialRecord charged_trial(std::int64_t samples_left) {
     advisors_.plugins["malloc"] = tuner::once({{"memory.malloc", "keep"}});
     ScriptScene scene(Json{{"factors", {{"memory.malloc=keep", 1.2}}},

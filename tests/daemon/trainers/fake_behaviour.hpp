@@ -62,13 +62,13 @@ class FakeBehaviour {
   Json fault_at(const std::string& request, const Json& configuration, const Json& fields);
 
  private:
-  // Of the record so far, those of other trainers too.
+  // Counts the lines of the record so far, those of other trainers too.
   std::int64_t count_lines();
 
   std::filesystem::path record_;
   Json behaviour_;
   std::int64_t line_ = 0;  // the last one written
-  // Of what was counted: a run has hundreds of requests, and a test may have many runs.
+  // The part that is counted already: a run has hundreds of requests, and a test may have many runs.
   std::uint64_t counted_inode_ = 0;
   std::int64_t counted_bytes_ = 0;
   std::int64_t counted_lines_ = 0;

@@ -81,7 +81,7 @@ TEST_F(TrainerBackendTest, ABlockThatFailedBesideAnotherTrainerIsMeasuredAlone) 
   EXPECT_EQ(scene_.requests("stop").at(0).at("trainer"), process(1));
 }
 
-// Of a GPU that one process alone may use.
+// Only one process at a time may use this GPU.
 TEST_F(TrainerBackendTest, TwoThatMayNotShareTheGpuAlternate) {
   scene_.behave({{"device", "cuda:0"},
                  {"faults",

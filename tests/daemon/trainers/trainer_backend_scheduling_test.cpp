@@ -87,7 +87,8 @@ TEST_F(TrainerBackendTest, TrainersOfDifferentPrioritiesAreReplacedBeforeATrial)
   EXPECT_TRUE(block) << block.error().message();
 }
 
-// For ever where nothing is found: the limit of the test ends it. What is done before a block shows in the comparison.
+// It goes on for ever if nothing is found: the limit of the test ends it. What is done before a block shows in the
+// comparison.
 TEST_F(TrainerBackendTest, ATrainerThatIsSlowedWhileItRunsFailsTheBlock) {
   scene_.behave(changes("slow_siblings", "load", /*leaves=*/true));
   ASSERT_TRUE(job().start(start_));

@@ -161,8 +161,8 @@ bool fits(const Network& network, std::int64_t batch, std::int64_t limit) {
   return other.run(kStart) > 0 && is_within(other.run(batch));
 }
 
-// Of the multiples of 8 the largest up to which all fit. Beyond it some do and some do not: it depends on which pieces
-// happen to be of use again.
+// The largest multiple of 8 up to which all multiples fit. Beyond it some fit and some do not: it depends on which
+// pieces happen to be of use again.
 std::int64_t largest_that_fits(const Network& network, std::int64_t limit) {
   std::int64_t of_a_sample = 0;
   for (const std::int64_t bytes : network.activations)

@@ -16,7 +16,7 @@ Json masked_photos() {
   return situation("photo_masking_cpu");
 }
 
-// Of those named the ones that propose something, whoever expects most first.
+// The named plugins that propose something, by the gain that they expect, largest first.
 std::vector<std::string> order_of(std::vector<std::string> plugins, const Json& asked) {
   std::erase_if(plugins, [&](const std::string& plugin) {
     return ask(plugin, asked).at("candidates").empty();

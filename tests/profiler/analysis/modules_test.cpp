@@ -87,7 +87,7 @@ TEST(ModuleTable, ChargesBackwardToTheModuleOfTheForward) {
   EXPECT_EQ(table.outside.forward_host_ns, 15'000);
 }
 
-// Of several operators with one number the last one made the node.
+// If several operators have one number, the last one made the node.
 TEST(ModuleTable, TheLatestOperatorOwnsTheNode) {
   TraceText text;
   text.event("python_function", "nn.Module: A_0", 0, 10);

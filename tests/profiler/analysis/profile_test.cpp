@@ -17,7 +17,7 @@ Profile profile_of(const TraceText& text, Depth depth = Depth::plots) {
   return profile_of(*trace, depth);
 }
 
-// Of waits that are so long, one after the other.
+// The period of waits with these lengths, one after the other.
 std::int64_t period_of(const std::vector<std::int64_t>& lengths_ns) {
   Intervals waits;
   std::int64_t at_ns = 0;
@@ -171,7 +171,7 @@ TEST(Communication, TellsSizes) {
   EXPECT_EQ(table[1].bytes, std::nullopt);
 }
 
-// Of two ranks on CPUs, recorded with shapes or without.
+// The traces are those of two ranks on CPUs, recorded with shapes or without.
 TEST(Communication, TellsSizesOfGloo) {
   const auto of_rank = [](bool is_root, bool has_shapes) {
     const auto tensors = [&](const char* sizes, const char* types) {

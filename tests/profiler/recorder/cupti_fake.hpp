@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stands in for CUPTI and a GPU: whoever launches here gets the records that CUPTI would write, through the
+// Stands in for CUPTI and a GPU: a launch here gives the records that CUPTI would write, through the
 // same callbacks. Times are what the test says.
 #pragma once
 

@@ -76,7 +76,7 @@ TEST(CuptiOccupancy, SaysNothingOfDevicesThatItDoesNotKnow) {
   EXPECT_TRUE(std::isnan(estimated(elsewhere).blocks_per_sm));
   // A driver that tells nothing.
   EXPECT_TRUE(std::isnan(estimated(kernel_of(1, 32, 16), {.id = 0}).blocks_per_sm));
-  // Of a generation that the calculation does not know.
+  // The calculation does not know this generation of GPUs.
   RecordedDevice future = sample_h100();
   future.compute_major = 99;
   EXPECT_TRUE(std::isnan(estimated(kernel_of(1, 32, 16), future).occupancy_percent));

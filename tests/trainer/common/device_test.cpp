@@ -137,7 +137,7 @@ TEST(Device, GivesBackWhatTheAllocatorKeeps) {
   EXPECT_EQ(allocator.emptied, before + 1);
 }
 
-// Of 32 streams each is drawn again: one of many draws would be that of a recorded step.
+// Each of 32 streams is drawn again: one of many draws would be that of a recorded step.
 TEST(Device, CopiesHaveOneStreamForLife) {
   const FakeGuard& guard = fake_device().guard;
   const at::Device device(kDevice);

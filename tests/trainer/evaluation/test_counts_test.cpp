@@ -13,7 +13,7 @@
 namespace autotuned::trainer {
 namespace {
 
-// Of a class, its share of samples with four or fewer higher logits, and what the others were taken for.
+// Counts for each class the samples with four or fewer higher logits, and what the others were taken for.
 TEST(TestCounts, CountsWhatEachClassWasTakenForOverSeveralBatches) {
   constexpr std::int64_t kClasses = 7;
   constexpr std::int64_t kSamples = 240;

@@ -51,7 +51,7 @@ TEST_F(GivenBatchTest, KnowsWhatWasThereBeforeAChangeInPlace) {
   EXPECT_EQ(given_.difference(images_, labels_, true), "leaves other labels");
 }
 
-// Of targets such as masks only some numbers are read, at other places each time.
+// Only some numbers of targets such as masks are read, at other places each time.
 TEST(GivenBatch, SeesOtherMasksSoonerOrLater) {
   const at::Tensor images = at::ones({2, 1, 64, 64});
   const at::Tensor masks = at::zeros({2, 64, 64}, at::kLong);

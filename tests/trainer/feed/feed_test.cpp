@@ -265,7 +265,7 @@ TEST(TransformsOfAJob, AreRefusedBeforeAnythingIsTrained) {
   other.evaluation->data.parameters["shape"] = {3, 8, 8};
   cases.add("another shape to test on", message(other));
   tests::expect_golden("trainer/feed/golden/transforms.txt", cases.text());
-  // Of different sizes, but not where the model sees them.
+  // The sizes differ, but not where the model sees them.
   other.input = {{"center_crop", {{"size", 8}}}};
   EXPECT_EQ(message(other), "");
 }

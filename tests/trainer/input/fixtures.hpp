@@ -66,7 +66,7 @@ inline Pipeline pipeline_of(const SampleType& stored, const std::vector<Transfor
   return pipeline ? std::move(*pipeline) : Pipeline();
 }
 
-// Of the type uint8_t or float.
+// T is the type of the result, uint8_t or float.
 template <class T>
 std::vector<T> run(const Pipeline& pipeline, const Sample& sample, Position position = {}) {
   std::vector<T> out(static_cast<std::size_t>(pipeline.shape().elements()));

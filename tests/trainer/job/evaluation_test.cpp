@@ -28,7 +28,7 @@ TestResult evaluated(Job& job) {
   return value_of(job.evaluate(never));
 }
 
-// Of the initial state, which a recipe's transforms have no part in.
+// Evaluates the initial state, in which a recipe's transforms have no part.
 TestResult evaluated(const recipes::Recipe& recipe) {
   const auto job = load(recipe);
   return job != nullptr ? evaluated(*job) : TestResult{};
@@ -179,7 +179,7 @@ TEST(Evaluation, IsTheSameWhateverIsTuned) {
   }
 }
 
-// Of transforms that end in no table, although bytes travel in training.
+// The transforms of the test end in no table, although bytes travel in training.
 TEST(Evaluation, MayTakeFloatsWhereTrainingSendsBytes) {
   recipes::Recipe recipe = coloured_recipe({kFloats});
   recipe.evaluation->input =

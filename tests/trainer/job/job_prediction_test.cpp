@@ -71,7 +71,7 @@ std::string refusal_to_predict(const Trained& of) {
   return answer ? std::string() : answer.error().message();
 }
 
-// Of the data that the recipe is evaluated on: each sample as a PNG file, with its label.
+// The data that the recipe is evaluated on: each sample as a PNG file, with its label.
 struct Files {
   std::vector<std::string> paths;
   std::vector<std::int64_t> labels;

@@ -88,7 +88,7 @@ class SameData : public testing::Test {
     return value_of(load(recipe)->data_identity());
   }
 
-  // Of a training of `recipe` that goes on from the checkpoint: what it says, or how many steps it had.
+  // Resumes a training of `recipe` from the checkpoint, and returns what it says, or how many steps it had.
   [[nodiscard]] std::string resumed(const recipes::Recipe& recipe) const {
     return told(recipe, {.checkpoint_path = checkpoint(), .resume = true});
   }
@@ -215,7 +215,7 @@ TEST_F(SameData, TakesACheckpointThatDoesNotNameThem) {
   EXPECT_EQ(resumed(recipe), "after step 1");
 }
 
-// Of a million encoded samples, of which it tells those that were read.
+// A million encoded samples. It lists those that were read.
 class ManyPictures final : public input::Dataset {
  public:
   explicit ManyPictures(std::int64_t bytes) : bytes_(bytes) {}

@@ -14,7 +14,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Of the proposal, with what a trace of these steps told.
+// The reason of the proposal, with what a trace of these steps told.
 std::string reason_for(const recipes::Recipe& recipe) {
   const Folder folder;
   const std::filesystem::path file = folder / "a.pt.trace.json.gz";

@@ -27,7 +27,7 @@ using traces::Trace;
 
 class JobTraces : public testing::Test {
  protected:
-  // Of `job`, read again.
+  // Records a trace of `job` and reads it again.
   Trace trace(Job& job, TraceRequest request = {.warmup = 1, .active = 3}) {
     request.file = folder_ / "a.pt.trace.json.gz";
     told_ = value_of(job.trace(request, never));

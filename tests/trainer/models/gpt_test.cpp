@@ -26,7 +26,7 @@ recipes::Typed spec_of(const Json& model) {
   return spec;
 }
 
-// Of blocks with so many tokens and the one after them.
+// The shape of blocks with so many tokens and the one after them.
 input::SampleShape block_of(std::int64_t tokens) {
   return {.channels = 1, .height = 1, .width = static_cast<int>(tokens + 1)};
 }

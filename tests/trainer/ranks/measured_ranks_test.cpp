@@ -134,7 +134,7 @@ TEST_F(MeasuredRanks, RepeatTheirStepsAndKnowWhatChangesThem) {
     return ask(client, "compare",
                {{"base", "initial"}, {"reference", "reference"}, {"candidate", "candidate"}});
   };
-  // Of two ranks the sums are the same in any bucket.
+  // With two ranks the sums are the same in any bucket.
   Configuration other = with(begin, "ddp.bucket_cap_mb", std::int64_t{1});
   other.set("ddp.gradient_as_bucket_view", true);
   const Json same = checked(client, other, "candidate");

@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 LIBRARIES = ["libtorch_cuda.so", "libc10_cuda.so", "libtorch_cpu.so", "libc10.so"]
-# Of the C and C++ libraries, which every trainer has.
+# Symbols of the C and C++ libraries, which every trainer has.
 SYSTEM = re.compile(r"@|^_ITM_|^__gmon_start__|^__cxa_|^__gxx_|^_Unwind_|^_ZT[IVS]N10__cxxabi|^_ZSt|^_ZNSt|^_ZNKSt|^_ZTVSt|^_ZTISt|^_Zn|^_Zd"
                     r"|^_ZTIN10|^__stack_chk|^mem|^str")
 

@@ -22,7 +22,7 @@ namespace autotuned::input {
 // Any number of threads at once, without locks.
 class SampleCache {
  public:
-  // For stored samples 0 .. items-1 and at most `most_bytes`, with its own bookkeeping.
+  // Makes a cache of stored samples 0 .. items-1 with at most `most_bytes`, its own bookkeeping included.
   // ErrorKind::out_of_memory: no address space of that size.
   [[nodiscard]] static Result<std::unique_ptr<SampleCache>> create(std::int64_t items,
                                                                    std::int64_t most_bytes);

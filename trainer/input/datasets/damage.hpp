@@ -25,7 +25,7 @@ namespace autotuned::input {
 // The damaged samples found so far. Any number of threads at once.
 class Damage {
  public:
-  // For data with this number of stored samples.
+  // The data has this number of stored samples.
   explicit Damage(std::int64_t items) : items_(items) {}
 
   // Notes a stored sample once; `error` names its file.

@@ -55,7 +55,7 @@ void take_warning(j_common_ptr info, int level) {
 
 void print_nothing(j_common_ptr /*info*/) {}
 
-// All the bytes are there from the start: whoever asks for more has reached the end.
+// All the bytes are there from the start: a request for more means that the end is reached.
 boolean at_end(j_decompress_ptr info) {
   auto* const common = reinterpret_cast<j_common_ptr>(info);
   trap_of(common).is_cut = true;

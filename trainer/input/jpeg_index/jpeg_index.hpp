@@ -22,7 +22,7 @@ namespace autotuned::input {
 // without locks, except load().
 class JpegIndex {
  public:
-  // For stored samples 0 .. items-1 and at most `most_bytes`. ErrorKind::out_of_memory.
+  // Makes an index of stored samples 0 .. items-1 with at most `most_bytes`. ErrorKind::out_of_memory.
   [[nodiscard]] static Result<std::unique_ptr<JpegIndex>> create(std::int64_t items,
                                                                  std::int64_t most_bytes);
 

@@ -32,7 +32,7 @@ class JpegPartDecoder {
   JpegScanner scanner_;
   JpegPartFile file_;
   JpegDecoder decoder_;
-  // Of the last begin().
+  // The state of the last begin().
   Sample sample_;
   std::span<const JpegPoint> points_;
   JpegHeader header_;

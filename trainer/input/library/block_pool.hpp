@@ -22,7 +22,7 @@ class BlockPool {
  public:
   static constexpr std::size_t kAlignmentBytes = 256;  // what DLPack asks for
 
-  // Of blocks that come back it keeps at most `most_kept`, and frees all others. REQUIRES: bytes >= 1.
+  // Keeps at most `most_kept` of the blocks that come back, and frees all others. REQUIRES: bytes >= 1.
   BlockPool(std::size_t bytes, std::size_t most_kept);
 
   // A block with any content. ErrorKind::out_of_memory.

@@ -31,7 +31,7 @@ class BatchRing {
     std::span<const std::uint32_t> indices;
   };
 
-  // For data with `samples` samples.
+  // The data has `samples` samples.
   BatchRing(std::int64_t samples, SampleOrder order);
 
   // Forgets every batch and goes on at `position`. The only call that allocates, but for give().

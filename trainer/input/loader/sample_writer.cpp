@@ -104,7 +104,7 @@ Result<void> SampleWriter::write_sample(const BatchRing::Chunk& chunk, std::size
   for (std::int64_t tried = index; !written && damage != nullptr && is_damage(written.error());) {
     auto noted = damage->note(dataset_.stored_index(tried), written.error());
     if (!noted) return noted;
-    // Not the next of the epoch: so what stands in depends on nothing but the sample.
+    // The next sample of the data set and not of the epoch: so the replacement depends on nothing but the sample.
     tried = (tried + 1) % dataset_.size();
     if (tried == index) break;  // none is left
     written = try_sample(tried);

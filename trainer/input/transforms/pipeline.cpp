@@ -161,7 +161,7 @@ Result<void> Pipeline::run_mask(const Sample& mask, Position position, std::uint
   const std::uint64_t place = place_of(position);
   Sample moved = mask;
   for (std::size_t i = 0; i < mask_steps_.size(); ++i) {
-    // Not straight to `out`, which has room for a mask of the right size alone.
+    // The mask is not written straight to `out`, which has room for a mask of the right size alone.
     OutputBuffer& room = scratch.rooms[i % 2];
     room.write_to(nullptr);
     auto made = apply(mask_steps_[i], moved, place, nullptr, room);

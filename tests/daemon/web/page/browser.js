@@ -20,7 +20,7 @@ class PageElement extends Element {
   set href(value) { this.setAttribute("href", value); }
   get href() { return this.attributes.href; }
   async fire(type) { for (const listener of this.listeners[type] ?? []) await listener({}); }
-  // Of selectors only those that the page uses.
+  // Knows only the selectors that the page uses.
   querySelectorAll(selector) {
     if (selector === "tbody > tr") return this.findAll("tr", (one) => one.parent.tag === "tbody");
     if (selector === "input") return this.findAll("input");

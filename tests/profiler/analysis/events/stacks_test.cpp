@@ -26,7 +26,7 @@ traces::Trace read(const std::string& text) {
   return *std::move(trace);
 }
 
-// Of each operator the stack; "": it has none.
+// The stack of each operator; "": it has none.
 std::map<std::string, std::string> stacks_in(const TraceText& text) {
   const traces::Trace trace = read(text.text());
   const Stacks stacks = stacks_of(trace);

@@ -270,7 +270,7 @@ TEST(Findings, EightBitDataConvertedOnTheHost) {
 }
 
 TEST(Findings, ConvertingOnTheDeviceIsWhatIsAdvised) {
-  // Of the operator; of nobody; the correlation, as some versions have it.
+  // The id is that of the operator, that of nothing, or the correlation, as in some versions.
   for (const int id : {5, 900, 1}) {
     TraceText text;
     text.step(1, 0, 100);

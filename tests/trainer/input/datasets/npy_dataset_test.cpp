@@ -31,7 +31,7 @@ class Npy : public testing::Test {
     EXPECT_FALSE(dataset);
     return dataset ? "" : dataset.error().message();
   }
-  // Of the images, when they hold these bytes.
+  // The error of a data set whose images hold these bytes.
   [[nodiscard]] std::string error_with(const std::string& images) const {
     folder_.write("images.npy", images);
     return error_of();

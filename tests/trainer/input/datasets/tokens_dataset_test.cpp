@@ -216,7 +216,7 @@ TEST(SyntheticTokens, MostlyFollowFromTheOneBefore) {
   EXPECT_NEAR(expected / (50.0 * 99.0), 0.75 + 0.25 / 20, 0.04);
 }
 
-// A batch holds blocks as they are, whoever fills it.
+// A batch holds blocks as they are, whichever worker fills it.
 TEST_F(TokenFiles, ReachTheBatch) {
   folder_.write("a.txt", "abcdefghijklm");
   const auto data = open(path("a.txt"), {{"context", 3}});

@@ -22,7 +22,7 @@ Json parameters_of(const std::vector<std::string>& files, const Json& channels =
   return parameters;
 }
 
-// Of one picture, as channels say.
+// The bytes of one picture with so many channels.
 std::vector<std::uint8_t> bytes_read(const std::string& file, int channels) {
   const auto data = open_unlabelled_pictures(parameters_of({file}, channels));
   if (!data) {

@@ -96,7 +96,7 @@ class Crops {
            room_ == part_of(whole_, shape_, part);
   }
 
-  // Of the picture that is decoded 1/by as large; any part of that.
+  // Compares a part of the picture that is decoded 1/by as large.
   [[nodiscard]] bool is_same_smaller(int by, Draws& draws) {
     const auto whole = decoded(by);
     (void)decoder_.begin(file_);

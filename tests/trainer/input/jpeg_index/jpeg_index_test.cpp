@@ -219,7 +219,7 @@ TEST_F(StoredIndex, HasTheFormThatItHad) {
   EXPECT_EQ(content(), expected);
 }
 
-// Of more than one piece each way; where memory is short, as much of it as there is room for.
+// The index has more than one piece each way; if memory is short, as much of it as there is room for.
 TEST_F(StoredIndex, MayBeLarge) {
   constexpr std::int64_t kItems = 700;
   const auto large = index_of(kItems, std::int64_t{16} << 20U);

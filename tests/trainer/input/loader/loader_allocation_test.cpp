@@ -178,7 +178,7 @@ void expect_none(const Dataset& data, const std::vector<Transform>& transforms, 
 const Transform kCrop{"random_crop", {{"size", 32}}};
 const Transform kMask{"random_mask", {{"ratio", 0.1}}};
 const Transform kScale{"scale", {{"by", "1/255"}}};
-// Of one size in each picture.
+// Its crops have one size in each picture.
 const Transform kAreaCrop{"random_resized_crop",
                           {{"size", 13}, {"scale", {0.5, 0.5}}, {"ratio", {1, 1}}}};
 

@@ -120,7 +120,7 @@ TEST(LoaderMemory, IsAFewBytesForASample) {
   expect_little("synthetic_normal", {{"shape", {3, 8, 8}}, {"classes", 4}}, "samples", {});
 }
 
-// Of stored samples, where nothing of them is kept yet.
+// No stored sample is kept yet.
 TEST(LoaderMemory, IsLittleForThePlacesOfACacheAndAnIndex) {
   const auto bytes_of = [](auto make) {
     const std::int64_t before = held;

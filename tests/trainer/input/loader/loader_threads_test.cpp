@@ -106,7 +106,7 @@ TEST(LoaderThreads, GoOnWhileOneSampleIsSlow) {
   expect_batches(*loader, buffers, job, expected, 3);
 }
 
-// Of a thread.
+// The CPUs that a thread may use.
 std::vector<bool> cpus_of(pthread_t thread) {
   cpu_set_t mask;
   CPU_ZERO(&mask);

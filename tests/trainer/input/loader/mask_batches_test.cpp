@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Class masks reach the batch beside their pictures, moved as these are, whoever loads them.
+// Class masks reach the batch beside their pictures, moved as these are, whichever loader brings them.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -15,7 +15,7 @@ using testing::ElementsAreArray;
 
 constexpr std::int64_t kSamples = 10;
 
-// Remembers what it was asked for, and can make whoever asks wait.
+// Remembers what it was asked for, and can make the caller wait.
 class Asked final : public Dataset {
  public:
   std::int64_t size() const override { return kSamples; }

@@ -15,7 +15,7 @@ namespace autotuned::input {
 
 inline constexpr std::uint64_t kDrawSeed = 5;
 
-// Of the type uint8_t or float. `number` picks the draws.
+// T is the type of the result, uint8_t or float. `number` picks the draws.
 template <class T>
 std::vector<T> applied(const Transform& transform, const SampleShape& shape,
                        const std::vector<T>& pixels, std::uint64_t number = 0) {

@@ -178,7 +178,7 @@ TEST(RandomResizedCrop, IsACropAndAResize) {
   for (std::int64_t i = 0; i < 50; ++i)
     results.insert(run<std::uint8_t>(pipeline, source.sample(), {0, i}));
   EXPECT_GT(results.size(), 45U);
-  // Of the whole picture it is the resize alone.
+  // A crop of the whole picture is a resize alone.
   const Transform all{"random_resized_crop",
                       {{"size", {19, 23}}, {"scale", {1, 1}}, {"ratio", {51.0 / 37, 51.0 / 37}}}};
   const Transform resize{"resize", {{"size", {19, 23}}}};

@@ -175,7 +175,7 @@ TEST(PipelineForms, KeepWhatNothingRandomMade) {
   EXPECT_EQ(
       kept({kDecoded, center(40), kMask}, {.decodes_crop = true, .cache = CacheKind::decoded}),
       "1: 3 x 100 x 90");
-  // Of pixels that are stored as such nothing is decoded; all before the pass or table may be kept.
+  // Stored pixels need no decoding; all before the pass or table may be kept.
   const SampleType pixels = type_of(Element::uint8, {3, 10, 9});
   EXPECT_FALSE(formed(pixels, {kAsFloat}, {.cache = CacheKind::decoded}).is_cached());
   EXPECT_EQ(formed(pixels, {kAsFloat}, {.cache = CacheKind::prefix}).cached_parts(), 0U);

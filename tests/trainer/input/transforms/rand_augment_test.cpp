@@ -71,7 +71,7 @@ std::vector<int> sorted_channel(const Pixels& pixels, int channel) {
   return values;
 }
 
-// Of magnitude 9 out of 31 bins: torch.linspace(0, most, 31)[9], three tenths of the way in 32 bits.
+// The strength of magnitude 9 out of 31 bins: torch.linspace(0, most, 31)[9], three tenths of the way in 32 bits.
 double strength(float most) {
   return most / 30.0F * 9.0F;
 }

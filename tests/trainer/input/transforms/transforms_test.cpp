@@ -139,7 +139,7 @@ TEST(ResizeShorter, KeepsProportionsAsTorchvisionDoes) {
   }
 }
 
-// Of pictures of several sizes it knows what they have at least, so that a crop can follow.
+// If pictures have several sizes, it knows their least size, so that a crop can follow.
 TEST(ResizeShorter, LeavesRoomForACrop) {
   SampleType type = type_of(Element::uint8, {3, 10, 20});
   type.height.most = 40;
@@ -166,7 +166,7 @@ TEST(CenterCrop, CutsWhereTorchvisionDoes) {
   }
 }
 
-// Of floats it cuts out the same pixels.
+// It cuts the same pixels out of floats.
 TEST(Crop, TakesFloatsToo) {
   const Fixture source = fixture("numbers_source");
   const std::vector<Transform> crop_first = {{"random_crop", {{"size", 7}}}, {"to_float"}};
@@ -218,7 +218,7 @@ TEST(RgbToYuv, IsTheMatrixProductOfPyTorch) {
   for (std::size_t i = 0; i < yuv.size(); ++i)
     EXPECT_NEAR(yuv[i], expected[i], 4e-5F) << i;
 
-  // Of floats it is the same, and what follows sees the scale of 0 to 255.
+  // Floats give the same, and what follows sees the scale of 0 to 255.
   const Pipeline of_floats =
       pipeline_of(source.type(), {{"scale", {{"by", 1}}}, {"rgb_to_yuv"}, {"scale", {{"by", 2}}}});
   const auto doubled = run<float>(of_floats, source.sample());

@@ -19,7 +19,7 @@ namespace autotuned::input {
 struct MaskClasses {
   int count = 1;
   std::vector<std::string> names;  // empty: the classes have only numbers
-  // By the number of a pixel: its class, kNoClass, or kNone: no mask may have the number.
+  // The class of each number of a pixel; kNoClass; or kNone if no mask may have the number.
   static constexpr std::int16_t kNone = -1;
   std::array<std::int16_t, 256> of_number{};
   std::string text;  // which numbers there are, for messages

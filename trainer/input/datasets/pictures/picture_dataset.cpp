@@ -24,7 +24,7 @@ constexpr std::int64_t kMostInspected = 20'000;
 // Where nearly every header ends, notes of the camera included.
 constexpr std::size_t kHeaderBytes = std::size_t{64} << 10U;
 
-// For other damaged files, once one is known: less than a person would wait for.
+// How long other damaged files are searched for once one is known: less than a person would wait.
 constexpr std::chrono::nanoseconds kMostSearching = std::chrono::seconds(10);
 
 struct Looked {

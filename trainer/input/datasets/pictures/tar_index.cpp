@@ -231,7 +231,7 @@ class Reader {
     return member;
   }
 
-  // For what follows the header.
+  // Checks that the file has room for the data after the header.
   Result<void> check_room(std::int64_t size) const {
     const std::int64_t left = file_.bytes - at_ - kBlockBytes;
     if (size > left) {

@@ -26,7 +26,7 @@ class Tar : public testing::Test {
     EXPECT_FALSE(dataset);
     return dataset ? "" : dataset.error().message();
   }
-  // Of one file with this content.
+  // The error of one file with this content.
   [[nodiscard]] std::string error_with(const std::string& content) const {
     folder_.write("a.tar", content);
     return error_of();
