@@ -17,7 +17,7 @@
 namespace autotuned {
 namespace {
 
-constexpr std::uint64_t kMostGzipRatio = 1032;
+constexpr std::uint64_t kMaxGzipRatio = 1032;
 constexpr int kGzipOnly = 16 + MAX_WBITS;
 constexpr const char* kEnds = "the file ends";
 #ifdef AUTOTUNED_SHORT_READS
@@ -99,8 +99,8 @@ struct ByteStream::State {
       if (!more) return tl::unexpected(more.error());
       if (!*more) return tl::unexpected(ends_early(where));
     }
-    constexpr std::size_t kMostOut = std::numeric_limits<unsigned>::max();
-    const std::size_t room = std::min(out.size(), kMostOut);
+    constexpr std::size_t kMaxOut = std::numeric_limits<unsigned>::max();
+    const std::size_t room = std::min(out.size(), kMaxOut);
     zlib.next_in = buffer.data() + begin;
     zlib.avail_in = static_cast<unsigned>(end - begin);
     zlib.next_out = out.data();
@@ -195,9 +195,9 @@ Result<void> ByteStream::expect_end() {
 }
 
 std::uint64_t ByteStream::most_bytes() const {
-  const std::uint64_t ratio = state_->is_gzip ? kMostGzipRatio : 1;
-  constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
-  return state_->file_bytes > kMost / ratio ? kMost : state_->file_bytes * ratio;
+  const std::uint64_t ratio = state_->is_gzip ? kMaxGzipRatio : 1;
+  constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
+  return state_->file_bytes > kMax / ratio ? kMax : state_->file_bytes * ratio;
 }
 
 }  // namespace autotuned

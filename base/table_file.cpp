@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMostTableBytes = std::size_t{1} << 30U;
+constexpr std::size_t kMaxTableBytes = std::size_t{1} << 30U;
 
 // Removes a cell from the front of `text` and returns it; nothing if its quotes are wrong.
 std::optional<std::string> take_cell(std::string_view& text, char separator) {
@@ -46,7 +46,7 @@ std::optional<std::string> take_cell(std::string_view& text, char separator) {
 }  // namespace
 
 Result<std::string> read_table(const fs::path& file) {
-  return read_file(file, kMostTableBytes);
+  return read_file(file, kMaxTableBytes);
 }
 
 Result<void> for_each_row(const fs::path& file, std::string_view text, const RowTaker& take) {

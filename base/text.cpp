@@ -157,12 +157,11 @@ std::string format_exact_duration(std::chrono::nanoseconds duration) {
 std::string format_span(double ns) {
   if (!std::isfinite(ns)) return "unknown";
   constexpr double kMinuteNs = 60e9;
-  constexpr double kMostNs = 9e18;
+  constexpr double kMaxNs = 9e18;
   constexpr std::array kScales = {Unit{"ns", 1}, Unit{"µs", 1e3}, Unit{"ms", 1e6}, Unit{"s", 1e9}};
   const double size = std::abs(ns);
   if (size >= 0.9995 * kMinuteNs) {
-    return format_duration(
-        std::chrono::nanoseconds(std::llround(std::clamp(ns, -kMostNs, kMostNs))));
+    return format_duration(std::chrono::nanoseconds(std::llround(std::clamp(ns, -kMaxNs, kMaxNs))));
   }
   if (size < 0.5) return "0 ns";
   // The limits lie where rounding to the shown figures would reach the next unit.
@@ -210,12 +209,12 @@ std::string format_gain(double ratio, int decimals) {
 }
 
 int ratio_decimals(double low, double high, int least) {
-  constexpr int kMostMore = 2;
+  constexpr int kMaxMore = 2;
   int decimals = least;
   const auto differ = [&decimals](double a, double b) {
     return fmt::format("{:.{}f}", a, decimals) != fmt::format("{:.{}f}", b, decimals);
   };
-  for (; decimals < least + kMostMore; ++decimals) {
+  for (; decimals < least + kMaxMore; ++decimals) {
     const bool has_side = low > 1.0 || high < 1.0;
     const bool is_side_seen = !has_side || differ(low > 1.0 ? low : high, 1.0);
     const bool are_ends_apart = !(low < high) || differ(low, high);

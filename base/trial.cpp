@@ -9,7 +9,7 @@ namespace autotuned {
 namespace {
 
 // A smaller median of an undecided ablation shows no gain.
-constexpr double kLeastMedianToKeep = 1.01;
+constexpr double kMinMedianToKeep = 1.01;
 
 constexpr EnumNames<Verdict, 6> kVerdictNames = {{
     {Verdict::running, "running"},
@@ -212,7 +212,7 @@ bool was_disturbed(const TrialRecord& trial) {
 bool drops_its_change(const TrialRecord& ablation) {
   if (ablation.verdict != Verdict::rejected) return false;
   return ablation.rejection != RejectionReason::undecided_in_time ||
-         ablation.estimate.ratio < kLeastMedianToKeep;
+         ablation.estimate.ratio < kMinMedianToKeep;
 }
 
 }  // namespace autotuned

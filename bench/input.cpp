@@ -52,7 +52,7 @@ using std::chrono::nanoseconds;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kTimedSamples = 400;  // of the table of parts
-constexpr std::int64_t kMostCacheBytes = std::int64_t{8} << 30;
+constexpr std::int64_t kMaxCacheBytes = std::int64_t{8} << 30;
 
 struct Named {
   std::string text;  // as it was given
@@ -88,7 +88,7 @@ class Input {
  public:
   Input(const recipes::Recipe& recipe, std::vector<Named>& configurations) : recipe_(recipe) {
     dataset_ = value_of(input::open_dataset(recipe.data.type, recipe.data.parameters));
-    for (const recipes::Typed& transform : recipe.input)
+    for (const recipes::Component& transform : recipe.input)
       transforms_.push_back({transform.type, transform.parameters});
     for (Named& one : configurations) {
       const auto form = input::pipeline_form_of(one.configuration);
@@ -96,8 +96,8 @@ class Input {
           value_of(input::Pipeline::compile(dataset_->type(), transforms_, recipe.seed, form));
       if (one.pipeline->is_cached()) one.cache = filled_cache(*one.pipeline);
       if (one.pipeline->is_indexed() && index_ == nullptr) {
-        constexpr std::int64_t kMostIndexBytes = std::int64_t{1} << 30U;
-        index_ = value_of(input::JpegIndex::create(dataset_->stored().items, kMostIndexBytes));
+        constexpr std::int64_t kMaxIndexBytes = std::int64_t{1} << 30U;
+        index_ = value_of(input::JpegIndex::create(dataset_->stored().items, kMaxIndexBytes));
       }
     }
   }
@@ -264,9 +264,9 @@ class Input {
   std::unique_ptr<input::SampleCache> filled_cache(const input::Pipeline& pipeline) const {
     const auto items = dataset_->stored().items;
     auto cache = value_of(pipeline.form().cache_place == input::CachePlace::file
-                              ? input::SampleCache::create_in_file(items, kMostCacheBytes,
+                              ? input::SampleCache::create_in_file(items, kMaxCacheBytes,
                                                                    std::filesystem::current_path())
-                              : input::SampleCache::create(items, kMostCacheBytes));
+                              : input::SampleCache::create(items, kMaxCacheBytes));
     auto scratch = pipeline.make_scratch();
     for (std::int64_t i = 0; i < items; ++i)
       cache->keep(i, value_of(pipeline.run_cached_parts(read(pipeline, i, scratch), scratch)));

@@ -121,7 +121,7 @@ class PlainMasking::Worker {
 bool PlainMasking::is_of(const recipes::Recipe& recipe) {
   constexpr std::array kTypes = {"decode_jpeg", "random_crop", "random_mask", "rgb_to_yuv",
                                  "scale"};
-  return std::ranges::equal(recipe.input, kTypes, {}, &recipes::Typed::type) &&
+  return std::ranges::equal(recipe.input, kTypes, {}, &recipes::Component::type) &&
          recipe.input[1].parameters.value("size", Json()) == kSize &&
          recipe.input[2].parameters.value("ratio", Json()) == 0.25;
 }

@@ -54,9 +54,7 @@ int main(int argc, char** argv) {
   std::vector<std::string> settings;
   std::vector<std::string> changes = {"ddp.gradient_as_bucket_view=on"};
   app.add_option("RECIPE", recipe_file)->required();
-  app.add_option("--ranks", ranks)
-      ->capture_default_str()
-      ->check(CLI::Range(2, recipes::kMostRanks));
+  app.add_option("--ranks", ranks)->capture_default_str()->check(CLI::Range(2, recipes::kMaxRanks));
   app.add_option("--switches", switches)->capture_default_str()->check(CLI::PositiveNumber);
   app.add_option("-s,--set", settings, "The one configuration: KNOB=VALUE over the recipe's start");
   app.add_option("--to", changes, "The other: KNOB=VALUE over the first")->capture_default_str();

@@ -30,10 +30,10 @@ std::string in(const std::string& where) {
 // A path in quotation marks, whole, because the end of a path says most; only one that is too long for a file is
 // shortened.
 std::string shown_path(const std::string& path) {
-  constexpr std::size_t kMostBytes = 512;
-  constexpr std::size_t kMostBytesOfName = 255;
+  constexpr std::size_t kMaxBytes = 512;
+  constexpr std::size_t kMaxBytesOfName = 255;
   const std::size_t name_bytes = path.size() - (path.rfind('/') + 1);
-  const bool is_whole = path.size() <= kMostBytes && name_bytes <= kMostBytesOfName;
+  const bool is_whole = path.size() <= kMaxBytes && name_bytes <= kMaxBytesOfName;
   return is_whole ? printable("\"" + path + "\"") : quote_for_message(path);
 }
 

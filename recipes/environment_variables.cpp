@@ -8,7 +8,7 @@
 namespace autotuned::recipes {
 namespace {
 
-constexpr std::size_t kMostCharacters = 100;
+constexpr std::size_t kMaxCharacters = 100;
 
 // Variables that tune OpenMP, MKL, oneDNN, an allocator or CUDA and can neither load code, write a file, nor choose a device. No
 // program reads PLACEBO_...: verdicts are tested with changes that have no effect.
@@ -78,7 +78,7 @@ bool controls_trainers(std::string_view variable) {
 }  // namespace
 
 bool is_settable_variable(std::string_view variable) {
-  return !variable.empty() && variable.size() <= kMostCharacters && !chooses_code(variable) &&
+  return !variable.empty() && variable.size() <= kMaxCharacters && !chooses_code(variable) &&
          !controls_trainers(variable) && std::ranges::all_of(variable, [](char c) {
            return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
          });

@@ -9,7 +9,7 @@
 namespace autotuned::recipes {
 namespace {
 
-constexpr std::int64_t kMostWarmupSteps = 100;
+constexpr std::int64_t kMaxWarmupSteps = 100;
 
 tl::unexpected<Error> wrong(const Knob& knob, const std::string& what) {
   return fail(ErrorKind::invalid, "knob '" + knob.name + "': " + what);
@@ -119,7 +119,7 @@ Result<Knob> knob_from_json(const Json& value) {
   knob.unit = text("unit");
   if (!member(value, "warmup_steps").is_null()) {
     const auto steps = get_integer(value, "warmup_steps");
-    if (!steps || *steps < 0 || *steps > kMostWarmupSteps) {
+    if (!steps || *steps < 0 || *steps > kMaxWarmupSteps) {
       return wrong(knob, "warmup_steps: expected an integer from 0 to 100");
     }
     knob.warmup_steps = static_cast<int>(*steps);

@@ -20,13 +20,13 @@ namespace autotuned::recipes {
 
 // A component of a named type with parameters: a model, a data set, a transform, an optimizer... The schema
 // (recipes/schema.hpp) has checked the parameters and filled in their defaults.
-struct Typed {
+struct Component {
   std::string type;
   Json parameters = Json::object();
 };
 
 // The largest number of ranks, which are processes of one machine.
-inline constexpr int kMostRanks = 64;
+inline constexpr int kMaxRanks = 64;
 
 // The length of a training, and the batches of its steps.
 struct TrainLength {
@@ -53,11 +53,11 @@ struct StepRules {
 // When and on what the model is evaluated, and what follows from the figures.
 struct Evaluation {
   // The test data. Its type is empty if a share of the training data is used instead.
-  Typed data;
+  Component data;
   // If above 0: the share of the training data that is used for evaluations and not for training.
   double split_ratio = 0.0;
   // Transforms of the test samples; if not set, those of the training without the random ones.
-  std::optional<std::vector<Typed>> input;
+  std::optional<std::vector<Component>> input;
   // "epoch" or "end".
   std::string every = "epoch";
   // The figure that decides which evaluation is better: one of figures_of() for the target of the data.
@@ -91,13 +91,13 @@ struct Recipe {
   std::uint64_t seed = 1;
   std::string device = "auto";  // auto | cpu | cuda | cuda:N
   bool deterministic = false;
-  Typed model;
-  Typed data;
-  std::vector<Typed> input;  // transforms, in the order of the recipe
+  Component model;
+  Component data;
+  std::vector<Component> input;  // transforms, in the order of the recipe
   std::string loss = "cross_entropy";
   Json loss_parameters = Json::object();  // only those that the recipe names
-  Typed optimizer;
-  Typed schedule{"constant"};  // see recipes/schedule.hpp
+  Component optimizer;
+  Component schedule{"constant"};  // see recipes/schedule.hpp
   TrainLength train;
   StepRules step_rules;
   std::optional<Evaluation> evaluation;

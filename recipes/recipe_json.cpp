@@ -26,16 +26,16 @@ constexpr std::string_view scaling_name(LearningRateScaling scaling) {
   return "sqrt";
 }
 
-Json typed_json(const Typed& typed) {
+Json component_json(const Component& typed) {
   Json json = typed.parameters;
   json["type"] = typed.type;
   return json;
 }
 
-Json transforms_json(const std::vector<Typed>& transforms) {
+Json transforms_json(const std::vector<Component>& transforms) {
   Json json = Json::array();
-  for (const Typed& transform : transforms)
-    json.push_back(typed_json(transform));
+  for (const Component& transform : transforms)
+    json.push_back(component_json(transform));
   return json;
 }
 
@@ -69,17 +69,18 @@ class Reader {
     value.assign(list.begin(), list.end());
   }
 
-  void read(const char* field, Typed& value) {
+  void read(const char* field, Component& value) {
     const Json& typed = member(object_, field);
-    if (!read_typed(typed, value)) refuse(field, "an object with a type");
+    if (!read_component(typed, value)) refuse(field, "an object with a type");
   }
 
-  void read(const char* field, std::vector<Typed>& value) {
+  void read(const char* field, std::vector<Component>& value) {
     const Json& list = member(object_, field);
     value.clear();
     if (list.is_array()) {
       for (const Json& item : list) {
-        if (!read_typed(item, value.emplace_back())) return refuse(field, "objects with a type");
+        if (!read_component(item, value.emplace_back()))
+          return refuse(field, "objects with a type");
       }
     } else {
       refuse(field, "a list");
@@ -110,7 +111,7 @@ class Reader {
     }
   }
 
-  static bool read_typed(const Json& typed, Typed& value) {
+  static bool read_component(const Json& typed, Component& value) {
     const Json& type = member(typed, "type");
     if (!type.is_string()) return false;
     value.type = type;
@@ -130,18 +131,18 @@ void read_train(Reader& train, TrainLength& length) {
   train.read("drop_last", length.drop_last);
   std::int64_t ranks = 1;
   if (train.has("ranks")) train.read("ranks", ranks);
-  if (ranks < 1 || ranks > kMostRanks) {
-    train.refuse("ranks", "an integer from 1 to " + std::to_string(kMostRanks));
+  if (ranks < 1 || ranks > kMaxRanks) {
+    train.refuse("ranks", "an integer from 1 to " + std::to_string(kMaxRanks));
   }
   length.ranks = static_cast<int>(ranks);
   if (length.epochs.has_value() == length.steps.has_value()) {
     train.refuse("train", "epochs or steps, and not both");
   }
   // Within these bounds samples can be counted without overflow.
-  constexpr std::int64_t kMost = 1'000'000'000'000;
+  constexpr std::int64_t kMax = 1'000'000'000'000;
   const std::int64_t count = length.epochs.value_or(length.steps.value_or(0));
-  if (count < 1 || count > kMost)
-    train.refuse("train", "a length from 1 to " + std::to_string(kMost));
+  if (count < 1 || count > kMax)
+    train.refuse("train", "a length from 1 to " + std::to_string(kMax));
   if (length.batch_size < 1 || length.batch_size > 1'048'576) {
     train.refuse("batch_size", "an integer from 1 to 1048576");
   }
@@ -157,13 +158,13 @@ void read_step_rules(Reader& train, StepRules& rules) {
     if (number <= 0.0 || number >= most) train.refuse(field, "a number in its range");
     value = number;
   };
-  constexpr double kMost = std::numeric_limits<double>::infinity();
-  read("clip_norm", rules.clip_norm, kMost);
-  read("clip_value", rules.clip_value, kMost);
+  constexpr double kMax = std::numeric_limits<double>::infinity();
+  read("clip_norm", rules.clip_norm, kMax);
+  read("clip_value", rules.clip_value, kMax);
   read("ema_decay", rules.ema_decay, 1.0);
   for (const auto& [field, alpha] : {std::pair{"mixup_alpha", &rules.mixup_alpha},
                                      std::pair{"cutmix_alpha", &rules.cutmix_alpha}}) {
-    read(field, *alpha, kMost);
+    read(field, *alpha, kMax);
     if (*alpha && !(**alpha >= kMixAlphas.minimum && **alpha <= kMixAlphas.maximum))
       train.refuse(field, "a number in its range");
   }
@@ -227,12 +228,12 @@ void read_evaluation(Reader& evaluate, Target target, Evaluation& evaluation) {
 
 void read_saves(Reader& output, Recipe& recipe) {
   // Within this bound samples can be counted without overflow.
-  constexpr std::int64_t kMost = 1'000'000'000'000;
+  constexpr std::int64_t kMax = 1'000'000'000'000;
   for (const auto& [field, every] : {std::pair{"save_every", &recipe.save_every_epochs},
                                      std::pair{"save_every_steps", &recipe.save_every_steps}}) {
     output.read(field, *every);
-    if (every->value_or(1) < 1 || every->value_or(1) > kMost)
-      output.refuse(field, "an integer from 1 to " + std::to_string(kMost));
+    if (every->value_or(1) < 1 || every->value_or(1) > kMax)
+      output.refuse(field, "an integer from 1 to " + std::to_string(kMax));
   }
   if (output.has("keep")) output.read("keep", recipe.kept_saves);
   if (recipe.kept_saves < 1) output.refuse("keep", "an integer of at least 1");
@@ -245,7 +246,7 @@ void read_loss(const Json& loss, Reader& reader, Recipe& recipe) {
     reader.read("loss", recipe.loss);
     return;
   }
-  Typed typed;
+  Component typed;
   reader.read("loss", typed);
   recipe.loss = typed.type;
   recipe.loss_parameters = typed.parameters;
@@ -256,7 +257,7 @@ Json evaluation_json(const Evaluation& evaluation, Target target) {
   if (evaluation.split_ratio > 0) {
     json["split_ratio"] = evaluation.split_ratio;
   } else {
-    json["data"] = typed_json(evaluation.data);
+    json["data"] = component_json(evaluation.data);
   }
   if (evaluation.input) json["input"] = transforms_json(*evaluation.input);
   if (evaluation.best_by != figures_of(target).front()) json["best_by"] = evaluation.best_by;
@@ -335,8 +336,8 @@ void count_files(Json& data, const std::vector<Variant>& types) {
   }
 }
 
-void add_input_files(const std::string& part, const Typed& spec, const std::vector<Variant>& types,
-                     std::vector<InputFiles>& files) {
+void add_input_files(const std::string& part, const Component& spec,
+                     const std::vector<Variant>& types, std::vector<InputFiles>& files) {
   const Variant* variant = find_variant(types, spec.type);
   if (variant == nullptr) return;
   for (const Field& field : variant->fields) {
@@ -375,11 +376,11 @@ Json Recipe::to_json() const {
       {"seed", seed},
       {"device", device},
       {"deterministic", deterministic},
-      {"model", typed_json(model)},
-      {"data", typed_json(data)},
+      {"model", component_json(model)},
+      {"data", component_json(data)},
       {"input", transforms_json(input)},
-      {"loss", loss_parameters.empty() ? Json(loss) : typed_json({loss, loss_parameters})},
-      {"optimizer", typed_json(optimizer)},
+      {"loss", loss_parameters.empty() ? Json(loss) : component_json({loss, loss_parameters})},
+      {"optimizer", component_json(optimizer)},
       {"train", std::move(train_json)},
       {"start", start.to_json()},
       {"tune", tune_json(tune)},
@@ -387,7 +388,7 @@ Json Recipe::to_json() const {
       {"file", file.string()}};
   // Left out where it says nothing, so that a job keeps its identity.
   if (schedule.type != "constant" || !schedule.parameters.empty()) {
-    json["schedule"] = typed_json(schedule);
+    json["schedule"] = component_json(schedule);
   }
   if (evaluation) json["evaluate"] = evaluation_json(*evaluation, target_of(data.type));
   if (save_every_epochs) json["output"]["save_every"] = *save_every_epochs;

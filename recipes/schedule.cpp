@@ -52,7 +52,7 @@ double cosine_factor(double least, double descended) {
 }
 
 // The number of whole epochs that are done.
-double epochs_factor(const Typed& schedule, std::int64_t epochs) {
+double epochs_factor(const Component& schedule, std::int64_t epochs) {
   if (schedule.type == "constant" || schedule.type == "plateau") return 1.0;
   const Json& parameters = schedule.parameters;
   std::int64_t drops = epochs;
@@ -87,7 +87,7 @@ double one_cycle_factor(const Json& parameters, std::int64_t samples_seen,
 
 }  // namespace
 
-double schedule_factor(const Typed& schedule, std::int64_t samples_seen,
+double schedule_factor(const Component& schedule, std::int64_t samples_seen,
                        const CourseLength& length) {
   const Json& parameters = schedule.parameters;
   if (schedule.type == "one_cycle") return one_cycle_factor(parameters, samples_seen, length);
@@ -107,14 +107,14 @@ double schedule_factor(const Typed& schedule, std::int64_t samples_seen,
          warmup_factor(parameters, samples_seen, length);
 }
 
-LengthDependence length_dependence(const Typed& schedule) {
+LengthDependence length_dependence(const Component& schedule) {
   for (const char* const type : {"cosine", "polynomial", "one_cycle"})
     if (schedule.type == type) return LengthDependence::course;
   const double share = get_number(schedule.parameters, "warmup_ratio").value_or(0.0);
   return share > 0.0 ? LengthDependence::warmup : LengthDependence::none;
 }
 
-Result<void> check_schedule(const Typed& schedule) {
+Result<void> check_schedule(const Component& schedule) {
   const Json& parameters = schedule.parameters;
   const auto out_of_range = [](const char* name) -> Result<void> {
     return fail(ErrorKind::invalid, std::string(name) + " is out of range", "schedule");
@@ -125,10 +125,9 @@ Result<void> check_schedule(const Typed& schedule) {
     if (*value >= least && *value <= most) return {};
     return out_of_range(name);
   };
-  constexpr double kMost = 1e12;
-  for (const auto& [name, most] :
-       {std::pair{"warmup_ratio", 1.0}, std::pair{"warmup_epochs", kMost},
-        std::pair{"warmup_steps", kMost}}) {
+  constexpr double kMax = 1e12;
+  for (const auto& [name, most] : {std::pair{"warmup_ratio", 1.0}, std::pair{"warmup_epochs", kMax},
+                                   std::pair{"warmup_steps", kMax}}) {
     if (member(parameters, name).is_null()) continue;
     if (auto warmup = require(name, 0, most); !warmup) return warmup;
   }
@@ -152,11 +151,11 @@ Result<void> check_schedule(const Typed& schedule) {
     if (auto warmup = require("warmup_ratio", 0, 1); !warmup) return warmup;
     return require("min_lr_ratio", 0, 1);
   }
-  if (schedule.type == "polynomial") return require("power", 0, kMost);
+  if (schedule.type == "polynomial") return require("power", 0, kMax);
   if (schedule.type == "one_cycle") {
     if (auto start = require("pct_start", 0, 1); !start) return start;
     for (const char* name : {"div_factor", "final_div_factor"})
-      if (auto factor = require(name, 1, kMost); !factor) return factor;
+      if (auto factor = require(name, 1, kMax); !factor) return factor;
     const Json& anneal = member(parameters, "anneal");
     return anneal == "cos" || anneal == "linear" ? Result<void>() : out_of_range("anneal");
   }
@@ -164,7 +163,7 @@ Result<void> check_schedule(const Typed& schedule) {
     if (auto patience = get_integer(parameters, "patience"); !patience) {
       return tl::unexpected(patience.error());
     }
-    for (const auto& [name, most] : {std::pair{"patience", kMost}, std::pair{"factor", 1.0},
+    for (const auto& [name, most] : {std::pair{"patience", kMax}, std::pair{"factor", 1.0},
                                      std::pair{"threshold", 1.0}, std::pair{"min_lr_ratio", 1.0}}) {
       if (auto value = require(name, 0, most); !value) return value;
     }

@@ -20,15 +20,15 @@ struct CourseLength {
 // Returns the factor of the learning rate after `samples_seen` samples. It depends only on the samples, so that every batch size
 // follows the same course. After the end of the training it stays the same. For a plateau this is only the factor of the warm-up: the
 // training computes the drops from its evaluations. REQUIRES: check_schedule(schedule).
-[[nodiscard]] double schedule_factor(const Typed& schedule, std::int64_t samples_seen,
+[[nodiscard]] double schedule_factor(const Component& schedule, std::int64_t samples_seen,
                                      const CourseLength& length);
 
 // The part of a schedule that depends on the length of the training: nothing, its warm-up, or its whole course.
 enum class LengthDependence { none, warmup, course };
 // REQUIRES: check_schedule(schedule).
-[[nodiscard]] LengthDependence length_dependence(const Typed& schedule);
+[[nodiscard]] LengthDependence length_dependence(const Component& schedule);
 
 // ErrorKind::invalid for an unknown type, or a parameter that is missing.
-[[nodiscard]] Result<void> check_schedule(const Typed& schedule);
+[[nodiscard]] Result<void> check_schedule(const Component& schedule);
 
 }  // namespace autotuned::recipes

@@ -8,13 +8,13 @@
 namespace autotuned::recipes {
 namespace {
 
-constexpr std::size_t kMostPaths = 4;
+constexpr std::size_t kMaxPaths = 4;
 
 void collect(const std::vector<Field>& fields, const std::string& where, std::string_view key,
              std::vector<std::string>& found) {
   for (const Field& field : fields) {
     const std::string path = (where.empty() ? "" : where + ".") + std::string(field.key);
-    if ((field.key == key || path == key) && found.size() < kMostPaths &&
+    if ((field.key == key || path == key) && found.size() < kMaxPaths &&
         std::ranges::find(found, path) == found.end()) {
       found.push_back(path);
     }

@@ -66,7 +66,7 @@ Field train_field() {
                        "batches of batch_size samples of its own, and gradients are "
                        "averaged (docs/distributed.md).",
             .default_text = "1",
-            .range = {.minimum = 1, .maximum = kMostRanks}},
+            .range = {.minimum = 1, .maximum = kMaxRanks}},
            {.key = "accumulate",
             .type = integer,
             .summary = "Number of equal parts of a batch that go through the model one after "

@@ -225,8 +225,8 @@ std::string tab_advice(std::string_view text, int line) {
 
 std::string Diagnostic::text() const {
   // No file has such a name: it was mistyped or made up, and its end says nothing.
-  constexpr std::size_t kMostBytesOfName = 255;
-  const bool is_shown_whole = file.size() - (file.rfind('/') + 1) <= kMostBytesOfName;
+  constexpr std::size_t kMaxBytesOfName = 255;
+  const bool is_shown_whole = file.size() - (file.rfind('/') + 1) <= kMaxBytesOfName;
   std::string result = is_shown_whole ? file : quote_for_message(file);
   if (line > 0) result += ':' + std::to_string(line) + ':' + std::to_string(column);
   return result + ": " + message;

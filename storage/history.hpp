@@ -145,7 +145,7 @@ struct BestRow {
 };
 
 // An environment in which a job has a best configuration.
-struct BestPlace {
+struct BestEnvironment {
   std::string environment_key;
   std::string libtorch;  // version in that environment
 };
@@ -223,7 +223,7 @@ enum class Missing { make, refuse };
 inline constexpr std::chrono::milliseconds kLockTimeout{10'000};
 
 // A command that reads a history of at most this size looks for damage first, which takes about a quarter of a second.
-inline constexpr std::uintmax_t kMostBytesChecked = std::uintmax_t{32} << 20U;
+inline constexpr std::uintmax_t kMaxBytesChecked = std::uintmax_t{32} << 20U;
 
 // What SQLite's checks of a whole history find.
 struct Integrity {
@@ -349,11 +349,12 @@ class History {
                                                     const std::string& environment_key) const;
   // Returns the environments with a stored best configuration of this job, readable or not. The environment with the newest run of the
   // job comes first.
-  [[nodiscard]] Result<std::vector<BestPlace>> best_places(const std::string& recipe_hash) const;
+  [[nodiscard]] Result<std::vector<BestEnvironment>> environments_with_best(
+      const std::string& recipe_hash) const;
   // Reads the whole file.
   [[nodiscard]] Result<Integrity> check_integrity() const;
   // ErrorKind::corrupt with the first damage that `PRAGMA quick_check` finds, also on pages that no other call visits. Reads the whole
-  // file, 100 MB in about a second. Does nothing for files larger than `kMostBytesChecked`.
+  // file, 100 MB in about a second. Does nothing for files larger than `kMaxBytesChecked`.
   [[nodiscard]] Result<void> check_pages() const;
 
   // --- upkeep (history_upkeep.cpp, history_import.cpp) ---

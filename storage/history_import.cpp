@@ -210,13 +210,13 @@ void remove_runs(Database& database, const std::vector<RunId>& runs) {
 
 // An id becomes part of file names, and is printed unchanged.
 Result<void> check_ids(const Database& copy, const fs::path& file) {
-  constexpr std::size_t kMostShown = 80;
+  constexpr std::size_t kMaxShown = 80;
   auto runs = prepare(copy, "SELECT id FROM runs ORDER BY sequence", {});
   while (runs.executeStep()) {
     const std::string id = Row(runs).text("id");
     if (is_run_id(id)) continue;
     return tl::unexpected(corrupt_error(
-        "the history is damaged: '" + printable(id.substr(0, kMostShown)) + "' is no id of a run",
+        "the history is damaged: '" + printable(id.substr(0, kMaxShown)) + "' is no id of a run",
         file));
   }
   return {};

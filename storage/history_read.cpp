@@ -80,7 +80,7 @@ EnvironmentRow environment_from(const Row& row) {
           .build = row.text("build")};
 }
 
-BestPlace place_from(const Row& row) {
+BestEnvironment place_from(const Row& row) {
   return {.environment_key = row.text("key"), .libtorch = row.text("libtorch_version")};
 }
 
@@ -200,7 +200,7 @@ Result<std::optional<EnvironmentRow>> History::environment(const std::string& ke
 
 Result<RunRow> History::run(const std::string& id_or_prefix) const {
   return connection_->read("find the run", [&](const Database& database) -> Result<RunRow> {
-    constexpr std::size_t kMostShown = 5;
+    constexpr std::size_t kMaxShown = 5;
     const Reader read{database, connection_->unreadable, path()};
     std::vector<std::string> ids;
     if (id_or_prefix == "last") {
@@ -210,14 +210,14 @@ Result<RunRow> History::run(const std::string& id_or_prefix) const {
       ids = read.all("runs",
                      "SELECT id FROM runs WHERE id >= ?1 AND id <= ?1 || char(1114111) "
                      "ORDER BY id LIMIT ?2",
-                     {text(id_or_prefix), integer(kMostShown + 1)}, id_from);
+                     {text(id_or_prefix), integer(kMaxShown + 1)}, id_from);
     }
     if (ids.empty()) {
       return fail(ErrorKind::not_found, "there is no run '" + short_for_message(id_or_prefix) + "'",
                   path(), "'autotuned history' lists the runs");
     }
     if (ids.size() > 1 && ids.front() != id_or_prefix) {
-      const bool has_more = ids.size() > kMostShown;
+      const bool has_more = ids.size() > kMaxShown;
       if (has_more) ids.pop_back();
       return fail(ErrorKind::invalid,
                   "'" + id_or_prefix + "' begins the ids of several runs: " + listed(ids) +
@@ -421,19 +421,21 @@ Result<std::optional<BestRow>> History::best(const std::string& recipe_hash,
       });
 }
 
-Result<std::vector<BestPlace>> History::best_places(const std::string& recipe_hash) const {
-  return connection_->read(
-      "find best configurations", [&](const Database& database) -> Result<std::vector<BestPlace>> {
-        const Reader read{database, connection_->unreadable, path()};
-        return read.all("best_configurations",
-                        "SELECT key, libtorch_version FROM best_configurations AS best "
-                        "JOIN environments ON key = best.environment_key "
-                        "WHERE best.recipe_hash = ? "
-                        "ORDER BY (SELECT max(runs.sequence) FROM runs "
-                        "WHERE runs.recipe_hash = best.recipe_hash "
-                        "AND runs.environment_key = best.environment_key) DESC",
-                        {text(recipe_hash)}, place_from);
-      });
+Result<std::vector<BestEnvironment>> History::environments_with_best(
+    const std::string& recipe_hash) const {
+  return connection_->read("find best configurations",
+                           [&](const Database& database) -> Result<std::vector<BestEnvironment>> {
+                             const Reader read{database, connection_->unreadable, path()};
+                             return read.all(
+                                 "best_configurations",
+                                 "SELECT key, libtorch_version FROM best_configurations AS best "
+                                 "JOIN environments ON key = best.environment_key "
+                                 "WHERE best.recipe_hash = ? "
+                                 "ORDER BY (SELECT max(runs.sequence) FROM runs "
+                                 "WHERE runs.recipe_hash = best.recipe_hash "
+                                 "AND runs.environment_key = best.environment_key) DESC",
+                                 {text(recipe_hash)}, place_from);
+                           });
 }
 
 Result<Integrity> History::check_integrity() const {
@@ -447,7 +449,7 @@ Result<void> History::check_pages() const {
       "look for damage in the history", [&](const Database& database) -> Result<void> {
         std::error_code error;
         const std::uintmax_t size = std::filesystem::file_size(path(), error);
-        if (error || size > kMostBytesChecked) return {};
+        if (error || size > kMaxBytesChecked) return {};
         SQLite::Statement pages(database, "PRAGMA quick_check(1)");
         if (!pages.executeStep()) return {};
         const std::string found = pages.getColumn(0).getString();

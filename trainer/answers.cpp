@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kMaxOperators = 200;
 // More would be most of what is stored of a run.
-constexpr std::size_t kMostClassNames = 10'000;
+constexpr std::size_t kMaxClassNames = 10'000;
 
 }  // namespace
 
@@ -73,7 +73,7 @@ Json to_json(const TrainingSummary& summary, const JobFacts& facts) {
   json.update(test_json(summary.test));
   json["sample_shape"] = facts.sample_shape;
   json["stored_as"] = facts.stored_as;
-  const bool are_few = facts.class_names.size() <= kMostClassNames;
+  const bool are_few = facts.class_names.size() <= kMaxClassNames;
   if (!facts.class_names.empty() && are_few) json["class_names"] = facts.class_names;
   return json;
 }

@@ -7,49 +7,49 @@
 namespace autotuned::tuner {
 namespace {
 
-constexpr std::size_t kMostCandidates = 1000;
-constexpr double kMostPreparation = 86'400.0;  // seconds; no budget is longer than a day
+constexpr std::size_t kMaxCandidates = 1000;
+constexpr double kMaxPreparation = 86'400.0;  // seconds; no budget is longer than a day
 
 tl::unexpected<Error> nonsense(const std::string& plugin, const std::string& what) {
   return fail(ErrorKind::invalid, what, "answer of plugin " + plugin);
 }
 
-Result<Candidate> parse_candidate(const Json& item, const std::string& plugin,
-                                  const std::string& place) {
+Result<Proposal> parse_proposal(const Json& item, const std::string& plugin,
+                                const std::string& place) {
   if (!item.is_object()) return nonsense(plugin, place + " is not an object");
-  Candidate candidate;
-  candidate.plugin = plugin;
+  Proposal proposal;
+  proposal.plugin = plugin;
   auto change = Configuration::from_json(member(item, "change"));
   if (!change) return nonsense(plugin, place + ".change: " + change.error().what);
   if (change->empty()) return nonsense(plugin, place + ".change names no knob");
-  candidate.change = std::move(*change);
+  proposal.change = std::move(*change);
   const auto gain = get_number(item, "expected_gain_ratio");
   if (!gain) return nonsense(plugin, place + ": " + gain.error().what);
   if (*gain <= 0.0) {
     return nonsense(plugin, place + ".expected_gain_ratio is not above 0");
   }
-  candidate.expected_gain_ratio = *gain;
+  proposal.expected_gain_ratio = *gain;
   if (const Json& share = member(item, "signal_share_ratio"); !share.is_null()) {
     const auto ratio = get_number(item, "signal_share_ratio");
     if (!ratio) return nonsense(plugin, place + ": " + ratio.error().what);
     if (*ratio < 0.0 || *ratio > 1.0) {
       return nonsense(plugin, place + ".signal_share_ratio is not between 0 and 1");
     }
-    candidate.signal_share_ratio = *ratio;
+    proposal.signal_share_ratio = *ratio;
   }
   if (const Json& preparation = member(item, "preparation_s"); !preparation.is_null()) {
     const auto seconds = get_number(item, "preparation_s");
     if (!seconds) return nonsense(plugin, place + ": " + seconds.error().what);
-    if (*seconds < 0.0 || *seconds > kMostPreparation) {
+    if (*seconds < 0.0 || *seconds > kMaxPreparation) {
       return nonsense(plugin, place + ".preparation_s is not between 0 and 86,400");
     }
-    candidate.preparation = std::chrono::nanoseconds(std::llround(*seconds * 1e9));
+    proposal.preparation = std::chrono::nanoseconds(std::llround(*seconds * 1e9));
   }
   auto reason = get_string(item, "reason");
   if (!reason) return nonsense(plugin, place + ": " + reason.error().what);
   if (reason->empty()) return nonsense(plugin, place + ".reason is empty");
-  candidate.reason = std::move(*reason);
-  return candidate;
+  proposal.reason = std::move(*reason);
+  return proposal;
 }
 
 }  // namespace
@@ -64,18 +64,18 @@ Result<Advice> parse_advice(const Json& answer, const std::string& plugin) {
   }
   const Json& list = member(answer, "candidates");
   if (!list.is_array()) return nonsense(plugin, "candidates is not an array");
-  if (list.size() > kMostCandidates) {
+  if (list.size() > kMaxCandidates) {
     return nonsense(plugin, "there are more than 1,000 candidates");
   }
   Advice advice;
   for (std::size_t i = 0; i < list.size(); ++i) {
-    auto candidate = parse_candidate(list[i], plugin, "candidates[" + std::to_string(i) + "]");
-    if (!candidate) return forward_error(candidate);
-    advice.candidates.push_back(std::move(*candidate));
+    auto proposal = parse_proposal(list[i], plugin, "candidates[" + std::to_string(i) + "]");
+    if (!proposal) return forward_error(proposal);
+    advice.proposals.push_back(std::move(*proposal));
   }
   const Json& because = member(answer, "none_because");
   if (because.is_string()) advice.none_because = because.get<std::string>();
-  if (advice.candidates.empty() && advice.none_because.empty()) {
+  if (advice.proposals.empty() && advice.none_because.empty()) {
     return nonsense(plugin, "there is neither a candidate nor a reason in none_because");
   }
   return advice;

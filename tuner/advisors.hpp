@@ -16,8 +16,8 @@ namespace autotuned::tuner {
 // The name under which the proposals of the tuner itself are recorded.
 inline constexpr const char* kOwnName = "autotuned";
 
-// The source of a candidate. The rules of screen() differ by source (tuner/candidates.hpp).
-enum class CandidateSource {
+// The source of a proposal. The rules of screen() differ by source (tuner/proposals.hpp).
+enum class ProposalSource {
   plugin,        // a plugin's answer
   joint_change,  // two changes that were tried one at a time
   near_miss,     // a change that lost by little against an earlier incumbent
@@ -26,7 +26,7 @@ enum class CandidateSource {
 };
 
 // A change that may get a trial.
-struct Candidate {
+struct Proposal {
   std::string plugin;
   Configuration change;
   // The rate of the candidate over that of the incumbent, as the plugin expects it.
@@ -34,16 +34,16 @@ struct Candidate {
   std::string reason;  // one sentence that names the evidence
   // The share of the step, 0 to 1, that the plugin's signal explains: an upper bound of what the change can save.
   std::optional<double> signal_share_ratio = std::nullopt;
-  CandidateSource source = CandidateSource::plugin;
+  ProposalSource source = ProposalSource::plugin;
   // What the first block of the change takes beside its steps, such as compiling, as the plugin expects it. A trial is
   // not begun in a budget that does not hold it.
   std::chrono::nanoseconds preparation{0};
 };
 
-// The answer of a plugin: candidates, or why there are none.
+// The answer of a plugin: proposals, or why there are none.
 struct Advice {
-  std::vector<Candidate> candidates;
-  std::string none_because;  // why there is no candidate; one sentence
+  std::vector<Proposal> proposals;
+  std::string none_because;  // why there is no proposal; one sentence
 };
 
 // Reads the answer of a plugin (plugins/sdk/README.md). ErrorKind::invalid names the part that is wrong.

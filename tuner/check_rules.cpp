@@ -14,28 +14,28 @@ namespace autotuned::tuner {
 namespace {
 
 // The limits that checks.hpp explains. kOfOwn…: factors of the deviation that rounding the start causes in the job itself.
-constexpr double kLeastNormRatio = 0.8;
-constexpr double kMostNormRatio = 1.25;
-constexpr double kLeastCosine = 0.8;
+constexpr double kMinNormRatio = 0.8;
+constexpr double kMaxNormRatio = 1.25;
+constexpr double kMinCosine = 0.8;
 constexpr double kOfOwnCosine = 2.0 / 3.0;
 constexpr double kNegligibleNorm = 1e-3;  // share of the largest reference update
 constexpr double kNegligibleGrowth = 1e-2;
 constexpr double kLossTolerance = 0.1;
-constexpr double kLeastLossScale = 0.1;
-constexpr double kLeastOtherLossScale = 1e-12;
+constexpr double kMinLossScale = 0.1;
+constexpr double kMinOtherLossScale = 1e-12;
 constexpr double kOfOwnLoss = 1.5;
-constexpr double kMostOwnLossShare = 0.9;
+constexpr double kMaxOwnLossShare = 0.9;
 constexpr double kOfOwnReachedLoss = 3.0;
-constexpr std::size_t kMostNamedParameters = 100;
-constexpr double kMostOutputShare = 0.5;
+constexpr std::size_t kMaxNamedParameters = 100;
+constexpr double kMaxOutputShare = 0.5;
 constexpr double kOfOwnOutputShare = 1.5;
-constexpr double kMostOwnOutputShare = 0.9;
+constexpr double kMaxOwnOutputShare = 0.9;
 constexpr double kOfOwnReachedOutputShare = 3.0;
 constexpr double kOfOwnNormLoss = 1.5;
-constexpr double kLeastReachedNormRatio = 0.2;
+constexpr double kMinReachedNormRatio = 0.2;
 constexpr double kOfOwnDistance = 3.0;
 constexpr double kRounding = 1e-6;
-constexpr double kMostIdleShare = 1e-3;
+constexpr double kMaxIdleShare = 1e-3;
 constexpr double kIdleRounding = 2.5e-7;  // share of the parameter: two units in the last place
 
 std::string with_steps(std::int64_t steps) {
@@ -44,11 +44,11 @@ std::string with_steps(std::int64_t steps) {
 
 // The limits of one update. It may be longer by the same factor as it may be shorter.
 struct UpdateLimits {
-  double least_cosine = kLeastCosine;
-  double least_norm_ratio = kLeastNormRatio;
+  double least_cosine = kMinCosine;
+  double least_norm_ratio = kMinNormRatio;
 
   [[nodiscard]] double most_norm_ratio() const {
-    return least_norm_ratio == kLeastNormRatio ? kMostNormRatio : 1.0 / least_norm_ratio;
+    return least_norm_ratio == kMinNormRatio ? kMaxNormRatio : 1.0 / least_norm_ratio;
   }
 };
 
@@ -124,14 +124,14 @@ class LossLimit {
 
   [[nodiscard]] double of(double reference) const {
     if (kind_ == LossKind::cross_entropy) {
-      return kLossTolerance * std::max(std::abs(reference), kLeastLossScale);
+      return kLossTolerance * std::max(std::abs(reference), kMinLossScale);
     }
     // The scale of such a loss is that of its targets, so no number is small for all jobs.
-    const double scale = std::max({std::abs(reference), largest_, kLeastOtherLossScale});
+    const double scale = std::max({std::abs(reference), largest_, kMinOtherLossScale});
     const double least = kLossTolerance * scale;
     return stage_ == Stage::reached
                ? std::max(least, kOfOwnReachedLoss * own_)
-               : std::clamp(kOfOwnLoss * own_, least, kMostOwnLossShare * scale);
+               : std::clamp(kOfOwnLoss * own_, least, kMaxOwnLossShare * scale);
   }
 
  private:
@@ -165,12 +165,12 @@ std::optional<std::string> loss_fault(const UpdateComparison& updates,
 UpdateLimits limits_beside(const UpdateComparison::Parameter& own, Stage stage) {
   UpdateLimits limits;
   if (std::isfinite(own.cosine)) {
-    limits.least_cosine = std::min(kLeastCosine, kOfOwnCosine * std::max(0.0, own.cosine));
+    limits.least_cosine = std::min(kMinCosine, kOfOwnCosine * std::max(0.0, own.cosine));
   }
   if (stage == Stage::reached && std::isfinite(own.norm_ratio) && own.norm_ratio > 0.0) {
     const double shorter = std::min(own.norm_ratio, 1.0 / own.norm_ratio);
     limits.least_norm_ratio =
-        std::clamp(1.0 - kOfOwnNormLoss * (1.0 - shorter), kLeastReachedNormRatio, kLeastNormRatio);
+        std::clamp(1.0 - kOfOwnNormLoss * (1.0 - shorter), kMinReachedNormRatio, kMinNormRatio);
   }
   return limits;
 }
@@ -233,13 +233,13 @@ std::optional<std::string> buffer_fault(const UpdateComparison& updates,
 std::optional<std::string> output_fault(const UpdateComparison& updates,
                                         const UpdateComparison* rounded, Stage stage) {
   if (!updates.outputs) return std::nullopt;
-  double most = kMostOutputShare;
+  double most = kMaxOutputShare;
   if (rounded != nullptr && rounded->outputs) {
     const double own = output_share(*rounded->outputs);
     if (std::isfinite(own)) {
       most = stage == Stage::reached
                  ? std::max(most, kOfOwnReachedOutputShare * own)
-                 : std::clamp(kOfOwnOutputShare * own, most, kMostOwnOutputShare);
+                 : std::clamp(kOfOwnOutputShare * own, most, kMaxOwnOutputShare);
     }
   }
   const double share = output_share(*updates.outputs);
@@ -253,7 +253,7 @@ std::optional<std::string> output_fault(const UpdateComparison& updates,
 // Compares what the optimizers do without gradients. Nothing amplifies rounding there, so the limits are narrow.
 std::optional<std::string> idle_fault(const UpdateComparison& updates) {
   for (const UpdateComparison::Idle& one : updates.idle) {
-    const double most = kMostIdleShare * one.reference_norm + kIdleRounding * one.parameter_norm;
+    const double most = kMaxIdleShare * one.reference_norm + kIdleRounding * one.parameter_norm;
     if (one.difference <= most) continue;  // NaN is a fault
     return fmt::format(
         "weight decay or momentum of {} is not that of the reference: a step without gradients "
@@ -296,18 +296,18 @@ CheckRecord numerics(const UpdateComparison& updates, const UpdateComparison* ro
     check.detail = *fault;
     return check;
   }
-  double least_ratio = kMostNormRatio;
-  double most_ratio = kLeastNormRatio;
+  double least_ratio = kMaxNormRatio;
+  double most_ratio = kMinNormRatio;
   double least_cosine = 1.0;
   std::size_t skipped = 0;
   check.compared = static_cast<std::int64_t>(updates.parameters.size());
   const std::vector<UpdateLimits> allowed = parameter_limits(updates, rounded, stage);
-  double least_allowed = kLeastCosine;
+  double least_allowed = kMinCosine;
   for (std::size_t i = 0; i < updates.parameters.size(); ++i) {
     const auto& parameter = updates.parameters[i];
     if (auto fault = parameter_fault(parameter, largest, allowed[i])) {
       if (check.failed++ == 0) check.detail = *fault + ", " + with_steps(updates.steps);
-      if (check.parameters.size() < kMostNamedParameters) {
+      if (check.parameters.size() < kMaxNamedParameters) {
         check.parameters.push_back(parameter.name);
       }
       continue;
@@ -349,7 +349,7 @@ CheckRecord numerics(const UpdateComparison& updates, const UpdateComparison* ro
     check.detail += fmt::format("; outputs in evaluation mode differ by {:.2g} of their change",
                                 output_share(*updates.outputs));
   }
-  if (least_allowed < kLeastCosine) {
+  if (least_allowed < kMinCosine) {
     check.detail += fmt::format(
         " (cosines down to {:.2f} allowed: rounding the start to 16 bits changes the job's own "
         "updates as much)",

@@ -15,7 +15,7 @@ namespace {
 // The expected noise before the first pair: that of a shared machine. It weighs as much as one pair.
 constexpr double kPriorNoise = 0.07;
 // The least noise that is expected, because of timer resolution and rounding.
-constexpr double kLeastNoise = 0.004;
+constexpr double kMinNoise = 0.004;
 // The weights of earlier pairs in the expected noise of a pair: by how near their speed was (10 % apart: 0.6) and how recent they are (30
 // pairs ago: 0.4).
 constexpr double kLevelWidth = 0.1;
@@ -52,7 +52,7 @@ double Comparison::expected_noise(double log_level) const {
       weights += weight;
     }
   }
-  return std::max(kLeastNoise, total / weights);
+  return std::max(kMinNoise, total / weights);
 }
 
 void Comparison::add(double log_ratio, double log_level) {

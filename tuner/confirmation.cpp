@@ -21,7 +21,7 @@ using std::chrono::seconds;
 constexpr double kConfirmationError = 0.01;
 constexpr double kWantedHalfWidth = 0.03;
 constexpr nanoseconds kTighteningTime = seconds(20);
-constexpr nanoseconds kMostVerificationTime = seconds(30);
+constexpr nanoseconds kMaxVerificationTime = seconds(30);
 constexpr nanoseconds kAblationTime = seconds(20);  // of one kept change
 // A change whose trial showed no more than this is looked at again before the confirmation.
 constexpr double kMarginalLow = 1.01;
@@ -116,7 +116,7 @@ Result<void> verify(const SessionInput& input, const Budget& budget, TrialSeries
   trial.proposal_reason = reason;
   TrialPlan plan = new_plan(series);
   plan.time_share = std::max(least_time_to_confirm(series, input.starting, remembered),
-                             std::min(kMostVerificationTime, budget.remaining() / 2));
+                             std::min(kMaxVerificationTime, budget.remaining() / 2));
   plan.most_time = std::max(plan.time_share, budget.remaining());
   return series.run(std::move(trial), std::move(plan));
 }
@@ -137,7 +137,7 @@ Result<void> drop_marginal(const SessionInput& input, const Budget& budget, Tria
       continue;
     }
     const nanoseconds usable = budget.remaining() - series.confirmation_time(input.starting, whole);
-    const nanoseconds needed = series.least_time(kLeastTrialPairs, trial.reference, whole);
+    const nanoseconds needed = series.least_time(kMinTrialPairs, trial.reference, whole);
     if (usable < needed) continue;
     TrialPlan plan = new_ablation_plan(series);
     plan.time_share = std::max(needed, std::min(kAblationTime, usable / 2));
@@ -167,7 +167,7 @@ Result<void> confirm(const SessionInput& input, const Budget& budget, TrialSerie
     plan.most_time = nanoseconds::max();  // the fewest pairs that can decide, however slow
     // Their blocks are cut to what is left, so that the pairs fit into the reserve of the search.
     plan.time_for_processes = plan.time_share;
-    plan.wanted_half_width_ratio = kWantedHalfWidth;
+    plan.wanted_relative_half_width = kWantedHalfWidth;
     plan.extra_time = std::min(kTighteningTime, part);
     plan.most_time_to_tighten = budget.remaining();
     plan.is_checked = false;  // every change in it was
@@ -221,7 +221,7 @@ Result<void> ablate(TrialSeries& series, const Incumbent& incumbent,
         std::max(series.least_time(kConfirmationPairs, trial.reference, incumbent.configuration()),
                  kAblationTime);
     plan.most_time = plan.time_share;
-    plan.wanted_half_width_ratio = kWantedHalfWidth;
+    plan.wanted_relative_half_width = kWantedHalfWidth;
     plan.extra_time = kAblationTime;
     if (auto done = series.run(std::move(trial), std::move(plan)); !done)
       return forward_error(done);

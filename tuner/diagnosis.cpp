@@ -18,8 +18,8 @@ constexpr int kRungShare = 20;  // the lower rungs may take this part, 1/20, of 
 constexpr int kTraceShare = 10;      // the same for the first trace
 constexpr int kNextTraceShare = 12;  // the same for the trace of another incumbent
 // Limits of the time to load and record. Most jobs need a second or two. If less than the first is left, there is no trace.
-constexpr nanoseconds kLeastTraceLimit = seconds(10);
-constexpr nanoseconds kMostTraceLimit = seconds(30);
+constexpr nanoseconds kMinTraceLimit = seconds(10);
+constexpr nanoseconds kMaxTraceLimit = seconds(30);
 
 // These come from times of the host. On a GPU they say nothing about kernels, which the host only starts.
 constexpr std::array kHostTimesOfOperators = {"operators.gemm_conv_ratio",
@@ -86,7 +86,7 @@ Result<void> Diagnosis::examine(const Configuration& incumbent) {
 }
 
 Result<void> Diagnosis::complete(const Configuration& incumbent) {
-  if (traced_ == incumbent || is_trace_too_slow_ || budget_->remaining() < kLeastTraceLimit) {
+  if (traced_ == incumbent || is_trace_too_slow_ || budget_->remaining() < kMinTraceLimit) {
     return {};
   }
   if (profiled_ != incumbent) return take_profile(incumbent, /*is_traced=*/true);
@@ -130,10 +130,10 @@ void Diagnosis::use_kernel_shares() {
 
 // If the trace fails, the run goes on without it.
 Result<void> Diagnosis::add_trace(const Configuration& incumbent) {
-  if (budget_->remaining() < kLeastTraceLimit) return {};
+  if (budget_->remaining() < kMinTraceLimit) return {};
   traced_ = incumbent;
   const nanoseconds limit =
-      std::clamp(budget_->remaining() / kTraceShare, kLeastTraceLimit, kMostTraceLimit);
+      std::clamp(budget_->remaining() / kTraceShare, kMinTraceLimit, kMaxTraceLimit);
   const nanoseconds begin = clock_->now();
   trace_time_.reset();
   const auto added = backend_->add_trace(incumbent, profile_, limit);

@@ -42,7 +42,7 @@ class Diagnosis {
   [[nodiscard]] const Ceiling& ceiling() const { return ceiling_; }
   // The metrics of the last profile; empty if there is none.
   [[nodiscard]] const Json& metrics() const { return profile_.metrics; }
-  // Profile::places of the last trace. It stays valid for later incumbents: no knob moves an operator into
+  // StepProfile::places of the last trace. It stays valid for later incumbents: no knob moves an operator into
   // another module.
   [[nodiscard]] const Json& places() const { return places_; }
 
@@ -66,7 +66,7 @@ class Diagnosis {
 
   Ceiling ceiling_;
   std::optional<Configuration> ceiling_of_;
-  Profile profile_;
+  StepProfile profile_;
   std::optional<Configuration> profiled_;  // the configuration of profile_
   Json places_ = Json::object();
   // The signals of the last trace that are shares of the time of kernels or operators. A change of the loading does not affect them.

@@ -23,13 +23,13 @@ struct Strategy {
 constexpr std::array<Strategy, 3> kStrategies{{{0.05, 0.88}, {0.15, 0.06}, {0.5, 0.06}}};
 
 // The limit of a wealth: far above every threshold, far below overflow.
-constexpr double kMostWealth = 1e150;
+constexpr double kMaxWealth = 1e150;
 
 constexpr int kScanSteps = 32;
 constexpr double kResolution = 1e-5;
 
 // The fraction in -1..1 of the wealth that is staked on the expected sign of a pair that lies `distance` >= 0 from the shift.
-double stake_ratio(double distance, double gain, double noise) {
+double bet_fraction(double distance, double gain, double noise) {
   const double width = 2.0 * noise * noise;
   const double near = width + (distance - gain) * (distance - gain);
   const double far = width + (distance + gain) * (distance + gain);
@@ -60,11 +60,11 @@ double e_value(std::span<const ObservedPair> pairs, double shift, Side side, con
     const double outcome = direction * (pair.log_ratio - shift);
     if (outcome == 0.0) continue;  // a tie is not a bet
     const double sign = outcome > 0.0 ? 1.0 : -1.0;
-    all_in = std::min(kMostWealth, all_in * (1.0 + sign));
+    all_in = std::min(kMaxWealth, all_in * (1.0 + sign));
     for (std::size_t i = 0; i < kStrategies.size(); ++i) {
       const double staked =
-          stake_ratio(std::abs(outcome), kStrategies[i].gain, pair.expected_noise);
-      wealths[i] = std::min(kMostWealth, wealths[i] * (1.0 + sign * staked));
+          bet_fraction(std::abs(outcome), kStrategies[i].gain, pair.expected_noise);
+      wealths[i] = std::min(kMaxWealth, wealths[i] * (1.0 + sign * staked));
     }
   }
   const double weight = test.all_in_weight();

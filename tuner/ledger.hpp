@@ -37,7 +37,7 @@ class Ledger {
   virtual Result<void> baseline(const Configuration& starting, double samples_per_second) = 0;
   // The ceiling of each incumbent when it was measured; the last is that of the outcome (SessionOutcome::ceiling).
   virtual Result<void> ceiling(const Ceiling& ceiling) = 0;
-  virtual Result<void> profiled(const Configuration& incumbent, const Profile& profile) = 0;
+  virtual Result<void> profiled(const Configuration& incumbent, const StepProfile& profile) = 0;
   // The profile failed. Plugins that read its metrics will propose nothing.
   virtual Result<void> not_profiled(const Error& error) = 0;
   // Call it before a plugin is asked. If the plugin crashes or hangs this process, the record names it.

@@ -18,7 +18,7 @@ struct StallWatch {
 constexpr double kStretchNs = 100e6;
 // The total ratio must show half of the median's gain; for a large gain this much is enough (do_totals_agree()).
 // tests/tuner/protocol_test.cpp simulates this value and those below.
-constexpr double kMostTotalGain = 0.02;
+constexpr double kMaxTotalGain = 0.02;
 constexpr StallWatch kStallWatches[] = {{1.10, 45}, {1.30, 22}};
 
 }  // namespace
@@ -49,7 +49,7 @@ ProcessRates process_rates(const std::vector<PairRates>& pairs) {
   const UpperHalf reference = upper_half(std::move(references));
   return {.log_ratio = candidate.mean - reference.mean,
           .log_level = (candidate.mean + reference.mean) / 2.0,
-          .error_ratio = std::hypot(candidate.standard_error, reference.standard_error)};
+          .standard_error = std::hypot(candidate.standard_error, reference.standard_error)};
 }
 
 void Measurement::begin_process_pair(bool is_evidence) {
@@ -118,8 +118,8 @@ double Measurement::noise_ratio() const {
   return observations() > 1 ? processes_.noise_ratio() : blocks_.noise_ratio();
 }
 
-double Measurement::process_error_ratio() const {
-  return process_rates(of_this_process_).error_ratio;
+double Measurement::process_standard_error() const {
+  return process_rates(of_this_process_).standard_error;
 }
 
 double Measurement::total_ratio() const {
@@ -131,7 +131,7 @@ double Measurement::total_ratio() const {
 // luck too often.
 bool Measurement::do_totals_agree() const {
   const double gain = comparison().estimate().ratio - 1.0;
-  return total_ratio() > 1.0 + std::clamp(gain / 2.0, 0.0, kMostTotalGain);
+  return total_ratio() > 1.0 + std::clamp(gain / 2.0, 0.0, kMaxTotalGain);
 }
 
 Decision Measurement::decision() const {

@@ -34,7 +34,8 @@ struct PairRates {
 struct ProcessRates {
   double log_ratio = 0.0;
   double log_level = 0.0;
-  double error_ratio = 0.0;  // standard error of log_ratio; 0 for fewer than three pairs of blocks
+  double standard_error =
+      0.0;  // standard error of log_ratio; 0 for fewer than three pairs of blocks
 };
 [[nodiscard]] ProcessRates process_rates(const std::vector<PairRates>& pairs);
 
@@ -62,9 +63,9 @@ class Measurement {
   // that of the first pair's blocks, widened by kProcessAllowance. `pairs` counts pairs of blocks.
   [[nodiscard]] Estimate estimate() const;
   [[nodiscard]] double noise_ratio() const;
-  // ProcessRates::error_ratio of the current pair of processes. It stays the same if the two are exchanged, so it may decide when to
+  // ProcessRates::standard_error of the current pair of processes. It stays the same if the two are exchanged, so it may decide when to
   // stop (docs/statistics.md).
-  [[nodiscard]] double process_error_ratio() const;
+  [[nodiscard]] double process_standard_error() const;
   // The total ratio: samples per time over all blocks, candidate over reference; 0 before the first pair.
   [[nodiscard]] double total_ratio() const;
   // Whether the total ratio shows a gain, too: at least half of the median's gain, or 2 %.

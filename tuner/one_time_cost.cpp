@@ -14,9 +14,9 @@ namespace {
 
 constexpr double kNsPerSecond = 1e9;
 // A smaller difference is noise, such as that between two starts of the same processes.
-constexpr double kLeastNs = 1e6;
+constexpr double kMinNs = 1e6;
 // Larger than any measured cost, and far below the range of 64 bits.
-constexpr double kMostNs = 1e18;
+constexpr double kMaxNs = 1e18;
 
 // Returns the share of the reference's time that the candidate saves.
 double saved_share(double ratio) {
@@ -61,8 +61,8 @@ std::int64_t charged_ns(const OneTimeCost& seen, double reference_samples_per_se
     first_visits_ns =
         seen.samples / reference_samples_per_second * saved_share(ratio) * kNsPerSecond;
   }
-  const double cost_ns = std::min(std::max(seen.ns, first_visits_ns), kMostNs);
-  return cost_ns < kLeastNs ? 0 : static_cast<std::int64_t>(std::ceil(cost_ns));
+  const double cost_ns = std::min(std::max(seen.ns, first_visits_ns), kMaxNs);
+  return cost_ns < kMinNs ? 0 : static_cast<std::int64_t>(std::ceil(cost_ns));
 }
 
 std::int64_t known_one_time_ns(const std::vector<TrialRecord>& trials,

@@ -22,15 +22,15 @@ namespace {
 using std::chrono::nanoseconds;
 using std::chrono::seconds;
 
-constexpr nanoseconds kMostTrialTime = seconds(30);
-constexpr nanoseconds kMostProcessTime = seconds(60);  // where each pair takes processes of its own
-constexpr int kTrialShare = 3;                         // of the remaining budget, one in so many
+constexpr nanoseconds kMaxTrialTime = seconds(30);
+constexpr nanoseconds kMaxProcessTime = seconds(60);  // where each pair takes processes of its own
+constexpr int kTrialShare = 3;                        // of the remaining budget, one in so many
 constexpr int kSecondLookShare = 2;
-constexpr nanoseconds kMostReserve = seconds(20);
+constexpr nanoseconds kMaxReserve = seconds(20);
 constexpr int kReserveShare = 5;    // of the whole budget
 constexpr int kLargeGainShare = 2;  // of what is left: others wait for their trials
 // The guard against plugins that never run out of proposals that cost no time.
-constexpr std::size_t kMostTrials = 200;
+constexpr std::size_t kMaxTrials = 200;
 
 class Search {
  public:
@@ -49,7 +49,7 @@ class Search {
  private:
   // What is tried next, with its time.
   struct Next {
-    Candidate candidate;
+    Proposal proposal;
     TrialPlan plan;
     bool is_second_look = false;
   };
@@ -60,29 +60,29 @@ class Search {
   Result<void> ask(const std::string& plugin);
   Result<void> leave_out(const std::string& plugin, const std::string& fault);
   // Waiting proposals, the most promising first.
-  [[nodiscard]] std::vector<const Candidate*> pending() const;
+  [[nodiscard]] std::vector<const Proposal*> pending() const;
   // The same in the order in which they are tried: where the time does not suffice for all of them, those that switch live
   // come before one that needs processes if they promise more for their time.
-  [[nodiscard]] std::vector<const Candidate*> in_order() const;
-  [[nodiscard]] bool is_tried_live(const Candidate& candidate) const;
+  [[nodiscard]] std::vector<const Proposal*> in_order() const;
+  [[nodiscard]] bool is_tried_live(const Proposal& proposal) const;
   // What a trial of it takes at least to accept it.
-  [[nodiscard]] nanoseconds least_trial_time(const Candidate& candidate) const;
+  [[nodiscard]] nanoseconds least_trial_time(const Proposal& proposal) const;
   // What is left for the confirmation of this configuration.
   [[nodiscard]] nanoseconds reserve_for(const Configuration& kept) const;
   // The same of the incumbent; nothing where it needs no confirmation.
   [[nodiscard]] nanoseconds own_reserve() const;
   // The logarithm of the expected gain for each second of its trial and of the confirmation that it makes necessary; 0 for
   // one that cannot be accepted in what is left.
-  [[nodiscard]] double worth_per_second(const Candidate& candidate) const;
+  [[nodiscard]] double worth_per_second(const Proposal& proposal) const;
   // Nothing when there is nothing that fits into what is left.
   [[nodiscard]] std::optional<Next> next_trial();
-  [[nodiscard]] std::optional<Candidate> second_look() const;
+  [[nodiscard]] std::optional<Proposal> second_look() const;
   // The time and the error that a trial of this candidate may take; nothing when that does not fit into what is left.
-  [[nodiscard]] std::optional<TrialPlan> plan_trial(const Candidate& proposed,
+  [[nodiscard]] std::optional<TrialPlan> plan_trial(const Proposal& proposed,
                                                     bool is_second_look) const;
   // The error that the next trial may accept with.
   [[nodiscard]] double accept_error_probability(bool is_live) const;
-  Result<void> run_trial(const Candidate& candidate, TrialPlan plan);
+  Result<void> run_trial(const Proposal& proposal, TrialPlan plan);
   void tell_progress(bool is_second_look);
 
   const SessionInput* input_;
@@ -92,7 +92,7 @@ class Search {
   TrialSeries* series_;
   Incumbent* incumbent_;
   Diagnosis* diagnosis_;
-  std::map<std::string, Candidate> proposals_;  // one per plugin that has any
+  std::map<std::string, Proposal> proposals_;  // one per plugin that has any
   std::set<std::string> left_out_;
   SearchEnd end_;
 };
@@ -102,7 +102,7 @@ Result<SearchEnd> Search::run() {
     return forward_error(examined);
   }
   std::vector<std::string> to_ask = advisors_->names();
-  while (series_->records().size() < kMostTrials) {
+  while (series_->records().size() < kMaxTrials) {
     for (const std::string& plugin : to_ask) {
       if (auto asked = ask(plugin); !asked) return forward_error(asked);
     }
@@ -111,13 +111,13 @@ Result<SearchEnd> Search::run() {
     // A second look is at what was tried. What a plugin that failed would have proposed, nobody knows.
     end_.is_complete = proposals_.empty() && left_out_.empty();
     if (!next) {
-      for (const Candidate* candidate : pending())
-        end_.untried.push_back({candidate->plugin, incumbent_->configuration(), candidate->change});
+      for (const Proposal* proposal : pending())
+        end_.untried.push_back({proposal->plugin, incumbent_->configuration(), proposal->change});
       return end_;
     }
 
     tell_progress(next->is_second_look);
-    if (auto done = run_trial(next->candidate, std::move(next->plan)); !done)
+    if (auto done = run_trial(next->proposal, std::move(next->plan)); !done)
       return forward_error(done);
     const TrialRecord& trial = series_->records().back();
     if (trial.verdict == Verdict::accepted) {
@@ -130,7 +130,7 @@ Result<SearchEnd> Search::run() {
       continue;
     }
     to_ask.clear();
-    const std::string& proposer = next->candidate.plugin;
+    const std::string& proposer = next->proposal.plugin;
     if (!next->is_second_look) to_ask.push_back(proposer);
     // Others may wait with the same change.
     for (const auto& [plugin, waiting] : proposals_) {
@@ -140,7 +140,7 @@ Result<SearchEnd> Search::run() {
   return end_;
 }
 
-// Keeps the first candidate that may be tried.
+// Keeps the first proposal that may be tried.
 Result<void> Search::ask(const std::string& plugin) {
   proposals_.erase(plugin);
   if (left_out_.contains(plugin)) return {};
@@ -153,16 +153,16 @@ Result<void> Search::ask(const std::string& plugin) {
   if (!advice) return leave_out(plugin, advice.error().what);
 
   std::string outcome = advice->none_because;
-  std::optional<Candidate> chosen;
-  for (Candidate& candidate : advice->candidates) {
-    const auto refusal = screen(candidate, state());
+  std::optional<Proposal> chosen;
+  for (Proposal& proposal : advice->proposals) {
+    const auto refusal = screen(proposal, state());
     if (refusal && refusal->is_fault) return leave_out(plugin, refusal->reason);
     if (chosen) continue;  // of the others only their faults matter
     if (refusal) {
       outcome = "skipped: " + refusal->reason;
     } else {
       outcome.clear();
-      chosen = std::move(candidate);
+      chosen = std::move(proposal);
     }
   }
   if (chosen) proposals_.insert_or_assign(plugin, *std::move(chosen));
@@ -174,39 +174,39 @@ Result<void> Search::leave_out(const std::string& plugin, const std::string& fau
   return ledger_->answered(plugin, fault, true);
 }
 
-std::vector<const Candidate*> Search::pending() const {
-  std::vector<const Candidate*> candidates;
-  for (const auto& [plugin, candidate] : proposals_)
-    candidates.push_back(&candidate);
-  std::ranges::stable_sort(candidates, [&](const Candidate* a, const Candidate* b) {
+std::vector<const Proposal*> Search::pending() const {
+  std::vector<const Proposal*> proposals;
+  for (const auto& [plugin, proposal] : proposals_)
+    proposals.push_back(&proposal);
+  std::ranges::stable_sort(proposals, [&](const Proposal* a, const Proposal* b) {
     return is_tried_before(*a, *b, *input_);
   });
-  return candidates;
+  return proposals;
 }
 
-bool Search::is_tried_live(const Candidate& candidate) const {
+bool Search::is_tried_live(const Proposal& proposal) const {
   const Configuration& incumbent = incumbent_->configuration();
-  return series_->is_live(incumbent, incumbent.with(candidate.change));
+  return series_->is_live(incumbent, incumbent.with(proposal.change));
 }
 
-nanoseconds Search::least_trial_time(const Candidate& candidate) const {
-  const bool is_live = is_tried_live(candidate);
+nanoseconds Search::least_trial_time(const Proposal& proposal) const {
+  const bool is_live = is_tried_live(proposal);
   const TrialPlan plan = series_->new_plan(accept_error_probability(is_live),
                                            ComparisonRules{}.reject_error_probability);
   const int fewest = fastest_test(plan.rules.accept_error_probability).fewest_pairs;
   const Configuration& incumbent = incumbent_->configuration();
   if (!is_live) {
-    return candidate.preparation + series_->first_look_time() +
-           series_->least_time(fewest, incumbent, incumbent.with(candidate.change));
+    return proposal.preparation + series_->first_look_time() +
+           series_->least_time(fewest, incumbent, incumbent.with(proposal.change));
   }
   const int watched =
-      plan.is_watched_for_stalls ? least_stretches_for(candidate.expected_gain_ratio) : 0;
-  return candidate.preparation + series_->least_time(std::max(fewest + 1, watched));
+      plan.is_watched_for_stalls ? least_stretches_for(proposal.expected_gain_ratio) : 0;
+  return proposal.preparation + series_->least_time(std::max(fewest + 1, watched));
 }
 
 nanoseconds Search::reserve_for(const Configuration& kept) const {
   return std::max(series_->confirmation_time(input_->starting, kept),
-                  std::min(kMostReserve, budget_->whole() / kReserveShare));
+                  std::min(kMaxReserve, budget_->whole() / kReserveShare));
 }
 
 nanoseconds Search::own_reserve() const {
@@ -214,48 +214,48 @@ nanoseconds Search::own_reserve() const {
   return is_settled ? nanoseconds{0} : reserve_for(incumbent_->configuration());
 }
 
-double Search::worth_per_second(const Candidate& candidate) const {
+double Search::worth_per_second(const Proposal& proposal) const {
   const Configuration& incumbent = incumbent_->configuration();
-  const nanoseconds trial = least_trial_time(candidate);
-  const nanoseconds reserve = reserve_for(incumbent.with(candidate.change));
+  const nanoseconds trial = least_trial_time(proposal);
+  const nanoseconds reserve = reserve_for(incumbent.with(proposal.change));
   if (trial + reserve > budget_->remaining()) return 0.0;
   const nanoseconds more_reserve = std::max(nanoseconds{0}, reserve - own_reserve());
   const std::chrono::duration<double> cost =
       std::max<nanoseconds>(nanoseconds(1), trial + more_reserve);
-  return std::log(std::max(1.0, candidate.expected_gain_ratio)) / cost.count();
+  return std::log(std::max(1.0, proposal.expected_gain_ratio)) / cost.count();
 }
 
-std::vector<const Candidate*> Search::in_order() const {
-  std::vector<const Candidate*> candidates = pending();
+std::vector<const Proposal*> Search::in_order() const {
+  std::vector<const Proposal*> proposals = pending();
   const auto restarts = std::ranges::stable_partition(
-      candidates, [&](const Candidate* candidate) { return is_tried_live(*candidate); });
-  auto live = candidates.begin();
+      proposals, [&](const Proposal* proposal) { return is_tried_live(*proposal); });
+  auto live = proposals.begin();
   auto restart = restarts.begin();
-  if (restart == candidates.end()) return candidates;
+  if (restart == proposals.end()) return proposals;
 
   const Configuration& incumbent = incumbent_->configuration();
   nanoseconds needed = least_trial_time(**restart) +
                        std::max(own_reserve(), reserve_for(incumbent.with((*restart)->change)));
-  for (const Candidate* candidate : std::ranges::subrange(live, restarts.begin()))
-    needed += least_trial_time(*candidate);
+  for (const Proposal* proposal : std::ranges::subrange(live, restarts.begin()))
+    needed += least_trial_time(*proposal);
   const bool holds_all = needed <= budget_->remaining();
 
-  std::vector<const Candidate*> ordered;
-  while (live != restarts.begin() && restart != candidates.end()) {
+  std::vector<const Proposal*> ordered;
+  while (live != restarts.begin() && restart != proposals.end()) {
     const bool is_live_first =
         is_tried_before(**live, **restart, *input_) ||
         (!holds_all && worth_per_second(**live) >= worth_per_second(**restart));
     ordered.push_back(is_live_first ? *live++ : *restart++);
   }
   ordered.insert(ordered.end(), live, restarts.begin());
-  ordered.insert(ordered.end(), restart, candidates.end());
+  ordered.insert(ordered.end(), restart, proposals.end());
   return ordered;
 }
 
 std::optional<Search::Next> Search::next_trial() {
-  for (const Candidate* candidate : in_order()) {
-    if (auto plan = plan_trial(*candidate, false)) {
-      return Next{*candidate, *std::move(plan)};
+  for (const Proposal* proposal : in_order()) {
+    if (auto plan = plan_trial(*proposal, false)) {
+      return Next{*proposal, *std::move(plan)};
     }
     end_.is_budget_spent = true;  // passed over; another may fit
   }
@@ -270,16 +270,16 @@ std::optional<Search::Next> Search::next_trial() {
 }
 
 // What to look at again when no plugin has anything more.
-std::optional<Candidate> Search::second_look() const {
+std::optional<Proposal> Search::second_look() const {
   const double min_gain_ratio = input_->recipe.tune.min_gain_ratio;
   const Configuration& incumbent = incumbent_->configuration();
   std::vector<TrialRecord> trials = series_->records();
   std::erase_if(trials, [limit = memory_limit_bytes(*input_)](const TrialRecord& trial) {
     return is_refused(trial, limit);
   });
-  const auto first_admitted = [&](std::vector<Candidate> candidates) -> std::optional<Candidate> {
-    for (Candidate& candidate : candidates) {
-      if (!screen(candidate, state())) return std::move(candidate);
+  const auto first_admitted = [&](std::vector<Proposal> proposals) -> std::optional<Proposal> {
+    for (Proposal& proposal : proposals) {
+      if (!screen(proposal, state())) return std::move(proposal);
     }
     return std::nullopt;
   };
@@ -303,7 +303,7 @@ double Search::accept_error_probability(bool is_live) const {
   return accept_error_probability_after(static_cast<int>(tried));
 }
 
-std::optional<TrialPlan> Search::plan_trial(const Candidate& proposed, bool is_second_look) const {
+std::optional<TrialPlan> Search::plan_trial(const Proposal& proposed, bool is_second_look) const {
   const Configuration& incumbent = incumbent_->configuration();
   const Configuration candidate = incumbent.with(proposed.change);
   const bool is_live = series_->is_live(incumbent, candidate);
@@ -331,7 +331,7 @@ std::optional<TrialPlan> Search::plan_trial(const Candidate& proposed, bool is_s
   plan.time_share = std::max(
       needed, is_second_look
                   ? usable / kSecondLookShare
-                  : std::min(usable / kTrialShare, is_live ? kMostTrialTime : kMostProcessTime));
+                  : std::min(usable / kTrialShare, is_live ? kMaxTrialTime : kMaxProcessTime));
   plan.most_time = usable;
   plan.most_time_for_large_gain = usable / kLargeGainShare;
   const bool is_confirmed_live = series_->is_live(input_->starting, candidate);
@@ -350,13 +350,13 @@ void Search::tell_progress(bool is_second_look) {
                        .budget_spent = budget_->elapsed()});
 }
 
-Result<void> Search::run_trial(const Candidate& candidate, TrialPlan plan) {
+Result<void> Search::run_trial(const Proposal& proposal, TrialPlan plan) {
   const Configuration& incumbent = incumbent_->configuration();
   TrialRecord trial =
-      series_->new_trial(TrialKind::proposal, incumbent, incumbent.with(candidate.change));
-  trial.plugin = candidate.plugin;
-  trial.expected_gain_ratio = candidate.expected_gain_ratio;
-  trial.proposal_reason = candidate.reason;
+      series_->new_trial(TrialKind::proposal, incumbent, incumbent.with(proposal.change));
+  trial.plugin = proposal.plugin;
+  trial.expected_gain_ratio = proposal.expected_gain_ratio;
+  trial.proposal_reason = proposal.reason;
   return series_->run(std::move(trial), std::move(plan));
 }
 

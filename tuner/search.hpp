@@ -9,11 +9,11 @@
 #include "base/result.hpp"
 #include "tuner/advisors.hpp"
 #include "tuner/budget.hpp"
-#include "tuner/candidates.hpp"
 #include "tuner/context.hpp"
 #include "tuner/diagnosis.hpp"
 #include "tuner/incumbent.hpp"
 #include "tuner/ledger.hpp"
+#include "tuner/proposals.hpp"
 #include "tuner/trial_series.hpp"
 
 namespace autotuned::tuner {

@@ -93,8 +93,8 @@ std::vector<Single> values_before(const Configuration& incumbent,
   return before;
 }
 
-std::optional<Candidate> joint_change(const Single& one, const Single& other,
-                                      const Configuration& incumbent) {
+std::optional<Proposal> joint_change(const Single& one, const Single& other,
+                                     const Configuration& incumbent) {
   const Interaction* known = interaction_of(one.knob, other.knob);
   const double product = one.ratio * other.ratio;
   if (known == nullptr || product < kWorthTrying) return std::nullopt;
@@ -103,13 +103,13 @@ std::optional<Candidate> joint_change(const Single& one, const Single& other,
   both.set(other.knob, other.value);
   // If a knob has its value already, this is a change of one knob, which was tried.
   if (incumbent.change_to(incumbent.with(both)).values().size() != 2) return std::nullopt;
-  return Candidate{.plugin = kOwnName,
-                   .change = std::move(both),
-                   .expected_gain_ratio = product,
-                   .reason = fmt::format("each of them was tried alone, and they depend on each "
-                                         "other: {}",
-                                         known->why),
-                   .source = CandidateSource::joint_change};
+  return Proposal{.plugin = kOwnName,
+                  .change = std::move(both),
+                  .expected_gain_ratio = product,
+                  .reason = fmt::format("each of them was tried alone, and they depend on each "
+                                        "other: {}",
+                                        known->why),
+                  .source = ProposalSource::joint_change};
 }
 
 }  // namespace
@@ -119,9 +119,9 @@ bool is_refused(const TrialRecord& trial, std::int64_t memory_limit_bytes) {
          (memory_limit_bytes > 0 && trial.peak_memory_bytes > memory_limit_bytes);
 }
 
-std::vector<Candidate> disturbed_changes(const Configuration& incumbent,
-                                         const std::vector<TrialRecord>& trials) {
-  std::vector<Candidate> changes;
+std::vector<Proposal> disturbed_changes(const Configuration& incumbent,
+                                        const std::vector<TrialRecord>& trials) {
+  std::vector<Proposal> changes;
   for (const TrialRecord& trial : trials) {
     if (trial.kind != TrialKind::proposal || !was_disturbed(trial)) continue;
     if (incumbent.change_to(incumbent.with(trial.change)) != trial.change) continue;
@@ -135,15 +135,15 @@ std::vector<Candidate> disturbed_changes(const Configuration& incumbent,
          .change = trial.change,
          .expected_gain_ratio = trial.expected_gain_ratio,
          .reason = fmt::format("trial {} was disturbed: {}", trial.number, trial.reason),
-         .source = CandidateSource::undecided});
+         .source = ProposalSource::undecided});
   }
   return changes;
 }
 
-std::vector<Candidate> undecided_changes(const Configuration& incumbent,
-                                         const std::vector<TrialRecord>& trials,
-                                         double min_gain_ratio) {
-  std::vector<Candidate> changes;
+std::vector<Proposal> undecided_changes(const Configuration& incumbent,
+                                        const std::vector<TrialRecord>& trials,
+                                        double min_gain_ratio) {
+  std::vector<Proposal> changes;
   for (const TrialRecord& trial : trials) {
     if (!has_lost_the_race(trial) || trial.reference != incumbent) continue;
     const double wanted = 1.0 + min_gain_ratio;
@@ -159,17 +159,17 @@ std::vector<Candidate> undecided_changes(const Configuration& incumbent,
                        .reason = fmt::format(
                            "trial {} ended undecided: {:.3f} times the rate over {}", trial.number,
                            trial.estimate.ratio, format_counted(trial.estimate.pairs, "pair")),
-                       .source = CandidateSource::undecided});
+                       .source = ProposalSource::undecided});
   }
-  std::ranges::stable_sort(changes, std::greater{}, &Candidate::expected_gain_ratio);
+  std::ranges::stable_sort(changes, std::greater{}, &Proposal::expected_gain_ratio);
   return changes;
 }
 
-std::vector<Candidate> near_misses_to_retry(const Configuration& incumbent,
-                                            const std::vector<Configuration>& past_incumbents,
-                                            const std::vector<TrialRecord>& trials,
-                                            double min_gain_ratio) {
-  std::vector<Candidate> changes;
+std::vector<Proposal> near_misses_to_retry(const Configuration& incumbent,
+                                           const std::vector<Configuration>& past_incumbents,
+                                           const std::vector<TrialRecord>& trials,
+                                           double min_gain_ratio) {
+  std::vector<Proposal> changes;
   for (auto trial = trials.begin(); trial != trials.end(); ++trial) {
     const double within_noise = 1.0 - std::max(min_gain_ratio, trial->noise_ratio);
     if (!has_lost_the_race(*trial) || trial->reference == incumbent ||
@@ -198,17 +198,17 @@ std::vector<Candidate> near_misses_to_retry(const Configuration& incumbent,
          .reason = fmt::format("trial {} found {:.3f} times the rate; since then the job became "
                                "{:.2f} times as fast, so the change saves a larger share of it",
                                trial->number, trial->estimate.ratio, grown),
-         .source = CandidateSource::near_miss});
+         .source = ProposalSource::near_miss});
   }
-  std::ranges::stable_sort(changes, std::greater{}, &Candidate::expected_gain_ratio);
+  std::ranges::stable_sort(changes, std::greater{}, &Proposal::expected_gain_ratio);
   return changes;
 }
 
-std::vector<Candidate> joint_changes(const Configuration& incumbent,
-                                     const std::vector<TrialRecord>& trials) {
+std::vector<Proposal> joint_changes(const Configuration& incumbent,
+                                    const std::vector<TrialRecord>& trials) {
   const std::vector<Single> lost = lost_values(trials);
   const std::vector<Single> before = values_before(incumbent, trials);
-  std::vector<Candidate> changes;
+  std::vector<Proposal> changes;
   const auto add = [&](const Single& one, const Single& other) {
     if (auto change = joint_change(one, other, incumbent)) changes.push_back(std::move(*change));
   };
@@ -218,7 +218,7 @@ std::vector<Candidate> joint_changes(const Configuration& incumbent,
     for (std::size_t j = i + 1; j < lost.size(); ++j)
       add(lost[i], lost[j]);
   }
-  std::ranges::stable_sort(changes, std::greater{}, &Candidate::expected_gain_ratio);
+  std::ranges::stable_sort(changes, std::greater{}, &Proposal::expected_gain_ratio);
   return changes;
 }
 

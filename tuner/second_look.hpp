@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The second look: candidates for the rest of the budget, when no plugin proposes anything more.
+// The second look: proposals for the rest of the budget, when no plugin proposes anything more.
 //
 // A search that tries one change at a time, each in a short trial, misses three kinds of gain: one too small for the
 // noise and the time of its trial, one in a part of the step that was small beside another that has been removed
@@ -24,26 +24,26 @@ namespace autotuned::tuner {
 
 // Returns changes whose only trial failed since it was disturbed (was_disturbed()), in the order of the trials. Each
 // keeps the name of the plugin that proposed it.
-[[nodiscard]] std::vector<Candidate> disturbed_changes(const Configuration& incumbent,
-                                                       const std::vector<TrialRecord>& trials);
+[[nodiscard]] std::vector<Proposal> disturbed_changes(const Configuration& incumbent,
+                                                      const std::vector<TrialRecord>& trials);
 
 // Returns changes whose trial ran out of time with a median gain of at least `min_gain_ratio`, and that had no later trial. The fastest
 // comes first. Each keeps the name of the plugin that proposed it.
-[[nodiscard]] std::vector<Candidate> undecided_changes(const Configuration& incumbent,
-                                                       const std::vector<TrialRecord>& trials,
-                                                       double min_gain_ratio);
+[[nodiscard]] std::vector<Proposal> undecided_changes(const Configuration& incumbent,
+                                                      const std::vector<TrialRecord>& trials,
+                                                      double min_gain_ratio);
 
 // Returns changes that lost against an earlier incumbent by no more than the noise of their pairs or `min_gain_ratio`, if changes
 // accepted since then made the step at least a tenth shorter: now they save a larger share of it. Each appears once; the highest ratio
 // comes first.
-[[nodiscard]] std::vector<Candidate> near_misses_to_retry(
+[[nodiscard]] std::vector<Proposal> near_misses_to_retry(
     const Configuration& incumbent, const std::vector<Configuration>& past_incumbents,
     const std::vector<TrialRecord>& trials, double min_gain_ratio);
 
 // Returns joint changes of two knobs that are known to depend on each other. Either one knob was tried and lost (then it is combined
 // with the earlier value of the other, which has changed since), or both lost. The highest product of the two ratios comes first. Pairs
 // that are expected to lose much are left out.
-[[nodiscard]] std::vector<Candidate> joint_changes(const Configuration& incumbent,
-                                                   const std::vector<TrialRecord>& trials);
+[[nodiscard]] std::vector<Proposal> joint_changes(const Configuration& incumbent,
+                                                  const std::vector<TrialRecord>& trials);
 
 }  // namespace autotuned::tuner

@@ -11,11 +11,11 @@
 #include "base/text.hpp"
 #include "tuner/baseline.hpp"
 #include "tuner/budget.hpp"
-#include "tuner/candidates.hpp"
 #include "tuner/confirmation.hpp"
 #include "tuner/diagnosis.hpp"
 #include "tuner/evidence.hpp"
 #include "tuner/incumbent.hpp"
+#include "tuner/proposals.hpp"
 #include "tuner/search.hpp"
 #include "tuner/trial_series.hpp"
 
@@ -101,7 +101,7 @@ const char* budget_name(bool is_option) {
 BudgetReach reach_of(nanoseconds budget, const char* name, bool is_script,
                      const TrialTimes& times) {
   const std::string said = fmt::format("{} {} is too small for ", name, format_duration(budget));
-  const nanoseconds of_trial = times.before + (kLeastTrialPairs + kConfirmationPairs) * times.pair;
+  const nanoseconds of_trial = times.before + (kMinTrialPairs + kConfirmationPairs) * times.pair;
   if (budget < of_trial) {
     const std::string needed = format_duration(of_trial);
     return {
@@ -258,10 +258,10 @@ Result<bool> Session::use_known_best() {
 }
 
 Result<void> Session::verify_known_best() {
-  const Candidate known{.plugin = kOwnName,
-                        .change = input_->starting.change_to(*input_->known_best),
-                        .reason = "the best configuration of an earlier run here",
-                        .source = CandidateSource::remembered};
+  const Proposal known{.plugin = kOwnName,
+                       .change = input_->starting.change_to(*input_->known_best),
+                       .reason = "the best configuration of an earlier run here",
+                       .source = ProposalSource::remembered};
   // A recipe that now permits less, or a machine that can do less, makes it unusable.
   if (screen(known, state_of(*input_, series_, incumbent_, diagnosis_))) return {};
   const Configuration best = input_->starting.with(known.change);

@@ -50,7 +50,7 @@ Json recipe_json(const SessionInput& input) {
   if (input.is_script) return script_json(input);
   const recipes::Recipe& recipe = input.recipe;
   Json transforms = Json::array();
-  for (const recipes::Typed& transform : recipe.input)
+  for (const recipes::Component& transform : recipe.input)
     transforms.push_back(transform.type);
   Json json = {{"batch_size", recipe.train.batch_size},
                {"train_samples_total", training_samples(recipe, input.job_facts)},

@@ -13,7 +13,7 @@
 namespace autotuned::tuner {
 
 // Makes the situation for one plugin. `trials`: all trials of this run so far, of which it contains only those of the plugin. `places`:
-// Profile::places of a trace.
+// StepProfile::places of a trace.
 [[nodiscard]] Json situation_for(const std::string& plugin, const SessionInput& input,
                                  const Configuration& incumbent, const Json& metrics,
                                  const Json& places, const std::vector<TrialRecord>& trials);

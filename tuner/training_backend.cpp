@@ -9,9 +9,9 @@
 namespace autotuned::tuner {
 namespace {
 
-constexpr double kMostInputShare = 0.25;
-constexpr double kMostLoneInputShare = 0.02;  // of the projection itself
-constexpr double kNoSpread = 1e-12;           // share of the squares: rounding of equal numbers
+constexpr double kMaxInputShare = 0.25;
+constexpr double kMaxLoneInputShare = 0.02;  // of the projection itself
+constexpr double kNoSpread = 1e-12;          // share of the squares: rounding of equal numbers
 
 double sum_of_squares(const std::vector<double>& numbers, double mean) {
   return std::accumulate(numbers.begin(), numbers.end(), 0.0, [mean](double sum, double number) {
@@ -32,15 +32,15 @@ double spread_of(const std::vector<double>& numbers) {
 // too, nothing but the size of the projections is known. REQUIRES: `ones` is one of `steps`, and not empty.
 double most_apart(const std::vector<double>& ones,
                   const std::vector<UpdateComparison::StepInput>& steps) {
-  if (const double spread = spread_of(ones); spread > 0.0) return kMostInputShare * spread;
+  if (const double spread = spread_of(ones); spread > 0.0) return kMaxInputShare * spread;
   std::vector<double> all;
   for (const auto& step : steps)
     all.insert(all.end(), step.projections.begin(), step.projections.end());
   if (const double spread = spread_of(all); spread > 0.0) {
-    return kMostInputShare * spread * static_cast<double>(ones.size()) /
+    return kMaxInputShare * spread * static_cast<double>(ones.size()) /
            static_cast<double>(all.size());
   }
-  return kMostLoneInputShare * kMostLoneInputShare * sum_of_squares(ones, 0.0);
+  return kMaxLoneInputShare * kMaxLoneInputShare * sum_of_squares(ones, 0.0);
 }
 
 }  // namespace

@@ -101,7 +101,7 @@ enum class CheckedSteps {
 };
 
 // Where the time of a configuration goes.
-struct Profile {
+struct StepProfile {
   Json metrics = Json::object();  // docs/metrics.md
   Json spans = Json::array();
   Json operators = Json::array();
@@ -178,7 +178,7 @@ class TrainingBackend {
     return fail(ErrorKind::unsupported, kOnlyMeasured);
   }
 
-  virtual Result<Profile> profile(const Configuration& configuration) {
+  virtual Result<StepProfile> profile(const Configuration& configuration) {
     static_cast<void>(configuration);
     return fail(ErrorKind::unsupported, kOnlyMeasured);
   }
@@ -187,7 +187,7 @@ class TrainingBackend {
   // is timed and which has ended when the call returns. Adds signals to the metrics of `profile`, which is
   // one of `configuration`, and findings and notes. After an error `profile` is unchanged. A job that cannot
   // be traced adds nothing.
-  virtual Result<void> add_trace(const Configuration& configuration, Profile& profile,
+  virtual Result<void> add_trace(const Configuration& configuration, StepProfile& profile,
                                  std::chrono::nanoseconds limit) {
     static_cast<void>(configuration);
     static_cast<void>(profile);

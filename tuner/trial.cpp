@@ -18,7 +18,7 @@ namespace {
 using std::chrono::nanoseconds;
 
 // More pairs than any budget wants: the guard against a clock that stands still.
-constexpr int kMostPairs = 2000;
+constexpr int kMaxPairs = 2000;
 // Over the trials of a run that switch knobs live, and again over those that need processes.
 constexpr double kRunError = 0.02;
 
@@ -28,10 +28,10 @@ constexpr double kPromisingShare = 0.5;
 // Fresh pairs of processes after which one that does not even look like that is given up.
 constexpr int kFewestToGiveUp = 3;
 // A pair of processes has blocks until the standard error of its ratio is this small, for at most time_for_blocks().
-constexpr double kWantedErrorRatio = 0.01;
+constexpr double kWantedStandardError = 0.01;
 constexpr int kFewestBlockPairs = 3;
 constexpr int kFewestToKnow = 5;  // of three, two may agree by chance
-constexpr int kMostBlockPairs = 30;
+constexpr int kMaxBlockPairs = 30;
 
 // A gain from this ratio on is worth more than other uses of the time. Four times the fewest pairs show it although noise
 // has turned a sign or two: after one early sign to the contrary about 20 pairs decide.
@@ -49,9 +49,9 @@ std::mt19937_64 coins_for(std::uint64_t seed, int trial_number) {
 }
 
 std::string seconds_text(double duration_s) {
-  constexpr double kMostSeconds = 1e9;  // of what a duration can hold
+  constexpr double kMaxSeconds = 1e9;  // of what a duration can hold
   return format_duration(
-      nanoseconds(static_cast<std::int64_t>(std::min(duration_s, kMostSeconds) * 1e9)));
+      nanoseconds(static_cast<std::int64_t>(std::min(duration_s, kMaxSeconds) * 1e9)));
 }
 
 // The most time of a trial. `looked`: what its first look at a pair of processes has taken, which the planned time
@@ -73,7 +73,7 @@ nanoseconds time_for_blocks(nanoseconds most_time, nanoseconds starting, int few
                     2 * starting);
 }
 
-double half_width_ratio(const Estimate& estimate) {
+double relative_half_width(const Estimate& estimate) {
   return (estimate.high - estimate.low) / (2.0 * estimate.ratio);
 }
 
@@ -199,7 +199,7 @@ Result<void> TrialRunner::measure_in_one_process(Course& course) {
   nanoseconds started{0};
   nanoseconds share = plan.time_share;
   std::optional<nanoseconds> accepted_at;
-  for (int pair = 0; pair < kMostPairs; ++pair) {
+  for (int pair = 0; pair < kMaxPairs; ++pair) {
     auto measured = measure_pair(course);
     if (!measured || course.is_over()) return measured;
     const nanoseconds now = clock_->now();
@@ -211,7 +211,7 @@ Result<void> TrialRunner::measure_in_one_process(Course& course) {
     if (pair > 0) share = std::max(share, std::min(most_time, fewest * pair_time_));
     if (course.measurement.is_faster(plan.is_watched_for_stalls)) {
       if (!accepted_at) accepted_at = now;
-      if (half_width_ratio(comparison.estimate()) <= plan.wanted_half_width_ratio ||
+      if (relative_half_width(comparison.estimate()) <= plan.wanted_relative_half_width ||
           now - *accepted_at >= plan.extra_time || now - started >= plan.most_time_to_tighten) {
         break;
       }
@@ -294,7 +294,7 @@ Result<void> TrialRunner::measure_processes(Course& course) {
   const nanoseconds started = clock_->now();
   nanoseconds share = plan.time_share;
   nanoseconds spent_starting{0};
-  for (int process_pair = 0; process_pair < kMostPairs; ++process_pair) {
+  for (int process_pair = 0; process_pair < kMaxPairs; ++process_pair) {
     const nanoseconds before = clock_->now();
     // The first is started in any case: what one takes may not be known.
     if (process_pair > 0) {
@@ -316,14 +316,15 @@ Result<void> TrialRunner::measure_processes(Course& course) {
         plan.time_for_processes > nanoseconds{0} ? plan.time_for_processes : most_time;
     course.measurement.begin_process_pair(/*is_evidence=*/true);
     const nanoseconds begin = clock_->now();
-    for (int pair = 1; pair <= kMostBlockPairs; ++pair) {
+    for (int pair = 1; pair <= kMaxBlockPairs; ++pair) {
       auto measured = measure_pair(course);
       if (!measured || course.is_over()) return measured;
       const nanoseconds taken = clock_->now() - begin;
       pair_time_ = std::max(nanoseconds(1), taken / pair);
       if (pair < kFewestBlockPairs) continue;
       if (taken + pair_time_ > time_for_blocks(time_for_pairs, starting, fewest)) break;
-      if (pair >= kFewestToKnow && course.measurement.process_error_ratio() <= kWantedErrorRatio) {
+      if (pair >= kFewestToKnow &&
+          course.measurement.process_standard_error() <= kWantedStandardError) {
         break;
       }
     }

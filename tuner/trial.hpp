@@ -57,7 +57,7 @@ struct TrialPlan {
   // After the comparison accepts, measuring goes on until half the width of the interval over the estimate is
   // at most this, until `extra_time` has passed, or until the trial has taken `most_time_to_tighten`. 1: it stops at once. Only
   // for blocks in one process.
-  double wanted_half_width_ratio = 1.0;
+  double wanted_relative_half_width = 1.0;
   std::chrono::nanoseconds extra_time{0};
   std::chrono::nanoseconds most_time_to_tighten = std::chrono::nanoseconds::max();
   // Whether the candidate must pass its checks before it is accepted.

@@ -19,7 +19,7 @@
 namespace autotuned::tuner {
 
 // A trial gets time for at least so many pairs of blocks.
-inline constexpr int kLeastTrialPairs = 8;
+inline constexpr int kMinTrialPairs = 8;
 // For the confirmation of a configuration there is time for so many pairs of blocks in one process, or of fresh
 // processes. The latter are one more than it takes, for the checks and the profile before it.
 inline constexpr int kConfirmationPairs = 10;

@@ -11,8 +11,8 @@ namespace autotuned::tuner {
 namespace {
 
 int decimals_of(const Estimate& estimate) {
-  constexpr int kLeastDecimals = 3;
-  return ratio_decimals(estimate.low, estimate.high, kLeastDecimals);
+  constexpr int kMinDecimals = 3;
+  return ratio_decimals(estimate.low, estimate.high, kMinDecimals);
 }
 
 // "0.980 to 1.100". An end for which there are too few pairs is left out.

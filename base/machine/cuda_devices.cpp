@@ -17,7 +17,7 @@ struct CudaUuid {
   std::array<unsigned char, 16> bytes;
 };
 constexpr int kCudaSuccess = 0;
-constexpr int kMostDevices = 1024;  // a larger count is taken for an error
+constexpr int kMaxDevices = 1024;  // a larger count is taken for an error
 
 struct Cuda {
   int (*init)(unsigned) = nullptr;
@@ -59,7 +59,7 @@ std::vector<std::string> read_cuda_uuids(void* driver) {
   }
   int count = 0;
   if (cuda.device_get_count(&count) != kCudaSuccess) return {};
-  std::vector<std::string> uuids(static_cast<std::size_t>(std::clamp(count, 0, kMostDevices)));
+  std::vector<std::string> uuids(static_cast<std::size_t>(std::clamp(count, 0, kMaxDevices)));
   for (std::size_t i = 0; i < uuids.size() && cuda.device_get_uuid != nullptr; ++i) {
     int device = 0;
     CudaUuid uuid{};

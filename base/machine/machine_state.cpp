@@ -20,7 +20,7 @@
 namespace autotuned {
 namespace {
 
-constexpr double kLeastInterval = 0.5;  // seconds: the kernel counts hundredths
+constexpr double kMinInterval = 0.5;  // seconds: the kernel counts hundredths
 constexpr double kMuchStolen = 0.01;
 constexpr double kMuchSlowed = 0.01;
 constexpr std::int64_t kMuchSwapped = 1 << 20;
@@ -208,7 +208,7 @@ std::optional<double> other_work_ratio(const MachineState& before, const Machine
   const double idle = after.cpu_time->idle - before.cpu_time->idle;
   const double stolen = after.cpu_time->stolen - before.cpu_time->stolen;
   const double all = busy + idle + stolen;
-  if (all < kLeastInterval * after.cpus) return std::nullopt;
+  if (all < kMinInterval * after.cpus) return std::nullopt;
   const double own = after.own_cpu_time - before.own_cpu_time;
   return std::clamp((busy - own + stolen) / all, 0.0, 1.0);
 }
@@ -254,7 +254,7 @@ std::vector<MachineFinding> findings_between(const MachineState& before, const M
   const double all = busy + idle + stolen;
   const int cpus = after.cpus;
   const double interval = cpus > 0 ? all / cpus : 0.0;
-  if (interval < kLeastInterval) return findings;
+  if (interval < kMinInterval) return findings;
 
   const double others = busy - (after.own_cpu_time - before.own_cpu_time);
   if (others > kLoadThatMatters * all) {

@@ -166,13 +166,13 @@ std::optional<std::chrono::nanoseconds> slowed_by(const Nvml& nvml, NvmlDevice d
 }
 
 int count_processes(const Nvml& nvml, NvmlDevice device) {
-  constexpr std::size_t kMost = 64;
-  std::array<NvmlProcess, kMost> processes{};
-  unsigned count = kMost;
+  constexpr std::size_t kMax = 64;
+  std::array<NvmlProcess, kMax> processes{};
+  unsigned count = kMax;
   if (nvml.device_get_processes == nullptr) return 0;
   const int code = nvml.device_get_processes(device, &count, processes.data());
-  if (code == kNvmlInsufficientSize) return static_cast<int>(kMost);
-  return code == kNvmlSuccess ? static_cast<int>(std::min<unsigned>(count, kMost)) : 0;
+  if (code == kNvmlInsufficientSize) return static_cast<int>(kMax);
+  return code == kNvmlSuccess ? static_cast<int>(std::min<unsigned>(count, kMax)) : 0;
 }
 
 // Returns the state of the GPU with this index, which describe() has accepted.

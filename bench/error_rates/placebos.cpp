@@ -59,7 +59,7 @@ class BlockLedger final : public tuner::Ledger {
   void progressed(const tuner::TuningProgress&) override {}
   Result<void> baseline(const Configuration&, double) override { return {}; }
   Result<void> ceiling(const tuner::Ceiling&) override { return {}; }
-  Result<void> profiled(const Configuration&, const tuner::Profile&) override { return {}; }
+  Result<void> profiled(const Configuration&, const tuner::StepProfile&) override { return {}; }
   Result<void> not_profiled(const Error&) override { return {}; }
   Result<void> asking(const std::string&) override { return {}; }
   Result<void> answered(const std::string&, const std::string&, bool) override { return {}; }

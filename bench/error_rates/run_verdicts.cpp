@@ -31,7 +31,7 @@ constexpr double kGainRatio = 1.1;
 constexpr nanoseconds kProcessStart = seconds(2);
 // The part of the budget for each placebo.
 constexpr nanoseconds kTimeForEach = seconds(30);
-constexpr double kLeastTraceSeconds = 30.0;
+constexpr double kMinTraceSeconds = 30.0;
 
 bool has_placebo(const Configuration& configuration) {
   return std::ranges::any_of(configuration.values(), [](const auto& setting) {
@@ -51,9 +51,10 @@ bool needs_process(const Configuration& change) {
 
 // A job whose blocks are those of a trace, one after the other, from its beginning again after its end. Only the true gain
 // changes their rates.
-class RecordedJob final : public tuner::TrainingBackend {
+class RecordedBackend final : public tuner::TrainingBackend {
  public:
-  RecordedJob(const std::vector<RecordedBlock>& trace, std::size_t begin, tuner::FakeClock& clock)
+  RecordedBackend(const std::vector<RecordedBlock>& trace, std::size_t begin,
+                  tuner::FakeClock& clock)
       : trace_(&trace), next_(begin), clock_(&clock) {}
 
   [[nodiscard]] bool share_process(const Configuration& one,
@@ -95,11 +96,11 @@ class RecordedJob final : public tuner::TrainingBackend {
                                                   const Configuration& /*candidate*/,
                                                   std::int64_t steps,
                                                   tuner::CheckedSteps /*which*/) override {
-    return tuner::SimulatedJob::equal(steps);
+    return tuner::SimulatedBackend::equal(steps);
   }
 
-  Result<tuner::Profile> profile(const Configuration& /*configuration*/) override {
-    tuner::Profile profile;
+  Result<tuner::StepProfile> profile(const Configuration& /*configuration*/) override {
+    tuner::StepProfile profile;
     profile.metrics = {{"step.data_wait_ratio", 0.5}};
     return profile;
   }
@@ -160,7 +161,7 @@ tuner::SessionOutcome run_once(const std::vector<RecordedBlock>& trace, int plac
   if (is_with_gain) add_proposal(simulation, "gain", {{kGainKnob, 2}});
   std::mt19937_64 engine(seed);
   const std::size_t begin = std::uniform_int_distribution<std::size_t>(0, trace.size() - 1)(engine);
-  RecordedJob job(trace, begin, simulation.clock);
+  RecordedBackend job(trace, begin, simulation.clock);
   return tuner::run_session(simulation.input, job, simulation.advisors, simulation.ledger,
                             simulation.clock)
       .value();  // nothing fails in a simulation
@@ -182,7 +183,7 @@ Result<void> print_run_verdicts(const std::filesystem::path& folder, const RunVe
       "|---|---|---|---|---|---|---|---|---|\n",
       plan.placebos);
   for (const char* name : kNoiseNames) {
-    const auto trace = read_trace(folder, name, kLeastTraceSeconds);
+    const auto trace = read_trace(folder, name, kMinTraceSeconds);
     if (!trace) return forward_error(trace);
     for (const bool is_with_gain : {false, true}) {
       RunCounts counts;

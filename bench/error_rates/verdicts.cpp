@@ -37,7 +37,7 @@ constexpr int kFewPairs = 8;
 
 struct Row {
   std::string name;
-  double gain_ratio = 1.0;
+  double true_ratio = 1.0;
   int verdicts = 0;
   int accepted = 0;
   int accepted_early = 0;  // within kFewPairs
@@ -69,7 +69,7 @@ void print(Row row) {
   std::printf(
       "| %s | %+.0f %% | %d | %.2f %% | %.2f to %.2f %% | %.1f %% | %.2f %% | %s | %.1f %% "
       "|\n",
-      row.name.c_str(), (row.gain_ratio - 1.0) * 100.0, row.verdicts, percent(row.accepted),
+      row.name.c_str(), (row.true_ratio - 1.0) * 100.0, row.verdicts, percent(row.accepted),
       bounds.low * 100.0, bounds.high * 100.0, percent(row.rejected), percent(row.truth_outside),
       median.c_str(), percent(row.accepted_early));
   std::fflush(stdout);
@@ -79,7 +79,7 @@ void print(Row row) {
 void count(Row& row, const Comparison& comparison, double seconds) {
   ++row.verdicts;
   const Estimate& estimate = comparison.estimate();
-  if (estimate.low > row.gain_ratio || estimate.high < row.gain_ratio) ++row.truth_outside;
+  if (estimate.low > row.true_ratio || estimate.high < row.true_ratio) ++row.truth_outside;
   if (comparison.decision() == Decision::reject) ++row.rejected;
   if (comparison.decision() == Decision::accept) {
     ++row.accepted;
@@ -96,7 +96,7 @@ bool replay_window(const std::vector<RecordedBlock>& trace, std::size_t begin,
                    std::mt19937_64& coins, Row& row) {
   const double end_s = trace[begin].start_s + kWindowSeconds;
   if (trace.back().end_s < end_s) return false;
-  const double log_gain = std::log(row.gain_ratio);
+  const double log_gain = std::log(row.true_ratio);
   Comparison comparison({});
   double now_s = trace[begin].start_s;
   for (std::size_t i = begin; i + 1 < trace.size() && trace[i + 1].end_s <= end_s; i += 2) {
@@ -123,7 +123,7 @@ int replay(const std::filesystem::path& folder, int windows) {
         return 1;
       }
       const std::vector<RecordedBlock>& trace = *read;
-      Row row{.name = name, .gain_ratio = gain};
+      Row row{.name = name, .true_ratio = gain};
       std::mt19937_64 coins(1);
       while (row.verdicts < windows) {
         for (std::size_t begin = 0; begin < trace.size(); ++begin) {
@@ -162,7 +162,7 @@ int live(const LiveOptions& options) {
   std::mt19937_64 coins(std::random_device{}());
   for (const auto& [starting_passes, candidate_passes] : kContests) {
     Row row{.name = options.disturbers > 0 ? "live, disturbed" : "live"};
-    row.gain_ratio = static_cast<double>(starting_passes) / candidate_passes;
+    row.true_ratio = static_cast<double>(starting_passes) / candidate_passes;
     for (int verdict = 0; verdict < options.verdicts; ++verdict) {
       Comparison comparison({});
       const auto started = SteadyClock::now();

@@ -9,7 +9,7 @@
 namespace autotuned::bench {
 namespace {
 
-constexpr std::size_t kMostGridBytes = std::size_t{16} << 20U;
+constexpr std::size_t kMaxGridBytes = std::size_t{16} << 20U;
 
 // The median. With an even number of values it is the mean of the middle two, so that half of a few rounds
 // favours neither end.
@@ -92,7 +92,7 @@ Json without_folders(Json json) {
 }
 
 Result<Grid> read_grid(const std::filesystem::path& file) {
-  const auto text = read_file(file, kMostGridBytes);
+  const auto text = read_file(file, kMaxGridBytes);
   if (!text) return tl::unexpected(text.error());
   const auto parsed = parse_json(*text, file.string());
   if (!parsed) return tl::unexpected(parsed.error());

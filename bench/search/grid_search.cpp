@@ -28,9 +28,9 @@ class GridClock final : public Clock {
 };
 
 // Blocks as the recorded machine would have run them.
-class GridJob final : public tuner::TrainingBackend {
+class GridBackend final : public tuner::TrainingBackend {
  public:
-  GridJob(const Grid& grid, GridClock& clock, std::uint64_t seed)
+  GridBackend(const Grid& grid, GridClock& clock, std::uint64_t seed)
       : grid_(&grid), clock_(&clock), random_(seed) {}
 
   Result<Block> run_block(const Configuration& configuration,
@@ -78,9 +78,9 @@ class GridJob final : public tuner::TrainingBackend {
     return compare_updates(configuration, configuration, 8, tuner::CheckedSteps::first);
   }
 
-  Result<tuner::Profile> profile(const Configuration& configuration) override {
+  Result<tuner::StepProfile> profile(const Configuration& configuration) override {
     clock_->advance(std::chrono::seconds(5));
-    tuner::Profile profile;
+    tuner::StepProfile profile;
     profile.metrics = grid_->find(configuration)->metrics;
     // Grids from before there was this metric; without a ladder it is the wait.
     if (const auto wait = get_number(profile.metrics, "step.data_wait_ratio")) {
@@ -102,7 +102,7 @@ class NoLedger final : public tuner::Ledger {
   void progressed(const tuner::TuningProgress&) override {}
   Result<void> baseline(const Configuration&, double) override { return {}; }
   Result<void> ceiling(const tuner::Ceiling&) override { return {}; }
-  Result<void> profiled(const Configuration&, const tuner::Profile&) override { return {}; }
+  Result<void> profiled(const Configuration&, const tuner::StepProfile&) override { return {}; }
   Result<void> not_profiled(const Error&) override { return {}; }
   Result<void> asking(const std::string&) override { return {}; }
   Result<void> answered(const std::string& plugin, const std::string& outcome, bool) override {
@@ -147,7 +147,7 @@ Result<SearchOutcome> replay_search(const Grid& grid,
                                     const std::vector<plugins::FoundPlugin>& found,
                                     std::uint64_t seed, bool is_told) {
   GridClock clock;
-  GridJob job(grid, clock, seed);
+  GridBackend job(grid, clock, seed);
   NoLedger ledger;
   ledger.is_verbose = is_told;
   daemon::PluginAdvisors advisors(found, std::nullopt);

@@ -25,9 +25,9 @@ namespace autotuned::daemon {
 namespace {
 
 // Ranks must tell traces apart: files that name none, or the same one, are counted instead.
-void number_ranks(std::vector<analysis::Profile>& profiles) {
+void number_ranks(std::vector<analysis::TraceProfile>& profiles) {
   std::set<int> ranks;
-  for (const analysis::Profile& profile : profiles)
+  for (const analysis::TraceProfile& profile : profiles)
     ranks.insert(profile.summary.rank);
   if (ranks.size() < profiles.size()) {
     report_warning(
@@ -36,15 +36,15 @@ void number_ranks(std::vector<analysis::Profile>& profiles) {
     for (std::size_t i = 0; i < profiles.size(); ++i)
       profiles[i].summary.rank = static_cast<int>(i);
   }
-  std::ranges::stable_sort(profiles, {},
-                           [](const analysis::Profile& profile) { return profile.summary.rank; });
+  std::ranges::stable_sort(
+      profiles, {}, [](const analysis::TraceProfile& profile) { return profile.summary.rank; });
 }
 
 // The profiles of the files that could be read; `code` becomes the exit code of the first error.
-std::vector<analysis::Profile> read_profiles(const std::vector<std::filesystem::path>& files,
-                                             analysis::Depth depth, traces::ReadOptions reading,
-                                             int& code) {
-  std::vector<analysis::Profile> profiles;
+std::vector<analysis::TraceProfile> read_profiles(const std::vector<std::filesystem::path>& files,
+                                                  analysis::Depth depth,
+                                                  traces::ReadOptions reading, int& code) {
+  std::vector<analysis::TraceProfile> profiles;
   for (const std::filesystem::path& file : files) {
     // Traces are large: each is dropped before the next one is read.
     const auto trace = traces::read_trace(file, reading);
@@ -76,8 +76,8 @@ Result<analysis::Interval> range_from(const std::string& text) {
     double ms = 0;
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), ms);
     if (error != std::errc() || end != word.data() + word.size()) return false;
-    constexpr double kMostMs = 1e12;  // 30 years
-    if (!(ms >= 0 && ms <= kMostMs)) return false;
+    constexpr double kMaxMs = 1e12;  // 30 years
+    if (!(ms >= 0 && ms <= kMaxMs)) return false;
     ns = static_cast<std::int64_t>(ms * 1e6);
     return true;
   };

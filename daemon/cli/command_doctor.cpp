@@ -38,7 +38,7 @@ namespace {
 
 enum class Health { ok, warning, broken };
 
-struct Finding {
+struct HealthFinding {
   Health health = Health::ok;
   std::string subject;
   std::string text;
@@ -56,7 +56,7 @@ const char* to_text(Health health) {
   return "";
 }
 
-Finding examine_processor(const Machine& machine) {
+HealthFinding examine_processor(const Machine& machine) {
   std::string features = fmt::format("{}", fmt::join(machine.cpu_features, " "));
   if (features.empty()) features = "none that training uses";
   return {Health::ok, "processor",
@@ -64,7 +64,7 @@ Finding examine_processor(const Machine& machine) {
                       format_counted(machine.cpus_allowed, "CPU"), features)};
 }
 
-Finding examine_precision(const Machine& machine) {
+HealthFinding examine_precision(const Machine& machine) {
   if (!machine.gpus.empty() || machine.has_cpu_feature("avx512_bf16") ||
       machine.has_cpu_feature("amx_bf16")) {
     return {Health::ok, "16-bit arithmetic", "the hardware supports it"};
@@ -73,7 +73,7 @@ Finding examine_precision(const Machine& machine) {
           "this CPU has neither AVX512-BF16 nor AMX, so mixed precision is no faster"};
 }
 
-Finding examine_gpu(const Machine& machine) {
+HealthFinding examine_gpu(const Machine& machine) {
   if (machine.gpus.empty()) return {Health::warning, "GPU", "none: " + machine.gpu_reason};
   std::string names;
   for (const Gpu& gpu : machine.gpus) {
@@ -109,7 +109,7 @@ std::string hidden_text() {
                                   visible);
 }
 
-Finding examine_trainer(const InstallationPaths& paths, const Machine& machine) {
+HealthFinding examine_trainer(const InstallationPaths& paths, const Machine& machine) {
   NeverCancelled cancel;
   TrainerSpec spec;
   spec.program = paths.trainer;
@@ -140,7 +140,7 @@ Finding examine_trainer(const InstallationPaths& paths, const Machine& machine) 
   return {Health::warning, "trainer", text + devices + ", no GPU in profiles: " + cupti};
 }
 
-Finding examine_plugins(const InstallationPaths& paths) {
+HealthFinding examine_plugins(const InstallationPaths& paths) {
   const auto found = survey_plugins(plugins::plugin_folders({}, paths.built_in_plugins));
   if (!found) return {Health::broken, "plugins", found.error().message()};
   std::string unusable;
@@ -161,9 +161,9 @@ Finding examine_plugins(const InstallationPaths& paths) {
 }
 
 // A finding for each pair of tables with a missing reference: a row of the one lacks its row in the other.
-std::vector<Finding> missing_references(const std::string& file,
-                                        const std::vector<std::string>& lines) {
-  std::vector<Finding> findings;
+std::vector<HealthFinding> missing_references(const std::string& file,
+                                              const std::vector<std::string>& lines) {
+  std::vector<HealthFinding> findings;
   for (const std::string& line : lines) {
     findings.push_back({Health::warning, "history",
                         file + ": " + line +
@@ -173,9 +173,9 @@ std::vector<Finding> missing_references(const std::string& file,
   return findings;
 }
 
-std::vector<Finding> examine_history(const std::filesystem::path& file) {
+std::vector<HealthFinding> examine_history(const std::filesystem::path& file) {
   const auto one = [](Health health, std::string text) {
-    return std::vector{Finding{health, "history", std::move(text)}};
+    return std::vector{HealthFinding{health, "history", std::move(text)}};
   };
   auto history = storage::History::open(file, storage::Access::read_only);
   if (!history && history.error().kind == ErrorKind::not_found) {
@@ -196,7 +196,7 @@ std::vector<Finding> examine_history(const std::filesystem::path& file) {
   return one(Health::ok, fmt::format("{}, integrity ok, {}", file.string(), known_runs(file).text));
 }
 
-Finding examine_disk() {
+HealthFinding examine_disk() {
   struct statvfs found {};
   const auto folder = current_folder();
   if (!folder) return {Health::broken, "disk", folder.error().message()};
@@ -208,7 +208,7 @@ Finding examine_disk() {
           format_bytes(free_bytes) + " free in " + folder->string()};
 }
 
-Finding examine_locks() {
+HealthFinding examine_locks() {
   auto folder = lock_folder();
   if (!folder) return {Health::broken, "locks", folder.error().message()};
   return {Health::ok, "locks", folder->string()};
@@ -218,7 +218,7 @@ Finding examine_locks() {
 // the kernel counts in hundredths.
 void add_disturbances(const Machine& machine, const MachineState& before,
                       std::chrono::steady_clock::time_point first_look,
-                      std::vector<Finding>& findings) {
+                      std::vector<HealthFinding>& findings) {
   std::this_thread::sleep_until(first_look + std::chrono::seconds(1));
   const MachineState now = read_machine_state();
   std::vector<std::string> gpus = {""};  // what is no GPU's is found with none
@@ -242,22 +242,22 @@ void add_disturbances(const Machine& machine, const MachineState& before,
 
 // The report, kept short: everything that is well is in one line, and of many warnings of one kind only the first few
 // are shown.
-std::string page_of(const std::vector<Finding>& findings) {
+std::string page_of(const std::vector<HealthFinding>& findings) {
   static constexpr std::array<std::string_view, 4> kPlain = {"memory", "16-bit arithmetic", "locks",
                                                              "disk"};
-  constexpr std::size_t kMostRows = 8;
-  const auto is_plain = [](const Finding& finding) {
+  constexpr std::size_t kMaxRows = 8;
+  const auto is_plain = [](const HealthFinding& finding) {
     return std::ranges::find(kPlain, std::string_view(finding.subject)) != kPlain.end();
   };
   std::vector<std::vector<std::string>> rows;
   std::string subjects;
   std::string texts;
   std::size_t left_out = 0;
-  for (const Finding& finding : findings) {
+  for (const HealthFinding& finding : findings) {
     if (finding.health == Health::ok && is_plain(finding)) {
       subjects += (subjects.empty() ? "" : ", ") + finding.subject;
       texts += (texts.empty() ? "" : "; ") + finding.text;
-    } else if (rows.size() < kMostRows || finding.health == Health::broken) {
+    } else if (rows.size() < kMaxRows || finding.health == Health::broken) {
       rows.push_back({to_text(finding.health), finding.subject, finding.text});
     } else {
       ++left_out;
@@ -281,7 +281,7 @@ int doctor(const std::filesystem::path& history_file, bool as_json) {
   const InstallationPaths paths = find_installation_paths();
   const std::filesystem::path history =
       history_file.empty() ? storage::History::default_path() : history_file;
-  std::vector<Finding> findings = {
+  std::vector<HealthFinding> findings = {
       examine_processor(machine),
       {machine.memory_allowed_bytes < (std::int64_t{2} << 30) ? Health::warning : Health::ok,
        "memory", format_bytes(machine.memory_allowed_bytes) + " allowed"},
@@ -295,7 +295,7 @@ int doctor(const std::filesystem::path& history_file, bool as_json) {
   add_disturbances(machine, before, first_look, findings);
   bool is_broken = false;
   Json list = Json::array();
-  for (const Finding& finding : findings) {
+  for (const HealthFinding& finding : findings) {
     is_broken = is_broken || finding.health == Health::broken;
     list.push_back({{"subject", finding.subject},
                     {"health", to_text(finding.health)},

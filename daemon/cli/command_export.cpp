@@ -27,7 +27,7 @@
 namespace autotuned::daemon {
 namespace {
 
-constexpr std::size_t kMostBytesRead = 1 << 20;
+constexpr std::size_t kMaxBytesRead = 1 << 20;
 
 // A file that has been written, for the report at the end.
 struct Written {
@@ -130,13 +130,13 @@ bool is_of_trial(const Json& line) {
 // Whether the file is an earlier export, or empty. Any other file, such as a model named by mistake, must not be
 // replaced.
 bool is_of_export(const std::filesystem::path& file) {
-  const auto head = first_bytes(file, kMostBytesRead);
+  const auto head = first_bytes(file, kMaxBytesRead);
   if (!head || head->empty()) return head.has_value();
   if (head->starts_with(csv_of({}, {}))) return true;
   if (begins_page(*head, "autotuned")) return true;
   // The lines of a training's log come first. Without a trial behind them, the file may be such a log.
   const auto first = parse_json(head->substr(0, head->find('\n')), file.string());
-  const auto last = parse_json(last_lines(file, 1, kMostBytesRead), file.string());
+  const auto last = parse_json(last_lines(file, 1, kMaxBytesRead), file.string());
   if (!first || !last || !is_of_trial(*last)) return false;
   return is_of_trial(*first) ||
          (member(*first, "run").is_string() && member(*first, "unix_ns").is_number());

@@ -31,7 +31,7 @@ namespace autotuned::daemon {
 
 namespace {
 
-constexpr std::size_t kMostQuietShown = 3;  // plugins
+constexpr std::size_t kMaxQuietShown = 3;  // plugins
 
 // Local midnight of YYYY-MM-DD.
 std::optional<std::int64_t> day_start_ns(const std::string& text) {
@@ -44,8 +44,8 @@ std::optional<std::int64_t> day_start_ns(const std::string& text) {
   // mktime makes the 3rd of March of the 31st of February.
   if (seconds == -1 || day.tm_mday != day_of_month) return std::nullopt;
   // The years 1678 to 2261, in nanoseconds: no run is older or younger.
-  constexpr std::int64_t kMostSeconds = 9'200'000'000;
-  return std::clamp<std::int64_t>(seconds, -kMostSeconds, kMostSeconds) * 1'000'000'000;
+  constexpr std::int64_t kMaxSeconds = 9'200'000'000;
+  return std::clamp<std::int64_t>(seconds, -kMaxSeconds, kMaxSeconds) * 1'000'000'000;
 }
 
 int print_trend(const storage::History& history, const std::vector<storage::RunRow>& runs,
@@ -268,7 +268,7 @@ int show(const std::filesystem::path& file, const std::string& id, bool is_whole
   auto [told, quiet] = answer_rows(named->run, named->trials, *answers);
   std::vector<std::vector<std::string>> rows = {{"plugin", "version", "said"}};
   std::ranges::move(told, std::back_inserter(rows));
-  const bool is_folded = !is_whole && quiet.size() > kMostQuietShown;
+  const bool is_folded = !is_whole && quiet.size() > kMaxQuietShown;
   if (!is_folded) std::ranges::move(quiet, std::back_inserter(rows));
   if (rows.size() > 1) text += "\n" + table_text(rows);
   if (is_folded) {

@@ -158,8 +158,8 @@ int run_launched(const LauncherRank& place, const RunOptions& options) {
   own.ranks = options.ranks.value_or(place.ranks);
   own.no_daemon = true;  // the launcher does not know the processes of a daemon
   const std::string started = started_text(place);
-  if (*own.ranks > recipes::kMostRanks) {
-    return usage_error(started + ", and a run has " + std::to_string(recipes::kMostRanks) +
+  if (*own.ranks > recipes::kMaxRanks) {
+    return usage_error(started + ", and a run has " + std::to_string(recipes::kMaxRanks) +
                        " ranks at most: start fewer, or say --ranks N");
   }
   if (options.detach)

@@ -87,9 +87,9 @@ std::string started_text(const LauncherRank& place) {
 int measure_once_for_launcher(const std::function<int(std::optional<int> ranks)>& work) {
   return once_for_launcher([&work](const LauncherRank* place) -> int {
     if (place == nullptr) return work(std::nullopt);
-    if (place->ranks > recipes::kMostRanks) {
+    if (place->ranks > recipes::kMaxRanks) {
       return usage_error(started_text(*place) + ", and a recipe has " +
-                         std::to_string(recipes::kMostRanks) + " ranks at most: start fewer");
+                         std::to_string(recipes::kMaxRanks) + " ranks at most: start fewer");
     }
     std::cerr << started_text(*place) << ": this measures with " << place->ranks << " ranks\n";
     return work(place->ranks);

@@ -12,7 +12,7 @@ namespace autotuned::daemon {
 namespace {
 
 // How many numbers an optimizer keeps for each parameter.
-std::int64_t states_of(const recipes::Typed& optimizer) {
+std::int64_t states_of(const recipes::Component& optimizer) {
   const bool has_momentum = get_number(optimizer.parameters, "momentum").value_or(0.0) > 0.0;
   const bool is_centered = get_bool(optimizer.parameters, "centered").value_or(false);
   const std::string& type = optimizer.type;
@@ -64,8 +64,8 @@ std::optional<SpaceFinding> output_space(const recipes::Recipe& recipe,
   if (failed || space.capacity == 0 || space.capacity == kUnknown || space.available == kUnknown) {
     return std::nullopt;
   }
-  constexpr std::uintmax_t kMost = std::uintmax_t{1} << 62U;
-  const auto free_bytes = static_cast<std::int64_t>(std::min(space.available, kMost));
+  constexpr std::uintmax_t kMax = std::uintmax_t{1} << 62U;
+  const auto free_bytes = static_cast<std::int64_t>(std::min(space.available, kMax));
   return space_finding(output_need(recipe, parameter_bytes), free_bytes + freed_bytes);
 }
 

@@ -19,12 +19,12 @@
 namespace autotuned::daemon {
 namespace {
 
-constexpr std::size_t kMostLineBytes = 4096;
-constexpr double kMostMinGain = 10.0;
+constexpr std::size_t kMaxLineBytes = 4096;
+constexpr double kMaxMinGain = 10.0;
 // The shortest and the longest plausible block.
-constexpr double kLeastSeconds = 1e-9;
-constexpr double kMostSeconds = 1e6;
-constexpr std::int64_t kMostCalls = 1'000'000'000'000;
+constexpr double kMinSeconds = 1e-9;
+constexpr double kMaxSeconds = 1e6;
+constexpr std::int64_t kMaxCalls = 1'000'000'000'000;
 // As for a confirmation: neither side is the one that is there already.
 constexpr double kErrorRatio = 0.01;
 // Longer blocks have many calls each, but there is only time for a few blocks (docs/statistics.md, "Rare stalls").
@@ -42,11 +42,11 @@ Result<Timing> timing_from(const Json& line, const char* seconds_field, const ch
   if (!seconds) return forward_error(seconds);
   const auto calls = get_integer(line, calls_field);
   if (!calls) return forward_error(calls);
-  if (!(*seconds >= kLeastSeconds && *seconds <= kMostSeconds)) {
+  if (!(*seconds >= kMinSeconds && *seconds <= kMaxSeconds)) {
     return fail(ErrorKind::invalid, "a block takes from a nanosecond to 1e6 seconds",
                 seconds_field);
   }
-  if (*calls < 1 || *calls > kMostCalls) {
+  if (*calls < 1 || *calls > kMaxCalls) {
     return fail(ErrorKind::invalid, "a block has from 1 to 1e12 calls", calls_field);
   }
   return Timing{.seconds = *seconds, .calls = *calls};
@@ -103,7 +103,7 @@ class PairJudge {
 Result<PairJudge> judge_from(const Json& line) {
   const auto min_gain = get_number(line, "min_gain_ratio");
   if (!min_gain) return forward_error(min_gain);
-  if (!(*min_gain >= 0.0 && *min_gain <= kMostMinGain)) {
+  if (!(*min_gain >= 0.0 && *min_gain <= kMaxMinGain)) {
     return fail(ErrorKind::invalid, "the least gain is a ratio from 0 to 10", "min_gain_ratio");
   }
   return PairJudge(*min_gain);
@@ -111,7 +111,7 @@ Result<PairJudge> judge_from(const Json& line) {
 
 // Nothing for the rules.
 Result<std::optional<Json>> answer_to(const std::string& text, std::optional<PairJudge>& judge) {
-  const auto line = parse_json(text, "a line of pairs", kMostLineBytes);
+  const auto line = parse_json(text, "a line of pairs", kMaxLineBytes);
   if (!line) return forward_error(line);
   if (!judge) {
     auto made = judge_from(*line);

@@ -41,7 +41,7 @@ class GuardLedger final : public tuner::Ledger {
   Result<void> baseline(const Configuration& /*starting*/, double /*rate*/) override { return {}; }
   Result<void> ceiling(const tuner::Ceiling& /*ceiling*/) override { return {}; }
   Result<void> profiled(const Configuration& /*incumbent*/,
-                        const tuner::Profile& /*profile*/) override {
+                        const tuner::StepProfile& /*profile*/) override {
     return {};
   }
   Result<void> not_profiled(const Error& /*error*/) override { return {}; }

@@ -16,7 +16,7 @@ namespace autotuned::daemon {
 
 namespace {
 
-constexpr std::int64_t kMostClasses = 65'536;  // that a recipe takes
+constexpr std::int64_t kMaxClasses = 65'536;  // that a recipe takes
 
 // The value after `'key':` in the header, up to the next key.
 std::string_view value_of(std::string_view header, std::string_view key) {
@@ -50,7 +50,7 @@ std::optional<std::vector<std::int64_t>> shape_in(std::string_view text) {
 }
 
 std::optional<std::int64_t> as_classes(std::int64_t highest) {
-  if (highest < 0 || highest >= kMostClasses) return std::nullopt;
+  if (highest < 0 || highest >= kMaxClasses) return std::nullopt;
   return std::max<std::int64_t>(highest + 1, 2);
 }
 
@@ -63,8 +63,8 @@ std::string_view tar_field(std::string_view header, std::size_t at, std::size_t 
 }  // namespace
 
 std::optional<ArrayForm> array_form_of(const std::filesystem::path& file) {
-  constexpr std::size_t kMostHeaderBytes = 4096;
-  const std::string begin = first_bytes_of(file, kMostHeaderBytes);
+  constexpr std::size_t kMaxHeaderBytes = 4096;
+  const std::string begin = first_bytes_of(file, kMaxHeaderBytes);
   if (!begin.starts_with("\x93NUMPY") || begin.size() < 12) return std::nullopt;
   const auto byte = [&begin](std::size_t at) {
     return static_cast<std::size_t>(static_cast<unsigned char>(begin[at]));
@@ -100,7 +100,7 @@ std::optional<std::int64_t> classes_in_array(const std::filesystem::path& file,
     std::uint64_t label = 0;
     for (std::size_t i = item_bytes; i > 0; --i)
       label = label * 256 + static_cast<unsigned char>(bytes[at + i - 1]);
-    if (label < static_cast<std::uint64_t>(kMostClasses))
+    if (label < static_cast<std::uint64_t>(kMaxClasses))
       highest = std::max(highest, static_cast<std::int64_t>(label));
   }
   return as_classes(highest);

@@ -28,8 +28,8 @@ constexpr std::array<std::string_view, 5> kTests = {"val", "valid", "validation"
                                                     "testing"};
 constexpr std::size_t kFirst = 100;
 // Some milliseconds each.
-constexpr std::size_t kMostDecoded = 100;
-constexpr std::size_t kMostNamed = 3;
+constexpr std::size_t kMaxDecoded = 100;
+constexpr std::size_t kMaxNamed = 3;
 
 // The folder that has one of the names; empty: there is none.
 template <std::size_t kCount>
@@ -118,7 +118,7 @@ std::string classes_text(const MaskClassesGuess& guess) {
 
 // Takes the classes from the numbers of the masks, and says of how many.
 void add_classes(const Pair& training, DataFolder& found) {
-  const MaskNumbers seen = numbers_in_masks(training.masks, kMostDecoded);
+  const MaskNumbers seen = numbers_in_masks(training.masks, kMaxDecoded);
   const MaskClassesGuess guess = classes_of(seen.numbers);
   found.classes = guess.classes;
   found.data += ", " + classes_text(guess);
@@ -143,7 +143,7 @@ void add_classes(const Pair& training, DataFolder& found) {
       format_counted(seen.masks + std::ssize(seen.others), "mask") +
       " that were read hold colours, transparency or 16 bits, and not the number of a class in "
       "each pixel (" +
-      format_names(names, kMostNamed) +
+      format_names(names, kMaxNamed) +
       "): convert them (docs/recipe.md, Masks in colours), then call init again");
 }
 

@@ -13,7 +13,7 @@
 namespace autotuned::daemon {
 namespace {
 
-constexpr std::size_t kMostBytes = std::size_t{64} << 20U;
+constexpr std::size_t kMaxBytes = std::size_t{64} << 20U;
 constexpr int kNoClass = 255;
 
 std::span<const std::uint8_t> span_of(const std::string& file) {
@@ -21,7 +21,7 @@ std::span<const std::uint8_t> span_of(const std::string& file) {
 }
 
 void look_at(const std::filesystem::path& file, input::PngDecoder& decoder, MaskNumbers& found) {
-  const auto content = read_file(file, kMostBytes);
+  const auto content = read_file(file, kMaxBytes);
   if (!content || !input::is_png(span_of(*content))) return;
   const auto shape = decoder.begin(span_of(*content));
   if (!shape) {
@@ -81,14 +81,14 @@ std::string text_of(const std::set<int>& numbers) {
   if (numbers.empty()) return "none";
   const int first = *numbers.begin();
   const int last = *numbers.rbegin();
-  constexpr std::size_t kMostTold = 12;
+  constexpr std::size_t kMaxTold = 12;
   if (numbers.size() > 2 && last - first + 1 == static_cast<int>(numbers.size())) {
     return std::to_string(first) + " to " + std::to_string(last);
   }
   std::vector<std::string> names;
   for (const int number : numbers)
     names.push_back(std::to_string(number));
-  return format_names(names, kMostTold);
+  return format_names(names, kMaxTold);
 }
 
 }  // namespace autotuned::daemon

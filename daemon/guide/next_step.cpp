@@ -24,7 +24,7 @@ namespace autotuned::daemon {
 namespace {
 
 constexpr std::size_t kHeadBytes = std::size_t{64} << 10;
-constexpr std::size_t kMostHeads = 100;  // files that are opened
+constexpr std::size_t kMaxHeads = 100;  // files that are opened
 
 bool has_line_beginning(std::string_view text, std::string_view begin) {
   if (text.starts_with(begin)) return true;
@@ -75,35 +75,35 @@ std::string shortened(const std::vector<std::string>& names) {
 }  // namespace
 
 FolderState examine_folder(const std::filesystem::path& folder, const IsSoundRecipe& is_sound) {
-  constexpr std::int64_t kMostNames = 5'000;
+  constexpr std::int64_t kMaxNames = 5'000;
   FolderState here;
-  std::int64_t names_left = kMostNames;
+  std::int64_t names_left = kMaxNames;
   std::size_t opened = 0;
   for (const std::string& name : list_folder(folder, names_left).files) {
     const std::string ending = lower_ending(name);
     const bool may_be_recipe = ending == ".yaml" || ending == ".yml";
-    if ((!may_be_recipe && ending != ".py") || ++opened > kMostHeads) continue;
+    if ((!may_be_recipe && ending != ".py") || ++opened > kMaxHeads) continue;
     if (may_be_recipe && is_recipe(folder / name)) {
       const bool is_usable = !is_sound || is_sound(folder / name);
       (is_usable ? here.recipes : here.faulty_recipes).push_back(name);
     }
     if (!may_be_recipe && is_training_script(folder / name)) here.scripts.push_back(name);
   }
-  if (const auto data = look_at_data(folder, folder, kMostNames)) here.data = data->found;
+  if (const auto data = look_at_data(folder, folder, kMaxNames)) here.data = data->found;
   return here;
 }
 
 KnownRuns known_runs(const std::filesystem::path& file) {
-  constexpr std::int64_t kMostRuns = 1'000;
+  constexpr std::int64_t kMaxRuns = 1'000;
   const auto history = open_history(file, storage::Access::read_only);
   if (!history && history.error().kind == ErrorKind::not_found) return {"no runs yet", {}};
-  const auto runs = history ? history->runs({.limit = kMostRuns}) : forward_error(history);
+  const auto runs = history ? history->runs({.limit = kMaxRuns}) : forward_error(history);
   if (!runs) return {"cannot be read: " + runs.error().message(), {}};
   if (runs->empty()) return {"no runs yet", {}};
   const storage::RunRow& last = runs->front();
   std::string text =
       fmt::format("{} run{}{}, the last {} of {}: {}", runs->size(), runs->size() == 1 ? "" : "s",
-                  std::ssize(*runs) == kMostRuns ? " or more" : "", last.id.text, last.recipe_name,
+                  std::ssize(*runs) == kMaxRuns ? " or more" : "", last.id.text, last.recipe_name,
                   state_text(last));
   if (last.speedup.pairs > 0) text += ", " + estimate_text(last.speedup);
   if (is_script(last.recipe) && is_unconfirmed(last)) text += ", nothing was confirmed";
@@ -146,8 +146,8 @@ std::vector<NextStep> next_steps(const FolderState& here,
     steps.push_back({"autotuned explain last", "tells what the last run tried, and what it gave"});
     steps.push_back({"autotuned best", "lists what is known to be fastest on this machine"});
   }
-  constexpr std::size_t kMost = 4;
-  if (steps.size() > kMost) steps.resize(kMost);
+  constexpr std::size_t kMax = 4;
+  if (steps.size() > kMax) steps.resize(kMax);
   return steps;
 }
 

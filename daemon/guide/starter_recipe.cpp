@@ -55,8 +55,8 @@ std::string outputs_text(const DataFolder& data) {
   if (data.targets == TargetKind::classes) return {};
   std::string text =
       data.targets == TargetKind::numbers ? "An output for each number" : "An output for each tag";
-  constexpr std::size_t kMost = 8;
-  if (data.columns.empty() || data.columns.size() > kMost) return text + ". ";
+  constexpr std::size_t kMax = 8;
+  if (data.columns.empty() || data.columns.size() > kMax) return text + ". ";
   for (std::size_t i = 0; i < data.columns.size(); ++i)
     text += (i == 0 ? ": " : ", ") + printable(data.columns[i]);
   return text + ". ";

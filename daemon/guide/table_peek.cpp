@@ -18,8 +18,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kExamples = 8;
-constexpr std::size_t kMostOutputs = 65'536;  // that a recipe takes
-constexpr std::size_t kLongestShown = 40;     // characters of a cell in a message
+constexpr std::size_t kMaxOutputs = 65'536;  // that a recipe takes
+constexpr std::size_t kLongestShown = 40;    // characters of a cell in a message
 // Whole numbers in a column with another name than `label` count as classes if each occurs this often, on average.
 constexpr std::int64_t kOftenForClasses = 4;
 
@@ -102,7 +102,7 @@ class Peek {
     if (rows_ < 2) return {};
     TablePeek peek{.pictures = rows_, .is_whole = is_whole, .examples = std::move(examples_)};
     std::string problem = width_ == 2 ? judge_one(peek) : judge_many(peek);
-    if (problem.empty() && peek.outputs > static_cast<std::int64_t>(kMostOutputs))
+    if (problem.empty() && peek.outputs > static_cast<std::int64_t>(kMaxOutputs))
       problem = "it has more than 65,536 different labels";
     if (!problem.empty()) return {.peek = {}, .problem = std::move(problem)};
     // One class is nothing to learn.
@@ -162,9 +162,9 @@ class Peek {
     if (width_ != 2) return;
     has_lists_ = has_lists_ || cell.find_first_of(";|") != std::string::npos;
     for (std::string& part : parts_of(cell)) {
-      if (parts_.size() <= kMostOutputs) parts_.insert(std::move(part));
+      if (parts_.size() <= kMaxOutputs) parts_.insert(std::move(part));
     }
-    if (values_.size() <= kMostOutputs) values_.emplace(trimmed(cell));
+    if (values_.size() <= kMaxOutputs) values_.emplace(trimmed(cell));
     // Another text than 1, for whoever reads the classes.
     has_padded_ =
         has_padded_ || (is_index(cell) && trimmed(cell).size() > 1 && trimmed(cell).front() == '0');

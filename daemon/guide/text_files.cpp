@@ -20,9 +20,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kTextContext = 128;
-constexpr std::int64_t kLeastTextBytes = 65'536;
+constexpr std::int64_t kMinTextBytes = 65'536;
 // With more tokens the trainer does not search for the largest one.
-constexpr std::int64_t kMostTokensLookedAt = std::int64_t{1} << 26U;
+constexpr std::int64_t kMaxTokensLookedAt = std::int64_t{1} << 26U;
 
 std::int64_t bytes_of(const fs::path& file) {
   std::error_code failed;
@@ -70,7 +70,7 @@ DataFolder look_at_text(const fs::path& file, const fs::path& from) {
   const std::int64_t tokens = bytes / 2;
   DataFolder found = of_bytes(tokens);
   found.found = format_count(tokens) + " tokens in " + name;
-  const bool is_large = tokens > kMostTokensLookedAt;
+  const bool is_large = tokens > kMaxTokensLookedAt;
   found.data = data_text(pattern_text(file, from), is_large ? ", vocabulary: 50257" : "");
   found.notes.emplace_back(
       "the tokens are taken for uint16, as nanoGPT writes them; dtype says "
@@ -100,7 +100,7 @@ std::optional<DataFolder> texts_in(const fs::path& folder, const FolderListing& 
     names.push_back(name);
     bytes += bytes_of(folder / name);
   }
-  if (bytes < kLeastTextBytes) return std::nullopt;
+  if (bytes < kMinTextBytes) return std::nullopt;
   if (names.size() == 1) return look_at_text(folder / names.front(), from);
   DataFolder found = of_bytes(bytes);
   found.found = format_count(std::ssize(names)) + " texts of " + format_count(bytes) + " bytes";

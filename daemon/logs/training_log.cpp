@@ -17,14 +17,14 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-constexpr nanoseconds kLeastBetween = std::chrono::seconds(1);
+constexpr nanoseconds kMinBetween = std::chrono::seconds(1);
 // After this many times the least distance between lines, the distance grows with the elapsed time: a training of ten
 // times the length has 23,000 lines more.
 constexpr int kEvenLines = 10'000;
 
 // Between two lines of a training that has gone on for so long.
 nanoseconds distance_after(nanoseconds elapsed) {
-  return std::max(kLeastBetween, elapsed / kEvenLines);
+  return std::max(kMinBetween, elapsed / kEvenLines);
 }
 
 // Figures alone: nobody plots a text. Totals are the same in every line.

@@ -13,10 +13,10 @@ namespace autotuned::daemon {
 
 namespace {
 
-using analysis::Change;
-using analysis::Profile;
+using analysis::TimeChange;
+using analysis::TraceProfile;
 
-std::string files_of(const std::vector<Profile>& ranks) {
+std::string files_of(const std::vector<TraceProfile>& ranks) {
   const std::string more =
       ranks.size() > 1 ? fmt::format(" and {} more", ranks.size() - 1) : std::string();
   return printable(ranks.front().summary.file) + more;
@@ -29,8 +29,8 @@ bool is_class_name(const std::string& name) {
          name[0] >= 'A' && name[0] <= 'Z';
 }
 
-bool has_class_names(const std::vector<Profile>& ranks) {
-  return std::ranges::any_of(ranks, [](const Profile& rank) {
+bool has_class_names(const std::vector<TraceProfile>& ranks) {
+  return std::ranges::any_of(ranks, [](const TraceProfile& rank) {
     return std::ranges::any_of(rank.modules.rows, is_class_name, &analysis::ModuleRow::name);
   });
 }
@@ -43,7 +43,7 @@ std::string more_text(double share) {
 }
 
 Table changes_table(const char* id, const char* title, const char* what,
-                    const std::vector<Change>& changes, bool has_calls) {
+                    const std::vector<TimeChange>& changes, bool has_calls) {
   Table table{.id = id,
               .title = title,
               .columns = {{"name", what, Unit::text},
@@ -57,7 +57,7 @@ Table changes_table(const char* id, const char* title, const char* what,
     table.columns.push_back({"calls_before", "calls before", Unit::number});
     table.columns.push_back({"calls_after", "calls after", Unit::number});
   }
-  for (const Change& change : changes) {
+  for (const TimeChange& change : changes) {
     if (change.before_ns == 0 && change.after_ns == 0) continue;
     table.rows.push_back(
         {change.name, change.before_ns, change.after_ns, change.change_ns(),
@@ -89,8 +89,8 @@ Table memory_changes_table(const std::vector<analysis::SizeChange>& changes) {
 
 }  // namespace
 
-std::vector<std::string> difference_facts(const std::vector<Profile>& before,
-                                          const std::vector<Profile>& after) {
+std::vector<std::string> difference_facts(const std::vector<TraceProfile>& before,
+                                          const std::vector<TraceProfile>& after) {
   const analysis::Difference difference = analysis::difference_of(before, after);
   const double share = difference.before_step_ns > 0
                            ? difference.after_step_ns / difference.before_step_ns - 1
@@ -111,8 +111,8 @@ std::vector<std::string> difference_facts(const std::vector<Profile>& before,
   return facts;
 }
 
-std::vector<Table> difference_tables(const std::vector<Profile>& before,
-                                     const std::vector<Profile>& after) {
+std::vector<Table> difference_tables(const std::vector<TraceProfile>& before,
+                                     const std::vector<TraceProfile>& after) {
   const analysis::Difference difference = analysis::difference_of(before, after);
   std::vector<Table> tables = {
       changes_table("part_changes", "parts of a step", "part", difference.parts, false),

@@ -19,16 +19,16 @@ namespace {
 
 using analysis::Bar;
 using analysis::OperatorsBy;
-using analysis::Profile;
+using analysis::TraceProfile;
 
 // Over all ranks together.
-constexpr std::size_t kMostBars = 30'000;
-constexpr std::size_t kMostFrames = 8'000;
-constexpr std::size_t kMostChanges = 60'000;
-constexpr std::size_t kMostCurvePoints = 16'000;
-constexpr std::size_t kMostRows = 2'000;
-constexpr std::size_t kMostSteps = 400;
-constexpr std::size_t kMostStackRows = 600;
+constexpr std::size_t kMaxBars = 30'000;
+constexpr std::size_t kMaxFrames = 8'000;
+constexpr std::size_t kMaxChanges = 60'000;
+constexpr std::size_t kMaxCurvePoints = 16'000;
+constexpr std::size_t kMaxRows = 2'000;
+constexpr std::size_t kMaxSteps = 400;
+constexpr std::size_t kMaxStackRows = 600;
 constexpr std::size_t kLongestText = 300;
 constexpr std::size_t kLongestStack = 1'200;
 
@@ -91,7 +91,7 @@ std::int64_t parent_number(std::uint32_t parent) {
   return parent == analysis::kNoNode ? -1 : static_cast<std::int64_t>(parent);
 }
 
-Json bars_json(const Profile& rank, std::size_t most) {
+Json bars_json(const TraceProfile& rank, std::size_t most) {
   Json list = Json::array();
   for (const Bar& bar : analysis::longest(rank.bars.bars, most)) {
     list.push_back({bar.track, bar.name, bar.depth, static_cast<int>(bar.kind),
@@ -109,7 +109,7 @@ Json bars_json(const Profile& rank, std::size_t most) {
 Json flame_json(const analysis::Flame& flame, std::size_t most) {
   Json list = Json::array();
   // A parent stands before what it holds, so the first ones are whole.
-  for (const analysis::Frame& frame : flame.frames) {
+  for (const analysis::FlameFrame& frame : flame.frames) {
     if (list.size() == most) break;
     list.push_back({frame.name, parent_number(frame.parent), static_cast<int>(frame.kind),
                     frame.calls, frame.host_ns, frame.device_ns});
@@ -120,7 +120,7 @@ Json flame_json(const analysis::Flame& flame, std::size_t most) {
       {"names", bounded_list(flame.names)}, {"frames", std::move(list)}, {"left_out", left_out}};
 }
 
-Json memory_json(const Profile& rank, std::size_t most_changes, std::size_t most_points) {
+Json memory_json(const TraceProfile& rank, std::size_t most_changes, std::size_t most_points) {
   const analysis::MemoryUse& use = rank.memory;
   Json devices = Json::array();
   for (const analysis::MemoryDevice& device : use.devices) {
@@ -150,7 +150,7 @@ Json memory_json(const Profile& rank, std::size_t most_changes, std::size_t most
           {"names", fits ? bounded_list(use.names) : Json::array()}};
 }
 
-Json devices_json(const Profile& rank) {
+Json devices_json(const TraceProfile& rank) {
   Json list = Json::array();
   for (const analysis::DeviceUse& use : rank.summary.devices) {
     const auto or_null = [](const std::optional<double>& value) {
@@ -169,7 +169,7 @@ Json devices_json(const Profile& rank) {
 Json steps_json(const analysis::Breakdown& breakdown) {
   Json list = Json::array();
   for (const analysis::Step& step : breakdown.steps) {
-    if (list.size() == kMostSteps) break;
+    if (list.size() == kMaxSteps) break;
     list.push_back(
         {{"name", bounded(step.name)}, {"ns", step.time.length_ns()}, {"parts", step.part_ns}});
     if (breakdown.has_cpu_phases) list.back()["cpu"] = step.cpu_phase_ns;
@@ -177,9 +177,9 @@ Json steps_json(const analysis::Breakdown& breakdown) {
   return list;
 }
 
-Json rank_json(const Profile& rank, std::size_t ranks) {
+Json rank_json(const TraceProfile& rank, std::size_t ranks) {
   const analysis::Breakdown& breakdown = rank.summary.breakdown;
-  const std::size_t most_rows = std::max<std::size_t>(kMostRows / ranks, 50);
+  const std::size_t most_rows = std::max<std::size_t>(kMaxRows / ranks, 50);
   Json parts = Json::array();
   for (std::size_t i = 0; i < analysis::kParts; ++i) {
     const auto part = static_cast<analysis::Part>(i);
@@ -202,7 +202,7 @@ Json rank_json(const Profile& rank, std::size_t ranks) {
   if (rank.has_stacks) {
     operators_tables.push_back(
         table_json(operators_table(rank.operators_by_stack, OperatorsBy::stacks),
-                   std::max<std::size_t>(kMostStackRows / ranks, 50)));
+                   std::max<std::size_t>(kMaxStackRows / ranks, 50)));
   }
   Json steps = steps_json(breakdown);
   return {{"rank", rank.summary.rank},
@@ -225,10 +225,10 @@ Json rank_json(const Profile& rank, std::size_t ranks) {
                                    most_rows)},
             {"input", tables_json(input_tables(rank), most_rows)},
             {"trace", tables_json({timelines_table(rank), gaps_table(rank)}, most_rows)}}},
-          {"memory", memory_json(rank, kMostChanges / ranks, kMostCurvePoints / ranks)},
-          {"flame", flame_json(rank.flame, kMostFrames / ranks)},
-          {"python_flame", flame_json(rank.python_flame, kMostFrames / ranks)},
-          {"bars", bars_json(rank, kMostBars / ranks)}};
+          {"memory", memory_json(rank, kMaxChanges / ranks, kMaxCurvePoints / ranks)},
+          {"flame", flame_json(rank.flame, kMaxFrames / ranks)},
+          {"python_flame", flame_json(rank.python_flame, kMaxFrames / ranks)},
+          {"bars", bars_json(rank, kMaxBars / ranks)}};
 }
 
 // Writes every '<' as a JSON escape, so that the text can neither end the script element nor begin a comment; also the
@@ -267,11 +267,11 @@ void replace(std::string& text, std::string_view mark, const std::string& by) {
 
 // Only an earlier page or an empty file may be replaced. Any other file, such as a model named by mistake, would be lost.
 Result<void> check_replaced_page(const std::filesystem::path& file) {
-  constexpr std::size_t kMostBytesOfHead = 4096;
+  constexpr std::size_t kMaxBytesOfHead = 4096;
   if (auto checked = check_output_file(file, /*may_replace=*/true); !checked) return checked;
   std::error_code ignored;
   if (!std::filesystem::exists(file, ignored)) return {};
-  const auto head = first_bytes(file, kMostBytesOfHead);
+  const auto head = first_bytes(file, kMaxBytesOfHead);
   if (head && (head->empty() || begins_page(*head, kPageTitle))) return {};
   return fail(ErrorKind::invalid,
               "it is not a page that `analyze` or `profile` has written, and would be lost",
@@ -281,16 +281,16 @@ Result<void> check_replaced_page(const std::filesystem::path& file) {
 }  // namespace
 
 std::string page_of(const PageContent& content) {
-  const std::vector<Profile>& ranks = content.ranks;
+  const std::vector<TraceProfile>& ranks = content.ranks;
   Json list = Json::array();
-  for (const Profile& rank : ranks)
+  for (const TraceProfile& rank : ranks)
     list.push_back(rank_json(rank, ranks.size()));
   const Json data = {
       {"ranks", std::move(list)},
       {"findings", findings_json(analysis::overall_of(ranks).findings)},
-      {"distributed", tables_json({ranks_table(ranks), collectives_table(ranks)}, kMostRows)},
+      {"distributed", tables_json({ranks_table(ranks), collectives_table(ranks)}, kMaxRows)},
       {"straggler_facts", straggler_facts(ranks)},
-      {"difference", tables_json(content.difference, kMostRows)},
+      {"difference", tables_json(content.difference, kMaxRows)},
       {"difference_notes", bounded_list(content.difference_notes)}};
   const std::string script = std::string(kPageScript) + kPageTimeline + kPagePlots;
   // The data last: it could hold a mark itself.

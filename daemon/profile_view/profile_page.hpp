@@ -14,7 +14,7 @@
 namespace autotuned::daemon {
 
 struct PageContent {
-  const std::vector<analysis::Profile>& ranks;  // of Depth::plots
+  const std::vector<analysis::TraceProfile>& ranks;  // of Depth::plots
   // The difference from an earlier profile; empty if there is none.
   std::vector<Table> difference = {};
   std::vector<std::string> difference_notes = {};

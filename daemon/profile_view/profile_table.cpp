@@ -49,8 +49,8 @@ const char* unit_ending(Unit unit) {
 
 // Sums of hostile traces may be as large as the type, or a little larger once they are doubles.
 std::int64_t whole(double value) {
-  constexpr double kMost = 9e18;
-  return static_cast<std::int64_t>(std::clamp(value, -kMost, kMost));
+  constexpr double kMax = 9e18;
+  return static_cast<std::int64_t>(std::clamp(value, -kMax, kMax));
 }
 
 bool is_whole(Unit unit) {

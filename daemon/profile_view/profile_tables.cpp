@@ -12,7 +12,7 @@ using analysis::ModuleRow;
 using analysis::ModuleTime;
 using analysis::OperatorRow;
 using analysis::OperatorsBy;
-using analysis::Profile;
+using analysis::TraceProfile;
 
 Cell known(const std::optional<double>& value, double factor = 1.0) {
   return known_cell(value.has_value(), value.value_or(0) * factor);
@@ -143,7 +143,7 @@ Table kernels_table(const std::vector<KernelRow>& rows) {
   return table;
 }
 
-Table modules_table(const Profile& profile, bool by_path) {
+Table modules_table(const TraceProfile& profile, bool by_path) {
   const analysis::ModuleTable& modules = profile.modules;
   Table table{
       .id = "modules",
@@ -180,7 +180,7 @@ Table modules_table(const Profile& profile, bool by_path) {
   return table;
 }
 
-Table timelines_table(const Profile& profile) {
+Table timelines_table(const TraceProfile& profile) {
   Table table{.id = "timelines",
               .title = "threads and streams",
               .columns = {{"name", "timeline", Unit::text},
@@ -202,7 +202,7 @@ Table timelines_table(const Profile& profile) {
   return table;
 }
 
-Table gaps_table(const Profile& profile) {
+Table gaps_table(const TraceProfile& profile) {
   Table table{.id = "gaps",
               .title = "longest gaps, and what the host did meanwhile",
               .columns = {{"name", "timeline", Unit::text},

@@ -19,20 +19,20 @@ using analysis::Interval;
 using analysis::MemoryDevice;
 using analysis::MemoryRow;
 using analysis::Occurrence;
-using analysis::Profile;
+using analysis::TraceProfile;
 
 constexpr std::size_t kCurveColumns = 64;
 // A rank that takes so much longer than the mean for its own work holds the others up.
 constexpr double kStragglerShare = 0.05;
 
 // From times that count from the beginning of the recording to those of the trace.
-Interval on_the_clock(const Profile& profile, std::optional<Interval> range) {
-  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
-  if (!range) return {std::numeric_limits<std::int64_t>::min(), kMost};
+Interval on_the_clock(const TraceProfile& profile, std::optional<Interval> range) {
+  constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
+  if (!range) return {std::numeric_limits<std::int64_t>::min(), kMax};
   const std::int64_t begin = profile.recorded.start_ns;
   const auto moved = [&](std::int64_t time_ns) {
     std::int64_t sum = 0;
-    return __builtin_add_overflow(begin, time_ns, &sum) ? kMost : sum;
+    return __builtin_add_overflow(begin, time_ns, &sum) ? kMax : sum;
   };
   return {moved(range->start_ns), moved(range->end_ns)};
 }
@@ -99,14 +99,14 @@ Table occurrences_table(const char* id, const char* title, const char* what,
 }
 
 // The time of a rank's own work: a rank that is early waits inside of communication.
-double own_ns(const Profile& rank) {
+double own_ns(const TraceProfile& rank) {
   const auto& breakdown = rank.summary.breakdown;
   return breakdown.mean_step_ns() - breakdown.mean_part_ns(analysis::Part::communication);
 }
 
 }  // namespace
 
-Table memory_devices_table(const Profile& profile) {
+Table memory_devices_table(const TraceProfile& profile) {
   Table table{
       .id = "memory_devices",
       .title = "memory",
@@ -129,7 +129,7 @@ Table memory_devices_table(const Profile& profile) {
   return table;
 }
 
-Table memory_operators_table(const Profile& profile, std::optional<Interval> range) {
+Table memory_operators_table(const TraceProfile& profile, std::optional<Interval> range) {
   Table table{.id = "memory",
               .title = "memory by operator",
               .columns = {{"name", "operator", Unit::text},
@@ -153,8 +153,8 @@ Table memory_operators_table(const Profile& profile, std::optional<Interval> ran
   return table;
 }
 
-Table memory_blocks_table(const Profile& profile, std::optional<Interval> range) {
-  constexpr std::size_t kMost = 1'000;
+Table memory_blocks_table(const TraceProfile& profile, std::optional<Interval> range) {
+  constexpr std::size_t kMax = 1'000;
   Table table{.id = "memory_blocks",
               .title = "largest allocations" + range_words(range),
               .columns = {{"name", "operator", Unit::text},
@@ -167,7 +167,7 @@ Table memory_blocks_table(const Profile& profile, std::optional<Interval> range)
               .when_empty = "no memory was taken in this time"};
   const analysis::MemoryUse& memory = profile.memory;
   for (const analysis::MemoryBlock& block :
-       analysis::memory_blocks(memory, on_the_clock(profile, range), kMost)) {
+       analysis::memory_blocks(memory, on_the_clock(profile, range), kMax)) {
     const bool is_released = block.released_ns.has_value();
     const std::int64_t released_ns = block.released_ns.value_or(0);
     table.rows.push_back(
@@ -181,7 +181,7 @@ Table memory_blocks_table(const Profile& profile, std::optional<Interval> range)
   return table;
 }
 
-std::vector<std::string> memory_curves(const Profile& profile, std::optional<Interval> range) {
+std::vector<std::string> memory_curves(const TraceProfile& profile, std::optional<Interval> range) {
   std::vector<std::string> lines;
   const Interval time = range ? on_the_clock(profile, range) : profile.recorded;
   for (const MemoryDevice& device : profile.memory.devices)
@@ -189,7 +189,7 @@ std::vector<std::string> memory_curves(const Profile& profile, std::optional<Int
   return lines;
 }
 
-std::vector<std::string> input_facts(const Profile& profile) {
+std::vector<std::string> input_facts(const TraceProfile& profile) {
   const InputUse& input = profile.input;
   if (input.waits.empty()) {
     return {"no loader was recorded: what takes its place is in the part Other of the step"};
@@ -212,7 +212,7 @@ std::vector<std::string> input_facts(const Profile& profile) {
   return lines;
 }
 
-std::vector<Table> input_tables(const Profile& profile) {
+std::vector<Table> input_tables(const TraceProfile& profile) {
   const InputUse& input = profile.input;
   Table waits{.id = "waits",
               .title = "waits for the loader",
@@ -240,7 +240,7 @@ std::vector<Table> input_tables(const Profile& profile) {
   return tables;
 }
 
-Table ranks_table(const std::vector<Profile>& ranks) {
+Table ranks_table(const std::vector<TraceProfile>& ranks) {
   Table table{.id = "ranks",
               .title = "ranks",
               .columns = {{"rank", "rank", Unit::text},
@@ -253,7 +253,7 @@ Table ranks_table(const std::vector<Profile>& ranks) {
                           {"loading", "DataLoader", Unit::ratio}},
               .rows = {},
               .when_empty = {}};
-  for (const Profile& rank : ranks) {
+  for (const TraceProfile& rank : ranks) {
     const Communication& one = rank.communication;
     const auto window = static_cast<double>(std::max<std::int64_t>(one.window_ns, 1));
     const auto all = static_cast<double>(one.communication_ns);
@@ -269,7 +269,7 @@ Table ranks_table(const std::vector<Profile>& ranks) {
   return table;
 }
 
-Table collectives_table(const std::vector<Profile>& ranks) {
+Table collectives_table(const std::vector<TraceProfile>& ranks) {
   constexpr std::size_t kSize = 3;  // the column
   Table table{.id = "collectives",
               .title = "collective operations, mean of a rank",
@@ -285,7 +285,7 @@ Table collectives_table(const std::vector<Profile>& ranks) {
               .when_empty = "no collective operations were recorded"};
   std::vector<const Communication*> all;
   all.reserve(ranks.size());
-  for (const Profile& rank : ranks)
+  for (const TraceProfile& rank : ranks)
     all.push_back(&rank.communication);
   for (const analysis::CollectiveRow& row : analysis::collective_table(all)) {
     table.rows.push_back({row.name, row.what, number_cell(row.calls), Cell(), Cell(),
@@ -299,13 +299,13 @@ Table collectives_table(const std::vector<Profile>& ranks) {
   return table;
 }
 
-std::vector<std::string> straggler_facts(const std::vector<Profile>& ranks) {
+std::vector<std::string> straggler_facts(const std::vector<TraceProfile>& ranks) {
   if (ranks.size() < 2) {
     return {"one rank only: give the traces of all ranks to see who waits for whom"};
   }
   const auto slowest = std::ranges::max_element(ranks, {}, own_ns);
   double mean = 0;
-  for (const Profile& rank : ranks)
+  for (const TraceProfile& rank : ranks)
     mean += own_ns(rank) / static_cast<double>(ranks.size());
   const double excess = mean > 0 ? own_ns(*slowest) / mean - 1 : 0;
   if (excess < kStragglerShare) return {"no straggler: all ranks take about as long"};

@@ -18,7 +18,7 @@ namespace autotuned::daemon {
 
 namespace {
 
-using analysis::Profile;
+using analysis::TraceProfile;
 
 constexpr std::size_t kTopByDefault = 10;
 
@@ -27,7 +27,8 @@ bool is_in_summary(ProfileView view) {
          view == ProfileView::kernels;
 }
 
-ViewSection section_of_rank(ProfileView view, const Profile& rank, const ViewOptions& options) {
+ViewSection section_of_rank(ProfileView view, const TraceProfile& rank,
+                            const ViewOptions& options) {
   ViewSection section;
   switch (view) {
     case ProfileView::modules:
@@ -58,10 +59,10 @@ ViewSection section_of_rank(ProfileView view, const Profile& rank, const ViewOpt
 }
 
 // A table for each rank: shapes and call stacks of operators cannot be summed over ranks.
-std::vector<Table> operators_by_more(const std::vector<Profile>& ranks,
+std::vector<Table> operators_by_more(const std::vector<TraceProfile>& ranks,
                                      const ViewOptions& options) {
   std::vector<Table> tables;
-  for (const Profile& rank : ranks) {
+  for (const TraceProfile& rank : ranks) {
     if (options.by_shape) {
       tables.push_back(operators_table(rank.operators_by_shape, analysis::OperatorsBy::shapes));
     }
@@ -73,7 +74,7 @@ std::vector<Table> operators_by_more(const std::vector<Profile>& ranks,
 }
 
 // Sorted where a column is named: at least one of all tables must have it.
-Result<std::vector<ViewSection>> all_sections(const std::vector<Profile>& ranks,
+Result<std::vector<ViewSection>> all_sections(const std::vector<TraceProfile>& ranks,
                                               const ViewOptions& options) {
   std::vector<ViewSection> sections;
   std::set<std::string> columns;
@@ -116,7 +117,7 @@ std::string section_text(const ViewSection& section, std::size_t top) {
   return text;
 }
 
-Json views_json(const std::vector<Profile>& ranks, const ViewOptions& options) {
+Json views_json(const std::vector<TraceProfile>& ranks, const ViewOptions& options) {
   Json views = Json::object();
   for (const ProfileView view : options.views) {
     if (is_in_summary(view) && !options.by_shape && !options.by_stack) continue;
@@ -163,7 +164,7 @@ bool needs_stacks(const ViewOptions& options) {
   return options.by_stack || !options.html.empty();
 }
 
-std::vector<ViewSection> view_sections(ProfileView view, const std::vector<Profile>& ranks,
+std::vector<ViewSection> view_sections(ProfileView view, const std::vector<TraceProfile>& ranks,
                                        const ViewOptions& options) {
   std::vector<ViewSection> sections;
   if (view == ProfileView::overview) return sections;
@@ -185,14 +186,14 @@ std::vector<ViewSection> view_sections(ProfileView view, const std::vector<Profi
                         .tables = {ranks_table(ranks), collectives_table(ranks)}});
     return sections;
   }
-  for (const Profile& rank : ranks) {
+  for (const TraceProfile& rank : ranks) {
     sections.push_back(section_of_rank(view, rank, options));
     if (ranks.size() > 1) sections.back().title = fmt::format("rank {}", rank.summary.rank);
   }
   return sections;
 }
 
-Result<void> show_profile(const std::vector<Profile>& ranks, const ViewOptions& options,
+Result<void> show_profile(const std::vector<TraceProfile>& ranks, const ViewOptions& options,
                           std::ostream& out) {
   auto sections = all_sections(ranks, options);
   if (!sections) return tl::unexpected(sections.error());
@@ -206,7 +207,7 @@ Result<void> show_profile(const std::vector<Profile>& ranks, const ViewOptions& 
     std::cerr << "wrote all views as a page: " << printable(options.html.string()) << "\n";
   }
   std::vector<analysis::TraceAnalysis> summaries;
-  for (const Profile& rank : ranks)
+  for (const TraceProfile& rank : ranks)
     summaries.push_back(rank.summary);
   if (options.as_json) {
     Json json = traces_json(summaries, options.top);

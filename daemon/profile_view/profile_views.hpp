@@ -44,7 +44,7 @@ struct ViewOptions {
   bool as_json = false;
   std::filesystem::path html;  // where to write the page; empty: nowhere
   // An earlier profile, of any depth, to show the difference from; empty: none.
-  std::vector<analysis::Profile> before;
+  std::vector<analysis::TraceProfile> before;
 };
 
 // How deep a profile must be for these options.
@@ -55,7 +55,7 @@ struct ViewOptions {
 // Prints to `out` (text, or one line of JSON) and writes the page where one is asked for. Errors: `invalid`
 // for a column that none of the tables has, and those of writing a file.
 // REQUIRES: `ranks` is not empty, and of depth_for(options).
-[[nodiscard]] Result<void> show_profile(const std::vector<analysis::Profile>& ranks,
+[[nodiscard]] Result<void> show_profile(const std::vector<analysis::TraceProfile>& ranks,
                                         const ViewOptions& options, std::ostream& out);
 
 // A part of a view: lines, then tables, under one heading.
@@ -66,8 +66,7 @@ struct ViewSection {
 };
 
 // The sections of a view: one for each rank if ranks cannot be summed up; none for the overview.
-[[nodiscard]] std::vector<ViewSection> view_sections(ProfileView view,
-                                                     const std::vector<analysis::Profile>& ranks,
-                                                     const ViewOptions& options);
+[[nodiscard]] std::vector<ViewSection> view_sections(
+    ProfileView view, const std::vector<analysis::TraceProfile>& ranks, const ViewOptions& options);
 
 }  // namespace autotuned::daemon

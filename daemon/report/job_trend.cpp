@@ -97,11 +97,11 @@ Rows trend_rows(const std::vector<JobTrend>& trends, bool has_units) {
 
 // A machine that is that of all jobs gives way first, else the days: they tell no jobs apart.
 std::vector<TableCut> cuts_of(const std::vector<JobTrend>& trends) {
-  constexpr std::size_t kLeastName = 12;
-  constexpr TableCut kShortMachine = {.column = 1, .least = kLeastName};
+  constexpr std::size_t kMinName = 12;
+  constexpr TableCut kShortMachine = {.column = 1, .least = kMinName};
   constexpr TableCut kDayBefore = {.column = 3};
   constexpr TableCut kDayOfNewest = {.column = 5};
-  constexpr TableCut kShortJob = {.column = 0, .least = kLeastName};
+  constexpr TableCut kShortJob = {.column = 0, .least = kMinName};
   const bool is_one_machine = std::ranges::all_of(
       trends, [&trends](const JobTrend& trend) { return trend.machine == trends.front().machine; });
   if (is_one_machine) return {kShortMachine, {.column = 1}, kDayBefore, kDayOfNewest, kShortJob};
@@ -180,10 +180,10 @@ Result<std::vector<PluginGain>> plugin_gains(const storage::History& history) {
   }
   std::vector<PluginGain> gains;
   for (auto& [key, gain] : found) {
-    if (gain.won > 0) gain.gain_ratio = median(ratios[key]);
+    if (gain.won > 0) gain.median_ratio = median(ratios[key]);
     gains.push_back(std::move(gain));
   }
-  std::ranges::stable_sort(gains, std::ranges::greater{}, &PluginGain::gain_ratio);
+  std::ranges::stable_sort(gains, std::ranges::greater{}, &PluginGain::median_ratio);
   return gains;
 }
 
@@ -195,7 +195,7 @@ Json gains_json(const std::vector<PluginGain>& gains) {
                     {"machine", gain.machine},
                     {"tried", gain.tried},
                     {"won", gain.won},
-                    {"median_ratio", gain.won > 0 ? Json(gain.gain_ratio) : Json()}});
+                    {"median_ratio", gain.won > 0 ? Json(gain.median_ratio) : Json()}});
   }
   return list;
 }
@@ -212,7 +212,7 @@ std::string gains_text(const std::vector<PluginGain>& gains) {
     }
     winners.insert(plugin_text(gain));
     rows.push_back({plugin_text(gain), gain.job, gain.machine, format_count(gain.tried),
-                    format_count(gain.won), format_ratio(gain.gain_ratio) + " x"});
+                    format_count(gain.won), format_ratio(gain.median_ratio) + " x"});
   }
   for (const std::string& winner : winners)
     others.erase(winner);

@@ -19,10 +19,10 @@ struct PluginGain {
   // Empty: no plugin; joint changes, which the tuner tried together after each had its own trial.
   std::string plugin;
   std::string job;
-  std::string machine;      // "AMD EPYC 9V74, 2 CPUs"
-  std::int64_t tried = 0;   // trials that were decided
-  std::int64_t won = 0;     // accepted trials whose change the run kept at its end
-  double gain_ratio = 0.0;  // the median ratio of the won trials; 0: none won
+  std::string machine;        // "AMD EPYC 9V74, 2 CPUs"
+  std::int64_t tried = 0;     // trials that were decided
+  std::int64_t won = 0;       // accepted trials whose change the run kept at its end
+  double median_ratio = 0.0;  // the median ratio of the won trials; 0: none won
 };
 
 // The gains of all plugins: first those with a won trial, by falling gain, then the others. Reads all runs.

@@ -9,7 +9,7 @@ namespace autotuned::daemon {
 
 namespace {
 
-constexpr double kMostBehind =
+constexpr double kMaxBehind =
     0.05;  // of a step; less comes and goes with other work on the machine
 
 }  // namespace
@@ -41,7 +41,7 @@ std::string told_ranks(const Json& event) {
 std::string slow_rank_text(const Json& metrics) {
   const double behind = get_number(metrics, "ranks.behind_ratio").value_or(0.0);
   const double slowest = get_number(metrics, "ranks.slowest").value_or(-1.0);
-  if (!(behind > kMostBehind) || !(behind <= 1.0) || !(slowest >= 0.0)) return {};
+  if (!(behind > kMaxBehind) || !(behind <= 1.0) || !(slowest >= 0.0)) return {};
   return fmt::format(
       "Rank {:.0f} is the slowest: the others wait {:.0f} % of the step for it. `autotuned "
       "profile` shows what each rank does.",

@@ -36,7 +36,7 @@ constexpr std::array kKnown = {
     KnownFile{"log/start.pt.trace.json.gz", "a trace of the start, for `analyze`"},
     KnownFile{"log/best.pt.trace.json.gz", "a trace of the kept configuration, for `analyze`"},
 };
-constexpr std::size_t kMostSummaryBytes = 64 << 20;
+constexpr std::size_t kMaxSummaryBytes = 64 << 20;
 
 // Whether a run that only tunes never writes it.
 bool is_of_training(std::string_view name) {
@@ -56,7 +56,7 @@ struct Owner {
 };
 
 Owner owner_of(const fs::path& folder) {
-  const auto text = read_file(folder / "summary.json", kMostSummaryBytes);
+  const auto text = read_file(folder / "summary.json", kMaxSummaryBytes);
   if (!text) return {};
   const auto summary = parse_json(*text, "summary.json");
   if (!summary) return {};

@@ -28,13 +28,13 @@ constexpr std::size_t kBestRate = 5;
 // What it is, how it ended and what it came to are read last; `show RUN` has everything.
 std::vector<TableCut> cuts_of_run_list() {
   constexpr std::size_t kDay = 10;  // "2026-11-21" of "2026-11-21 10:15:03"
-  constexpr std::size_t kLeastName = 12;
+  constexpr std::size_t kMinName = 12;
   return {{.column = kStarted, .least = kDay, .is_part = true},
           {.column = kStartRate},
           {.column = kBestRate},
-          {.column = kName, .least = kLeastName},
+          {.column = kName, .least = kMinName},
           {.column = kStarted},
-          {.column = kState, .least = kLeastName}};
+          {.column = kState, .least = kMinName}};
 }
 
 std::string rate_cell(const storage::RunRow& run, double rate) {

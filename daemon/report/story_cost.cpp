@@ -24,9 +24,9 @@ std::string count_text(double samples) {
 }
 
 std::string seconds_text(double seconds) {
-  constexpr double kMostSeconds = 3e9;  // a century: a trainer may say anything
+  constexpr double kMaxSeconds = 3e9;  // a century: a trainer may say anything
   return format_duration(
-      nanoseconds(static_cast<std::int64_t>(std::clamp(seconds, 0.0, kMostSeconds) * 1e9)));
+      nanoseconds(static_cast<std::int64_t>(std::clamp(seconds, 0.0, kMaxSeconds) * 1e9)));
 }
 
 // When the tuning is repaid. It uses the rate of the training itself, which may differ from that of the confirmation.

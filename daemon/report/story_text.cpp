@@ -26,9 +26,9 @@ using std::chrono::nanoseconds;
 
 constexpr double kWorthNaming = 0.01;  // of a step
 // Where the tuner expects nothing more of loading and transfer, nothing more is told to be gained.
-constexpr double kLeastReachedRatio = 1.0 / tuner::kAtCeiling;
+constexpr double kMinReachedRatio = 1.0 / tuner::kAtCeiling;
 constexpr std::size_t kOperatorsNamed = 3;
-constexpr std::ptrdiff_t kMostQuietTold = 3;  // plugins
+constexpr std::ptrdiff_t kMaxQuietTold = 3;  // plugins
 
 std::string type_of(const Json& typed) {
   return get_string(typed, "type").value_or("?");
@@ -223,7 +223,7 @@ std::string trial_story(const RunRecord& record, const TrialRecord& trial, Outco
 std::string silences(std::vector<Silence> list, bool is_whole) {
   std::string text;
   const auto quiet = std::ranges::count(list, false, &Silence::is_failure);
-  if (!is_whole && quiet > kMostQuietTold) {
+  if (!is_whole && quiet > kMaxQuietTold) {
     std::erase_if(list, [](const Silence& silence) { return !silence.is_failure; });
     text = format_counted(quiet, "plugin") + " proposed nothing; --verbose says why.\n";
   }
@@ -353,7 +353,7 @@ std::string left(const storage::RunRow& run) {
   }
   std::string text = fmt::format("With loading and transfer for free it would train at least {}",
                                  rate_text(run.ceiling_samples_per_second));
-  text += *reached >= kLeastReachedRatio
+  text += *reached >= kMinReachedRatio
               ? fmt::format("; it reaches {} of that, so faster loading was not shown to gain more",
                             format_share(std::min(1.0, *reached)))
               : fmt::format("; it reaches {} of that", format_share(*reached));

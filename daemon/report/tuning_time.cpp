@@ -17,7 +17,7 @@ namespace {
 using std::chrono::nanoseconds;
 
 // The last pair of blocks may end so much later: nobody needs to know why.
-constexpr std::int64_t kLeastOverrunNs = 1'000'000'000;
+constexpr std::int64_t kMinOverrunNs = 1'000'000'000;
 
 // The proposals without a trial. Empty where none is left.
 std::string untried_proposals_text(const storage::RunRow& run, bool is_whole) {
@@ -88,7 +88,7 @@ std::string untried_count_text(const Json& training) {
 
 std::string overrun_text(const storage::RunRow& run) {
   const std::int64_t budget_ns = get_integer(run.training, "budget_ns").value_or(0);
-  if (budget_ns <= 0 || run.tuning_duration_ns - budget_ns < kLeastOverrunNs) return {};
+  if (budget_ns <= 0 || run.tuning_duration_ns - budget_ns < kMinOverrunNs) return {};
   std::string text = "the budget was " + format_duration(nanoseconds(budget_ns));
   const Json& beyond = member(run.training, kBeyondBudget);
   if (!beyond.is_array()) return text;  // of an older version

@@ -11,7 +11,7 @@ namespace autotuned::daemon {
 
 namespace {
 
-constexpr std::size_t kMostFindings = 1;
+constexpr std::size_t kMaxFindings = 1;
 
 // Whether the last answer of the plugin that acts on a finding was no proposal.
 bool is_declined(const Json& finding, const RunProgress& progress) {
@@ -46,7 +46,7 @@ std::vector<Line> finding_lines(const RunProgress& progress, const LineStyle& st
   std::stable_partition(ordered.begin(), less_severe, [&progress](const Json* finding) {
     return !is_declined(*finding, progress);
   });
-  const std::size_t shown = style.is_verbose ? ordered.size() : kMostFindings;
+  const std::size_t shown = style.is_verbose ? ordered.size() : kMaxFindings;
   std::vector<Line> lines;
   for (std::size_t i = 0; i < shown; ++i) {
     const bool is_last = i + 1 == shown && shown < ordered.size();

@@ -14,7 +14,7 @@ using std::chrono::nanoseconds;
 
 // The least time between two drawings. Drawing takes CPU time from the measurement, so fast blocks and steps share a
 // drawing.
-constexpr nanoseconds kLeastBetweenDrawings = std::chrono::milliseconds(200);
+constexpr nanoseconds kMinBetweenDrawings = std::chrono::milliseconds(200);
 
 nanoseconds time_now() {
   return std::chrono::steady_clock::now().time_since_epoch();
@@ -43,7 +43,7 @@ void ProgressView::show(const Json& event) {
     // The last column is left free: some terminals break a line that is full.
     const LineStyle of_lines = style(std::max(screen_size(out_).columns - 1, 1));
     const std::vector<Line> lasting = lasting_lines(event, progress_, of_lines);
-    if (lasting.empty() && time_now() - drawn_at_ < kLeastBetweenDrawings) return;
+    if (lasting.empty() && time_now() - drawn_at_ < kMinBetweenDrawings) return;
     draw(lasting);
     return;
   }

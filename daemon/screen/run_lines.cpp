@@ -25,9 +25,9 @@ namespace autotuned::daemon {
 namespace {
 
 // How many unreadable files are named.
-constexpr std::int64_t kMostDamagedNamed = 3;
+constexpr std::int64_t kMaxDamagedNamed = 3;
 // An upper bound that is as good as reached says nothing.
-constexpr double kLeastAbove = 0.01;
+constexpr double kMinAbove = 0.01;
 constexpr int kWhole = std::numeric_limits<int>::max();  // columns of a text that is not cut
 
 using Lines = std::vector<Line>;
@@ -217,8 +217,8 @@ Lines training_lines(const Json& told, const RunProgress& progress, const LineSt
 }
 
 Lines damage_lines(const Json& event, const RunProgress& progress, const LineStyle& style) {
-  if (progress.damaged > kMostDamagedNamed + 1 && !style.is_verbose) return {};
-  if (progress.damaged > kMostDamagedNamed && !style.is_verbose) {
+  if (progress.damaged > kMaxDamagedNamed + 1 && !style.is_verbose) return {};
+  if (progress.damaged > kMaxDamagedNamed && !style.is_verbose) {
     return labelled(label("skipped"), "and more: the end of the run says how many", style);
   }
   return labelled(label("skipped"),
@@ -269,7 +269,7 @@ std::string best_text(const RunProgress& progress, int columns) {
   }
   // The bound is a lower limit, as a multiple of the start like the ratio before it.
   const double bound_ratio = progress.best_ratio() * progress.free_input_ratio;
-  if (bound_ratio >= progress.best_ratio() + kLeastAbove) {
+  if (bound_ratio >= progress.best_ratio() + kMinAbove) {
     parts.push_back(fmt::format("upper bound {} x or more", format_ratio(bound_ratio)));
   }
   return joined(parts, columns);

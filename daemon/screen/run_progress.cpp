@@ -15,7 +15,7 @@ namespace {
 using std::chrono::nanoseconds;
 
 // More epochs than this are not told one by one.
-constexpr std::int64_t kMostEpochsTold = 10;
+constexpr std::int64_t kMaxEpochsTold = 10;
 constexpr const char* kBeforeTraining = "starting a fresh trainer";
 constexpr const char* kBetweenTrials = "choosing what to try next";
 
@@ -151,7 +151,7 @@ void take_training(RunProgress& progress, const Json& told, nanoseconds now) {
   if (member(told, "evaluation").is_object()) {
     const int tenths = static_cast<int>(training.done_ratio() * 10);
     progress.said.evaluation =
-        training.epochs_total <= kMostEpochsTold || tenths > progress.told_tenths;
+        training.epochs_total <= kMaxEpochsTold || tenths > progress.told_tenths;
     if (!progress.said.evaluation) return;
     progress.told_tenths = tenths;
     progress.told_halves = static_cast<int>(training.done_ratio() * 2);

@@ -14,18 +14,18 @@ namespace {
 using std::chrono::nanoseconds;
 
 // Steps of scripts carry more of Python's own pauses than those of a trainer.
-constexpr nanoseconds kLeastBlock = std::chrono::milliseconds(250);
-constexpr std::int64_t kLeastSteps = 2;
+constexpr nanoseconds kMinBlock = std::chrono::milliseconds(250);
+constexpr std::int64_t kMinSteps = 2;
 // The longest wait for a clean step. After it, the script is taken to do something else than training.
-constexpr nanoseconds kMostWait = std::chrono::minutes(2);
+constexpr nanoseconds kMaxWait = std::chrono::minutes(2);
 constexpr std::int64_t kProfileSteps = 20;
 constexpr std::int64_t kProfileWarmupSteps = 3;
 constexpr nanoseconds kProfileLimit = std::chrono::seconds(10);
 // How often a request is repeated that the script interrupts by recreating its optimizer.
-constexpr int kMostRenewals = 5;
+constexpr int kMaxRenewals = 5;
 // A check makes a step once as the reference, once as the candidate, once more where it is compared rounded, and once
 // more where batches are compared before.
-constexpr std::int64_t kMostTimesChecked = 4;
+constexpr std::int64_t kMaxTimesChecked = 4;
 
 // Losses, inputs and figures of one part of an answer to `check`.
 Result<tuner::UpdateComparison> comparison_of(const Json& part, std::int64_t steps) {
@@ -104,7 +104,7 @@ std::int64_t ScriptBackend::samples_per_step() const {
 Result<Json> ScriptBackend::ask_for_steps(const Configuration& configuration,
                                           const std::string& name, nanoseconds expected,
                                           const std::function<Json()>& fields) {
-  for (int renewals = 0; renewals < kMostRenewals; ++renewals) {
+  for (int renewals = 0; renewals < kMaxRenewals; ++renewals) {
     auto turn = measurement_lock_.acquire(*cancel_);
     if (!turn && turn.error().kind == ErrorKind::cancelled) {
       const AgentEnd& end = agent_.wait_for_end();
@@ -137,19 +137,19 @@ Result<Block> ScriptBackend::run_block(const Configuration& configuration,
   }
   Result<Json> answer = fail(ErrorKind::internal, "no block was asked for");
   const auto fields = [&]() -> Json {
-    return {{"minimum_ns", std::max(kLeastBlock, request.minimum_duration).count()},
-            {"minimum_steps", std::max(kLeastSteps, request.minimum_steps)},
+    return {{"minimum_ns", std::max(kMinBlock, request.minimum_duration).count()},
+            {"minimum_steps", std::max(kMinSteps, request.minimum_steps)},
             {"warmup_steps", warmup_steps_},
-            {"maximum_ns", kMostWait.count()}};
+            {"maximum_ns", kMaxWait.count()}};
   };
-  const nanoseconds expected = std::max({kLeastBlock, request.minimum_duration,
-                                         time_of(std::max(kLeastSteps, request.minimum_steps))});
+  const nanoseconds expected = std::max(
+      {kMinBlock, request.minimum_duration, time_of(std::max(kMinSteps, request.minimum_steps))});
   for (const bool is_last : {false, true}) {
     answer = ask_for_steps(configuration, "run", expected, fields);
     if (answer || answer.error().kind != ErrorKind::timeout) break;
     if (is_last) {
       return fail(ErrorKind::cancelled, "the script has made no step of the usual kind for " +
-                                            format_duration(2 * kMostWait));
+                                            format_duration(2 * kMaxWait));
     }
   }
   if (!answer) return forward_error(answer);
@@ -165,27 +165,26 @@ Result<tuner::UpdateComparison> ScriptBackend::compare_updates(const Configurati
                                                                tuner::CheckedSteps which) {
   static_cast<void>(which);  // from where the training stands
   checked_steps_ = steps;
-  auto answer =
-      ask_for_steps(reference, "check", time_of(kMostTimesChecked * steps), [&]() -> Json {
-        return {{"configuration", candidate.to_json()},
-                {"method", "auto"},
-                {"steps", steps},
-                {"rounded", false},
-                {"maximum_ns", kMostWait.count()}};
-      });
+  auto answer = ask_for_steps(reference, "check", time_of(kMaxTimesChecked * steps), [&]() -> Json {
+    return {{"configuration", candidate.to_json()},
+            {"method", "auto"},
+            {"steps", steps},
+            {"rounded", false},
+            {"maximum_ns", kMaxWait.count()}};
+  });
   if (!answer) return forward_error(answer);
   return comparison_of(*answer, get_integer(*answer, "steps").value_or(steps));
 }
 
 // Over the next steps, not those of the check: the training goes on.
 Result<tuner::UpdateComparison> ScriptBackend::compare_rounded(const Configuration& configuration) {
-  const nanoseconds expected = time_of(kMostTimesChecked * checked_steps_);
+  const nanoseconds expected = time_of(kMaxTimesChecked * checked_steps_);
   auto answer = ask_for_steps(configuration, "check", expected, [&]() -> Json {
     return {{"configuration", configuration.to_json()},
             {"method", "auto"},
             {"steps", checked_steps_},
             {"rounded", true},
-            {"maximum_ns", kMostWait.count()}};
+            {"maximum_ns", kMaxWait.count()}};
   });
   if (!answer) return forward_error(answer);
   const Json& rounded = member(*answer, "rounded");
@@ -195,7 +194,7 @@ Result<tuner::UpdateComparison> ScriptBackend::compare_rounded(const Configurati
   return comparison_of(rounded, get_integer(*answer, "steps").value_or(checked_steps_));
 }
 
-Result<tuner::Profile> ScriptBackend::profile(const Configuration& configuration) {
+Result<tuner::StepProfile> ScriptBackend::profile(const Configuration& configuration) {
   auto answer = ask_for_steps(configuration, "profile", kProfileLimit, [&]() -> Json {
     return {{"count", kProfileSteps},
             {"warmup_steps", std::max<std::int64_t>(kProfileWarmupSteps, warmup_steps_)},
@@ -203,7 +202,7 @@ Result<tuner::Profile> ScriptBackend::profile(const Configuration& configuration
             {"path", ""}};
   });
   if (!answer) return forward_error(answer);
-  tuner::Profile profile;
+  tuner::StepProfile profile;
   if (const Json& metrics = member(*answer, "metrics"); metrics.is_object()) {
     profile.metrics = metrics;
   }

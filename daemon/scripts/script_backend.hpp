@@ -82,7 +82,7 @@ class ScriptBackend final : public tuner::TrainingBackend {
                                                   std::int64_t steps,
                                                   tuner::CheckedSteps which) override;
   Result<tuner::UpdateComparison> compare_rounded(const Configuration& configuration) override;
-  Result<tuner::Profile> profile(const Configuration& configuration) override;
+  Result<tuner::StepProfile> profile(const Configuration& configuration) override;
 
   // Releases the script, which goes on with `configuration`. `reason` is for readers of the log of the
   // script; `kept`, if it is an object, for the loggers that the script uses (docs/trainer-protocol.md).

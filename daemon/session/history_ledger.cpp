@@ -55,7 +55,7 @@ Result<void> HistoryLedger::ceiling(const tuner::Ceiling& ceiling) {
 }
 
 Result<void> HistoryLedger::profiled(const Configuration& incumbent,
-                                     const tuner::Profile& profile) {
+                                     const tuner::StepProfile& profile) {
   auto stored = history_->put_profile(run_->id, incumbent, profile.metrics, profile.spans,
                                       profile.operators, clock_->unix_time_ns(), profile.findings);
   if (!stored) return stored;

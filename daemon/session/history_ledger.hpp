@@ -29,7 +29,7 @@ class HistoryLedger final : public tuner::Ledger {
   void progressed(const tuner::TuningProgress& progress) override;
   Result<void> baseline(const Configuration& starting, double samples_per_second) override;
   Result<void> ceiling(const tuner::Ceiling& ceiling) override;
-  Result<void> profiled(const Configuration& incumbent, const tuner::Profile& profile) override;
+  Result<void> profiled(const Configuration& incumbent, const tuner::StepProfile& profile) override;
   Result<void> not_profiled(const Error& error) override;
   Result<void> asking(const std::string& plugin) override;
   Result<void> answered(const std::string& plugin, const std::string& outcome,

@@ -124,10 +124,10 @@ Result<std::vector<Refused>> refused_here(const storage::History& history,
 Result<std::vector<std::string>> best_environments(const storage::History& history,
                                                    const std::string& recipe_hash,
                                                    const Machine& machine) {
-  const auto places = history.best_places(recipe_hash);
+  const auto places = history.environments_with_best(recipe_hash);
   if (!places) return tl::unexpected(places.error());
   std::vector<std::string> environments;
-  for (const storage::BestPlace& place : *places) {
+  for (const storage::BestEnvironment& place : *places) {
     if (machine.key(place.libtorch) == place.environment_key) {
       environments.push_back(place.environment_key);
     }

@@ -13,11 +13,11 @@ namespace {
 using std::chrono::nanoseconds;
 
 // The part of a training that tuning takes at most, one in this many, unless the user gives a budget.
-constexpr int kMostBudgetShare = 5;
-constexpr nanoseconds kLeastBudget = std::chrono::seconds(20);
+constexpr int kMaxBudgetShare = 5;
+constexpr nanoseconds kMinBudget = std::chrono::seconds(20);
 
 nanoseconds part_of_training(nanoseconds whole) {
-  return std::max(kLeastBudget, whole / kMostBudgetShare);
+  return std::max(kMinBudget, whole / kMaxBudgetShare);
 }
 
 }  // namespace
@@ -43,7 +43,7 @@ ScriptBudget choose_script_budget(const ScriptRequest& script, const storage::Hi
     if (part >= usual.time) return {usual.time, usual.because, /*is_by_earlier_run=*/true};
     const std::string last = "the " + format_duration(whole) + " that it ran here last";
     return {part,
-            (part == kLeastBudget ? "the least, for " : "a fifth of ") + last +
+            (part == kMinBudget ? "the least, for " : "a fifth of ") + last +
                 "; --budget sets another time",
             /*is_by_earlier_run=*/true};
   }
@@ -57,7 +57,7 @@ std::optional<ShorterBudget> budget_within(nanoseconds left, const std::string& 
   return ShorterBudget{part, "about " + format_duration(left) +
                                  " of training are left, by its variable '" + told_by +
                                  "': it is tuned for " + format_duration(part) + " at most, " +
-                                 (part == kLeastBudget ? "the least" : "a fifth of that") +
+                                 (part == kMinBudget ? "the least" : "a fifth of that") +
                                  "; --budget sets another time"};
 }
 

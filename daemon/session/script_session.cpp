@@ -44,8 +44,8 @@ using storage::RunState;
 
 // How long the script waits for the blocks of another run before it measures beside them: at most one part of its
 // budget in this many, because the script pays for the wait.
-constexpr nanoseconds kMostTurnWait = std::chrono::minutes(1);
-constexpr int kMostWaitShare = 10;
+constexpr nanoseconds kMaxTurnWait = std::chrono::minutes(1);
+constexpr int kMaxWaitShare = 10;
 // The script may wait for what is written.
 constexpr std::chrono::milliseconds kPatienceBesideScript{2'000};
 
@@ -97,7 +97,7 @@ class ScriptSession {
       return [this, name](const std::string& text) { report({{"event", name}, {"text", text}}); };
     };
     job_.emplace(std::move(agent), control,
-                 MeasurementLock(measurement_lock_file(), kMostTurnWait, event("warning"),
+                 MeasurementLock(measurement_lock_file(), kMaxTurnWait, event("warning"),
                                  [this](const std::string& who) {
                                    report({{"event", "note"},
                                            {"text", "another run measures on this machine (" + who +
@@ -244,7 +244,7 @@ Result<void> ScriptSession::open_run() {
 void ScriptSession::set_budget(ScriptBudget budget) {
   budget_ = std::move(budget);
   run_.training["budget_ns"] = budget_.time.count();
-  job_->limit_turn_wait(std::min(kMostTurnWait, budget_.time / kMostWaitShare));
+  job_->limit_turn_wait(std::min(kMaxTurnWait, budget_.time / kMaxWaitShare));
 }
 
 Result<void> ScriptSession::bound_budget() {
@@ -255,8 +255,8 @@ Result<void> ScriptSession::bound_budget() {
   if (!block && block.error().kind == ErrorKind::cancelled) return forward_error(block);
   // A script that does not run as it is fails in the baseline, which says so.
   if (!block || !(block->samples_per_second() > 0.0)) return {};
-  constexpr double kMostSeconds = 1e9;  // of what a duration can hold
-  const double seconds = std::min(kMostSeconds, left / block->samples_per_second());
+  constexpr double kMaxSeconds = 1e9;  // of what a duration can hold
+  const double seconds = std::min(kMaxSeconds, left / block->samples_per_second());
   const auto shorter = budget_within(nanoseconds(static_cast<std::int64_t>(seconds * 1e9)),
                                      get_string(facts, "most_told_by").value_or(""), budget_);
   if (!shorter) return {};

@@ -29,7 +29,7 @@ constexpr std::string_view kPrefix = "launched-";
 constexpr std::chrono::milliseconds kLook(50);
 constexpr const char* kTorchrunRank = "RANK";
 constexpr const char* kSrunRank = "SLURM_PROCID";
-constexpr int kMostLevels = 32;
+constexpr int kMaxLevels = 32;
 constexpr std::size_t kLargestEnvironment = std::size_t{4} << 20U;
 
 Result<int> number_of(const LaunchVariable& variable, const char* name) {
@@ -100,7 +100,7 @@ bool was_started_with(pid_t process, const char* variable) {
 pid_t launcher_of(const LauncherRank& place) {
   const char* const variable = place.launcher == "torchrun" ? kTorchrunRank : kSrunRank;
   pid_t process = ::getppid();
-  for (int level = 0; level < kMostLevels && was_started_with(process, variable); ++level) {
+  for (int level = 0; level < kMaxLevels && was_started_with(process, variable); ++level) {
     const pid_t parent = parent_of(process);
     if (parent <= 0) break;
     process = parent;

@@ -19,7 +19,7 @@ namespace {
 
 // The most bytes of a trace of a few steps. The trainer's own limit on events keeps it below; another trainer may have
 // no such limit.
-constexpr std::int64_t kMostBytes = 64 << 20;
+constexpr std::int64_t kMaxBytes = 64 << 20;
 
 // A figure that exists under the name of a metric and under that of a signal.
 struct SameFigure {
@@ -72,13 +72,13 @@ FindingRecord record_of(const analysis::Finding& finding) {
 
 }  // namespace
 
-Result<void> add_findings(const std::filesystem::path& file, tuner::Profile& profile) {
+Result<void> add_findings(const std::filesystem::path& file, tuner::StepProfile& profile) {
   std::error_code failed;
   const std::uintmax_t bytes = std::filesystem::file_size(file, failed);
-  if (!failed && bytes > static_cast<std::uintmax_t>(kMostBytes)) {
+  if (!failed && bytes > static_cast<std::uintmax_t>(kMaxBytes)) {
     return fail(ErrorKind::corrupt,
                 "the trainer's trace has " + format_bytes(static_cast<std::int64_t>(bytes)) +
-                    ", and a run looks at no more than " + format_bytes(kMostBytes),
+                    ", and a run looks at no more than " + format_bytes(kMaxBytes),
                 file, "`autotuned analyze` takes it");
   }
   const auto trace = traces::read_trace(file);

@@ -13,6 +13,7 @@ namespace autotuned::daemon {
 // that is there. If the profile has measured a signal itself, under another name and over more steps (docs/metrics.md,
 // "Signals"), the signal gets that figure. Errors: those of traces::read_trace(), and `corrupt` for a trace that ends too
 // early or has more than 64 MiB. After an error the profile is unchanged.
-[[nodiscard]] Result<void> add_findings(const std::filesystem::path& file, tuner::Profile& profile);
+[[nodiscard]] Result<void> add_findings(const std::filesystem::path& file,
+                                        tuner::StepProfile& profile);
 
 }  // namespace autotuned::daemon

@@ -95,10 +95,10 @@ class TrainerBackend final : public tuner::TrainingBackend {
                                                   const Configuration& candidate,
                                                   std::int64_t steps,
                                                   tuner::CheckedSteps which) override;
-  Result<tuner::Profile> profile(const Configuration& configuration) override;
+  Result<tuner::StepProfile> profile(const Configuration& configuration) override;
   // Records the trace in a trainer of its own: CUPTI stays attached to a process and slows it down. The trace stays in
   // the job's folder.
-  Result<void> add_trace(const Configuration& configuration, tuner::Profile& profile,
+  Result<void> add_trace(const Configuration& configuration, tuner::StepProfile& profile,
                          std::chrono::nanoseconds limit) override;
   // Sends the request `trace` with these fields and returns its answer; waits at most `limit` beyond the block limit.
   Result<Json> trace(const Configuration& configuration, Json fields,

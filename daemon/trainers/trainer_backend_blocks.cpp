@@ -33,19 +33,19 @@ constexpr const char* kGraph = "cuda.graph";
 // A GPU is idle at the begin and at the end of a block, so each block includes the time that the host needs to get
 // ahead of it. With this many steps that part is small. Fewer are made if they would take longer than this limit.
 constexpr std::int64_t kStepsOnGpu = 8;
-constexpr nanoseconds kMostForStepsOnGpu = std::chrono::milliseconds(400);
+constexpr nanoseconds kMaxForStepsOnGpu = std::chrono::milliseconds(400);
 // A busy machine takes less for a switch that costs nothing.
 constexpr nanoseconds kNotableSwitch = std::chrono::seconds(1);
 
 // The part of a block's time that another trainer may use as CPU time, one in this many; at least as much as stopping
 // it takes.
 constexpr int kToleratedPart = 100;
-constexpr nanoseconds kLeastDisturbance = std::chrono::microseconds(500);
+constexpr nanoseconds kMinDisturbance = std::chrono::microseconds(500);
 
 // If checkpoints take this share of the training's time, a block lasts until the next one is due and includes it. If
 // they are rarer than this, such a long block would cost too much of the budget.
 constexpr double kNotableCheckpoints = 0.01;
-constexpr nanoseconds kMostBetweenCheckpoints = std::chrono::seconds(10);
+constexpr nanoseconds kMaxBetweenCheckpoints = std::chrono::seconds(10);
 
 // A trial of an extension's knob whose reference works on after its blocks.
 constexpr const char* kBesideSpinning =
@@ -211,7 +211,7 @@ Result<Json> TrainerBackend::ask_undisturbed(Trainer& trainer, const std::string
   for (Trainer& other : trainers_) {
     if (&other == &trainer) continue;
     const nanoseconds used = other.processes.cpu_time_since_last_look();
-    if (used <= std::max(kLeastDisturbance, elapsed / kToleratedPart)) continue;
+    if (used <= std::max(kMinDisturbance, elapsed / kToleratedPart)) continue;
     return fail(
         ErrorKind::unsupported,
         "what the waiting trainer (process " + std::to_string(other.client.pid()) +
@@ -331,7 +331,7 @@ Result<void> TrainerBackend::see_out(const Trainer& trainer, const Configuration
 
 std::int64_t TrainerBackend::least_steps(const Trainer& trainer) const {
   if (!is_on_gpu()) return 1;
-  return std::clamp<std::int64_t>(kMostForStepsOnGpu / std::max(trainer.step, nanoseconds(1)), 1,
+  return std::clamp<std::int64_t>(kMaxForStepsOnGpu / std::max(trainer.step, nanoseconds(1)), 1,
                                   kStepsOnGpu);
 }
 
@@ -371,7 +371,7 @@ Result<Block> TrainerBackend::measure_block(const Configuration& configuration,
   return block;
 }
 
-Result<tuner::Profile> TrainerBackend::profile(const Configuration& configuration) {
+Result<tuner::StepProfile> TrainerBackend::profile(const Configuration& configuration) {
   const auto lock = lock_measurement();
   if (!lock) return tl::unexpected(lock.error());
   end_changed();
@@ -387,11 +387,11 @@ Result<tuner::Profile> TrainerBackend::profile(const Configuration& configuratio
   if (!answer) return tl::unexpected(answer.error());
   const double checkpoints =
       get_number(member(*answer, "metrics"), "train.checkpoint_ratio").value_or(0.0);
-  const bool is_in_blocks = checkpoints >= kNotableCheckpoints &&
-                            spec_.recipe.checkpoint_every <= kMostBetweenCheckpoints;
+  const bool is_in_blocks =
+      checkpoints >= kNotableCheckpoints && spec_.recipe.checkpoint_every <= kMaxBetweenCheckpoints;
   checkpoint_share_ratio_ = is_in_blocks ? checkpoints : 0.0;
-  return tuner::Profile{member(*answer, "metrics"), member(*answer, "spans"),
-                        member(*answer, "operators")};
+  return tuner::StepProfile{member(*answer, "metrics"), member(*answer, "spans"),
+                            member(*answer, "operators")};
 }
 
 }  // namespace autotuned::daemon

@@ -38,7 +38,7 @@ bool has_runnable_thread(pid_t process) {
 }
 
 constexpr const char* kWaitPolicy = "env.OMP_WAIT_POLICY";
-constexpr nanoseconds kLeastLimit = std::chrono::seconds(3);
+constexpr nanoseconds kMinLimit = std::chrono::seconds(3);
 constexpr nanoseconds kBriefLimit = std::chrono::milliseconds(20);
 constexpr int kLimitBlocks = 20;
 
@@ -65,7 +65,7 @@ nanoseconds idle_limit(const Configuration& configuration, const Block& block, b
   const KnobValue* const policy = configuration.find(kWaitPolicy);
   const bool spins = policy != nullptr && *policy == KnobValue(std::string("active"));
   if (was_busy || spins) return kBriefLimit;
-  return std::max(kLeastLimit, kLimitBlocks * nanoseconds(block.duration_ns));
+  return std::max(kMinLimit, kLimitBlocks * nanoseconds(block.duration_ns));
 }
 
 }  // namespace autotuned::daemon

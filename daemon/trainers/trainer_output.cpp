@@ -23,11 +23,11 @@ namespace {
 constexpr std::size_t kChunkBytes = std::size_t{16} << 10U;
 // The most bytes that are read after the trainer's end, more than a pipe holds: a process that goes on printing is not
 // read for ever.
-constexpr std::size_t kMostAfterwards = std::size_t{256} << 10U;
+constexpr std::size_t kMaxAfterwards = std::size_t{256} << 10U;
 
 void keep(const Descriptor& pipe, const Descriptor& going_on, BoundedLog& log) {
   std::array<char, kChunkBytes> chunk{};
-  std::size_t rest = kMostAfterwards;
+  std::size_t rest = kMaxAfterwards;
   for (;;) {
     std::array<pollfd, 2> polled{{{pipe.get(), POLLIN, 0}, {going_on.get(), POLLIN, 0}}};
     if (::poll(polled.data(), polled.size(), -1) < 0) {

@@ -22,10 +22,10 @@ using Clock = std::chrono::steady_clock;
 // As many as `autotuned profile` records. After the time no further step begins, warm-up included.
 constexpr std::int64_t kTracedSteps = 10;
 constexpr std::int64_t kWarmupSteps = 3;
-constexpr std::int64_t kMostTracedEvents = 200'000;
+constexpr std::int64_t kMaxTracedEvents = 200'000;
 constexpr nanoseconds kTraceLimit = std::chrono::seconds(1);
 // Every trainer fills a cache of its own.
-constexpr nanoseconds kMostFilling = std::chrono::seconds(1);
+constexpr nanoseconds kMaxFilling = std::chrono::seconds(1);
 constexpr const char* kTraceOfStart = "start.pt.trace.json.gz";
 constexpr const char* kTraceOfBest = "best.pt.trace.json.gz";
 
@@ -57,10 +57,10 @@ void TrainerBackend::remove_unfinished_traces() const {
     remove_unfinished(spec_.folder / name);
 }
 
-Result<void> TrainerBackend::add_trace(const Configuration& configuration, tuner::Profile& profile,
-                                       nanoseconds limit) {
+Result<void> TrainerBackend::add_trace(const Configuration& configuration,
+                                       tuner::StepProfile& profile, nanoseconds limit) {
   const double filling_ns = get_number(profile.metrics, "input.cache_fill_ns").value_or(0.0);
-  if (filling_ns > static_cast<double>(kMostFilling.count())) {
+  if (filling_ns > static_cast<double>(kMaxFilling.count())) {
     return fail(ErrorKind::unsupported,
                 "another trainer would have to fill the cache of samples anew, which took " +
                     format_duration(nanoseconds(static_cast<std::int64_t>(filling_ns))),
@@ -115,7 +115,7 @@ Result<Json> TrainerBackend::record_trace(const Configuration& configuration,
                                 {"active", kTracedSteps},
                                 {"warmup", kWarmupSteps},
                                 {"memory", true},
-                                {"maximum_events", kMostTracedEvents},
+                                {"maximum_events", kMaxTracedEvents},
                                 {"maximum_ns", kTraceLimit.count()}},
                                left, [this](const Json& told) { reports_.take(told); });
   spend_since(start);

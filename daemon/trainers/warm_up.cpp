@@ -8,8 +8,8 @@ namespace {
 
 constexpr double kNotableGain = 1.02;
 constexpr int kFlatBlocks = 3;
-constexpr int kMostBlocks = 20;
-constexpr std::chrono::nanoseconds kMostTime = std::chrono::seconds(3);
+constexpr int kMaxBlocks = 20;
+constexpr std::chrono::nanoseconds kMaxTime = std::chrono::seconds(3);
 constexpr int kSlowBlocks = 2;
 
 }  // namespace
@@ -21,7 +21,7 @@ void WarmUp::add(double samples_per_second, std::chrono::nanoseconds duration, l
   flat_blocks_ = is_faster ? 0 : flat_blocks_ + 1;
   fastest_ = std::max(fastest_, samples_per_second);
   const bool is_slow = duration / steps > kSlowStep;
-  is_over_ = flat_blocks_ >= kFlatBlocks || blocks_ >= kMostBlocks || duration_ >= kMostTime ||
+  is_over_ = flat_blocks_ >= kFlatBlocks || blocks_ >= kMaxBlocks || duration_ >= kMaxTime ||
              (is_slow && blocks_ >= kSlowBlocks);
 }
 

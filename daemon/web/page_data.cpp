@@ -20,9 +20,9 @@ namespace autotuned::daemon {
 
 namespace {
 
-constexpr std::int64_t kMostRuns = 500;
+constexpr std::int64_t kMaxRuns = 500;
 // The most pairs of a trial that are shown, so that a page of many trials stays small.
-constexpr std::size_t kMostPairs = 100;
+constexpr std::size_t kMaxPairs = 100;
 constexpr std::size_t kLongestSentence = 200;
 
 // The members of a run that a row of the table shows.
@@ -52,7 +52,7 @@ std::vector<std::int64_t> pair_ratios(const std::vector<TrialBlock>& blocks) {
   }
   std::vector<std::int64_t> ratios;
   for (const auto& [pair, rates] : pairs) {
-    if (rates.candidate <= 0.0 || rates.reference <= 0.0 || ratios.size() == kMostPairs) continue;
+    if (rates.candidate <= 0.0 || rates.reference <= 0.0 || ratios.size() == kMaxPairs) continue;
     ratios.push_back(std::llround(rates.candidate / rates.reference * 1000.0));
   }
   return ratios;
@@ -124,10 +124,10 @@ Result<void> make_small(Json& trial, const TrialRecord& record, const storage::H
 
 Result<Json> runs_page_json(const storage::History& history) {
   storage::RunFilter filter;
-  filter.limit = kMostRuns + 1;
+  filter.limit = kMaxRuns + 1;
   auto runs = history.runs(filter);
   if (!runs) return tl::unexpected(runs.error());
-  const bool has_more = runs->size() > static_cast<std::size_t>(kMostRuns);
+  const bool has_more = runs->size() > static_cast<std::size_t>(kMaxRuns);
   if (has_more) runs->pop_back();
   Json list = Json::array();
   Json machines = Json::object();

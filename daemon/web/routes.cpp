@@ -9,12 +9,12 @@ namespace autotuned::daemon {
 
 namespace {
 
-constexpr std::size_t kMostSteps = 6;
+constexpr std::size_t kMaxSteps = 6;
 constexpr std::size_t kLongestName = 64;
 
 std::vector<std::string_view> steps_of(std::string_view path) {
   std::vector<std::string_view> steps;
-  while (steps.size() < kMostSteps) {
+  while (steps.size() < kMaxSteps) {
     const std::size_t slash = path.find('/');
     steps.push_back(path.substr(0, slash));
     if (slash == std::string_view::npos) break;

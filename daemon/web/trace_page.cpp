@@ -19,8 +19,8 @@ namespace autotuned::daemon {
 
 namespace {
 
-constexpr std::int64_t kMostTraceBytes = std::int64_t{64} << 20U;
-constexpr std::size_t kMostPageBytes = std::size_t{16} << 20U;
+constexpr std::int64_t kMaxTraceBytes = std::int64_t{64} << 20U;
+constexpr std::size_t kMaxPageBytes = std::size_t{16} << 20U;
 constexpr std::chrono::seconds kLimit{60};
 constexpr std::chrono::milliseconds kLook{100};
 // A trace gets its final name some moments after the run began, and clocks of file systems are coarse.
@@ -65,7 +65,7 @@ std::optional<Error> fault_of(const std::filesystem::path& file, const storage::
     return Error{ErrorKind::not_found, "the trace is of another run in the same output folder",
                  file.string(), ""};
   }
-  if (status.st_size > kMostTraceBytes) {
+  if (status.st_size > kMaxTraceBytes) {
     return Error{ErrorKind::invalid, "the trace is too large for the page", file.string(),
                  "`autotuned analyze --html FILE TRACE` writes its page"};
   }
@@ -103,7 +103,7 @@ WebAnswer trace_page(const storage::RunRow& run, const std::string& which,
                              trace.string(),
                              "`autotuned analyze --html FILE TRACE` takes its time"});
   }
-  auto text = read_file(page.path(), kMostPageBytes);
+  auto text = read_file(page.path(), kMaxPageBytes);
   if (!text) {
     return error_web_answer({ErrorKind::corrupt, "the trace cannot be read", trace.string(),
                              "`autotuned analyze TRACE` says why"});

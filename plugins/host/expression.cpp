@@ -150,7 +150,7 @@ Parsed<Condition> Condition::parse(std::string_view text) {
         "'{}' is no condition; expected NAME OPERATOR VALUE with <, <=, >, >=, ==, != or has",
         text));
   };
-  if (text.size() > kMostExpressionCharacters)
+  if (text.size() > kMaxExpressionCharacters)
     return tl::unexpected(std::string("the condition is too long"));
   const std::string_view whole = trimmed(text);
   const std::size_t name_size = names_size(whole);
@@ -243,7 +243,7 @@ bool Saving::is_meant(std::string_view text) {
 }
 
 Parsed<Saving> Saving::parse(std::string_view text) {
-  if (text.size() > kMostExpressionCharacters)
+  if (text.size() > kMaxExpressionCharacters)
     return tl::unexpected(std::string("the expectation is too long"));
   if (!is_meant(text)) {
     return tl::unexpected(
@@ -321,7 +321,7 @@ std::optional<double> Saving::value_of(const Product& product, const sdk::Situat
 Parsed<Sentence> Sentence::parse(std::string_view text) {
   Sentence sentence;
   if (trimmed(text).empty()) return tl::unexpected(std::string("the sentence is empty"));
-  if (text.size() > kMostExpressionCharacters)
+  if (text.size() > kMaxExpressionCharacters)
     return tl::unexpected(std::string("the sentence is too long"));
   while (!text.empty()) {
     const std::size_t open = std::min(text.find_first_of("{}"), text.size());

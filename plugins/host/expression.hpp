@@ -20,7 +20,7 @@ namespace autotuned::plugins {
 template <class T>
 using Parsed = tl::expected<T, std::string>;
 
-inline constexpr std::size_t kMostExpressionCharacters = 500;
+inline constexpr std::size_t kMaxExpressionCharacters = 500;
 
 // A named figure of a situation: `environment.cpus_allowed`, `job.device`, `recipe.optimizer`,
 // `starting.batch_size`, `incumbent.loader.workers`; any other name is a metric. Of several, `NAME or NAME`, the

@@ -108,8 +108,8 @@ std::string distrust_acl_value(std::string_view value, const Viewer& viewer) {
 }
 
 std::string distrust_acl(const std::string& path, const Viewer& viewer) {
-  constexpr std::size_t kMostBytes = 65536;  // of an attribute
-  std::string value(kMostBytes, '\0');
+  constexpr std::size_t kMaxBytes = 65536;  // of an attribute
+  std::string value(kMaxBytes, '\0');
   const ssize_t size =
       ::getxattr(path.c_str(), "system.posix_acl_access", value.data(), value.size());
   // None, or a file system without them.

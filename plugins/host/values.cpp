@@ -67,7 +67,7 @@ Parsed<Values::Bound> Values::parse_bound(std::string_view text) {
 
 Parsed<Values> Values::parse_scalar(std::string_view text, bool is_quoted) {
   Values values;
-  if (text.size() > kMostExpressionCharacters)
+  if (text.size() > kMaxExpressionCharacters)
     return tl::unexpected(std::string("the value is too long"));
   const std::string_view whole = is_quoted ? text : trimmed(text);
   const std::size_t dots = whole.find("..");

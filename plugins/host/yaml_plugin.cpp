@@ -20,7 +20,7 @@ namespace {
 using recipes::Diagnostic;
 using recipes::YamlNode;
 
-constexpr std::size_t kMostItems = 32;
+constexpr std::size_t kMaxItems = 32;
 
 // One entry of `try`: knobs that change together, of which at most one has several values.
 using Alternative = std::vector<std::pair<std::string, Values>>;
@@ -220,9 +220,9 @@ class Reader {
       report(node, fmt::format("'{}' must be a list with at least one entry", key));
       return kNone;
     }
-    if (node.items.size() > kMostItems) {
+    if (node.items.size() > kMaxItems) {
       report(node, fmt::format("'{}' has {} entries; at most {} are read", key, node.items.size(),
-                               kMostItems));
+                               kMaxItems));
       return kNone;
     }
     return node.items;

@@ -11,9 +11,9 @@
 namespace autotuned::analysis {
 namespace {
 
-double steps_of(const std::vector<Profile>& ranks) {
+double steps_of(const std::vector<TraceProfile>& ranks) {
   double steps = 0;
-  for (const Profile& rank : ranks)
+  for (const TraceProfile& rank : ranks)
     steps += static_cast<double>(rank.summary.breakdown.steps.size());
   return std::max(steps, 1.0);
 }
@@ -31,8 +31,8 @@ void add(Amounts& amounts, const std::string& name, double ns, double calls) {
   amount.calls += calls;
 }
 
-std::vector<Change> changes_of(const Amounts& before, const Amounts& after) {
-  std::map<std::string, Change> changes;
+std::vector<TimeChange> changes_of(const Amounts& before, const Amounts& after) {
+  std::map<std::string, TimeChange> changes;
   for (const auto& [name, amount] : before) {
     changes[name].before_ns = amount.ns;
     changes[name].before_calls = amount.calls;
@@ -41,13 +41,13 @@ std::vector<Change> changes_of(const Amounts& before, const Amounts& after) {
     changes[name].after_ns = amount.ns;
     changes[name].after_calls = amount.calls;
   }
-  std::vector<Change> list;
+  std::vector<TimeChange> list;
   for (auto& [name, change] : changes) {
     change.name = name;
     list.push_back(std::move(change));
   }
   std::ranges::stable_sort(list, std::greater{},
-                           [](const Change& change) { return std::abs(change.change_ns()); });
+                           [](const TimeChange& change) { return std::abs(change.change_ns()); });
   return list;
 }
 
@@ -80,9 +80,9 @@ Amounts kernels_of(const Overall& all, double steps) {
   return kernels;
 }
 
-Amounts modules_of(const std::vector<Profile>& ranks, double steps) {
+Amounts modules_of(const std::vector<TraceProfile>& ranks, double steps) {
   Amounts modules;
-  for (const Profile& rank : ranks) {
+  for (const TraceProfile& rank : ranks) {
     for (const ModuleRow& row : rank.modules.rows) {
       const double ns = sum_of(row.own.forward_host_ns, row.own.backward_host_ns) +
                         sum_of(row.own.forward_device_ns, row.own.backward_device_ns);
@@ -92,9 +92,9 @@ Amounts modules_of(const std::vector<Profile>& ranks, double steps) {
   return modules;
 }
 
-Amounts input_of(const std::vector<Profile>& ranks, double steps) {
+Amounts input_of(const std::vector<TraceProfile>& ranks, double steps) {
   Amounts input;
-  for (const Profile& rank : ranks) {
+  for (const TraceProfile& rank : ranks) {
     for (const LoaderWait& wait : rank.input.waits) {
       add(input, "waiting for a batch", static_cast<double>(wait.time.length_ns()) / steps,
           1 / steps);
@@ -109,10 +109,10 @@ Amounts input_of(const std::vector<Profile>& ranks, double steps) {
   return input;
 }
 
-std::map<std::string, double> memory_of(const std::vector<Profile>& ranks, double steps) {
+std::map<std::string, double> memory_of(const std::vector<TraceProfile>& ranks, double steps) {
   std::map<std::string, double> bytes;
   const auto count = static_cast<double>(ranks.size());
-  for (const Profile& rank : ranks) {
+  for (const TraceProfile& rank : ranks) {
     for (const MemoryDevice& device : rank.memory.devices)
       bytes["peak of " + device.name] += static_cast<double>(device.allocated.bytes) / count;
     for (const MemoryRow& row : memory_table(rank.memory, rank.recorded)) {
@@ -144,7 +144,8 @@ std::vector<SizeChange> size_changes_of(const std::map<std::string, double>& bef
 
 }  // namespace
 
-Difference difference_of(const std::vector<Profile>& before, const std::vector<Profile>& after) {
+Difference difference_of(const std::vector<TraceProfile>& before,
+                         const std::vector<TraceProfile>& after) {
   const Overall all_before = overall_of(before);
   const Overall all_after = overall_of(after);
   const double steps_before = steps_of(before);

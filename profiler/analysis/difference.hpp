@@ -10,7 +10,7 @@
 namespace autotuned::analysis {
 
 // A part of the time of one step before and after a change, as means over steps and ranks.
-struct Change {
+struct TimeChange {
   std::string name;
   double before_ns = 0;
   double after_ns = 0;
@@ -18,7 +18,7 @@ struct Change {
   double after_calls = 0;
 
   [[nodiscard]] double change_ns() const { return after_ns - before_ns; }
-  friend bool operator==(const Change&, const Change&) = default;
+  friend bool operator==(const TimeChange&, const TimeChange&) = default;
 };
 
 // Memory before and after a change, as means over ranks.
@@ -35,19 +35,20 @@ struct SizeChange {
 struct Difference {
   double before_step_ns = 0;
   double after_step_ns = 0;
-  std::vector<Change> parts;
-  std::vector<Change> operators;  // time by itself, on host and device together
-  std::vector<Change> kernels;
+  std::vector<TimeChange> parts;
+  std::vector<TimeChange> operators;  // time by itself, on host and device together
+  std::vector<TimeChange> kernels;
   // Empty if neither recording has the data, or if both were analysed at Depth::summary.
-  std::vector<Change> modules;  // time by itself, forward and backward, on host and device together
-  std::vector<Change> input;    // waits for batches, annotations of all threads, copies
+  std::vector<TimeChange>
+      modules;  // time by itself, forward and backward, on host and device together
+  std::vector<TimeChange> input;  // waits for batches, annotations of all threads, copies
   // Peaks of devices, and what each operator itself allocates in one step.
   std::vector<SizeChange> memory;
 };
 
 // Compares the profiles of all ranks. All tables except `parts` cover the whole recording, divided by the number of steps, so work
 // outside of steps counts, too. REQUIRES: neither list is empty.
-[[nodiscard]] Difference difference_of(const std::vector<Profile>& before,
-                                       const std::vector<Profile>& after);
+[[nodiscard]] Difference difference_of(const std::vector<TraceProfile>& before,
+                                       const std::vector<TraceProfile>& after);
 
 }  // namespace autotuned::analysis

@@ -27,7 +27,7 @@ class FrameMaker {
       : trace_(trace), nodes_(nodes) {}
 
   // Puts the calls of `order` (indices of Trace::python_calls) around the nodes.
-  std::vector<Frame> make(const std::vector<std::uint32_t>& order) {
+  std::vector<FlameFrame> make(const std::vector<std::uint32_t>& order) {
     std::size_t next = 0;
     for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
       const Place place = place_of(nodes_[i].row);
@@ -122,7 +122,7 @@ class FrameMaker {
 
   const Trace& trace_;
   const std::vector<CallNode>& nodes_;
-  std::vector<Frame> frames_;
+  std::vector<FlameFrame> frames_;
   std::vector<int> depths_;
   std::unordered_map<std::uint64_t, std::uint32_t> frame_of_key_;
   std::vector<Open> open_;
@@ -134,7 +134,7 @@ Flame flame_of(const Trace& trace, const std::vector<CallNode>& nodes, std::size
                FlameOf what) {
   Flame flame;
   const bool is_with_python = what == FlameOf::python_too;
-  const std::vector<Frame> frames =
+  const std::vector<FlameFrame> frames =
       FrameMaker(trace, nodes)
           .make(is_with_python ? python_calls_in_order(trace) : std::vector<std::uint32_t>());
   // A frame weighs at least as much as the heaviest frame below it, so that it is never left out before that one.
@@ -160,7 +160,7 @@ Flame flame_of(const Trace& trace, const std::vector<CallNode>& nodes, std::size
   for (std::size_t i = 0; i < frames.size(); ++i) {
     if (!is_kept[i]) continue;
     new_index[i] = static_cast<std::uint32_t>(flame.frames.size());
-    Frame frame = frames[i];
+    FlameFrame frame = frames[i];
     frame.name = names.index_of(frame.name);
     if (frame.parent != kNoNode) frame.parent = new_index[frame.parent];
     flame.frames.push_back(frame);

@@ -12,7 +12,7 @@
 namespace autotuned::analysis {
 
 // All calls with the same call path.
-struct Frame {
+struct FlameFrame {
   std::uint32_t name = 0;                                    // index into Flame::names
   std::uint32_t parent = kNoNode;                            // its index is smaller
   traces::EventKind kind = traces::EventKind::cpu_operator;  // annotation for a Python function
@@ -22,7 +22,7 @@ struct Frame {
 };
 
 struct Flame {
-  std::vector<Frame> frames;
+  std::vector<FlameFrame> frames;
   std::vector<std::string> names;
   std::int64_t left_out = 0;  // number of frames that are left out: the shortest
 };

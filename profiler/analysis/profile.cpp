@@ -23,8 +23,8 @@ Interval recorded_time(const traces::Trace& trace) {
 
 }  // namespace
 
-Profile profile_of(const traces::Trace& trace, Depth depth, int default_rank) {
-  Profile profile;
+TraceProfile profile_of(const traces::Trace& trace, Depth depth, int default_rank) {
+  TraceProfile profile;
   profile.summary = analyze(trace, default_rank);
   profile.recorded = recorded_time(trace);
   profile.has_shapes = std::ranges::any_of(
@@ -57,10 +57,10 @@ Profile profile_of(const traces::Trace& trace, Depth depth, int default_rank) {
   return profile;
 }
 
-Overall overall_of(const std::vector<Profile>& ranks) {
+Overall overall_of(const std::vector<TraceProfile>& ranks) {
   std::vector<TraceAnalysis> summaries;
   summaries.reserve(ranks.size());
-  for (const Profile& rank : ranks)
+  for (const TraceProfile& rank : ranks)
     summaries.push_back(rank.summary);
   return overall_of(summaries);
 }

@@ -24,7 +24,7 @@ enum class Depth {
 };
 
 // The analysis of one trace for all views.
-struct Profile {
+struct TraceProfile {
   TraceAnalysis summary;
   Interval recorded;  // from the first event to the end of the last one, on the trace's clock
   bool has_shapes = false;
@@ -45,9 +45,10 @@ struct Profile {
 };
 
 // Pure. `default_rank`: the rank if the trace names none. REQUIRES: the trace has at least one event.
-[[nodiscard]] Profile profile_of(const traces::Trace& trace, Depth depth, int default_rank = 0);
+[[nodiscard]] TraceProfile profile_of(const traces::Trace& trace, Depth depth,
+                                      int default_rank = 0);
 
 // overall_of() for the summaries of these profiles.
-[[nodiscard]] Overall overall_of(const std::vector<Profile>& ranks);
+[[nodiscard]] Overall overall_of(const std::vector<TraceProfile>& ranks);
 
 }  // namespace autotuned::analysis

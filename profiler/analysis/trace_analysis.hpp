@@ -29,7 +29,7 @@ struct TraceAnalysis {
   std::vector<OperatorRow> operators;
   std::vector<KernelRow> kernels;
   Signals signals;
-  Places places;
+  SlowestModules places;
   std::vector<Finding> findings;
   bool is_complete = true;  // Trace::is_complete
   std::vector<std::string> damage;

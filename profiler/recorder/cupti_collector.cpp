@@ -259,8 +259,8 @@ void CuptiCollector::State::flush(std::uint32_t flag) {
 std::int64_t CuptiCollector::State::dropped() {
   std::size_t count = 0;
   if (is_stuck || api.get_dropped_records(&count) != CUPTI_SUCCESS) return 0;
-  constexpr std::size_t kMost = std::numeric_limits<std::int64_t>::max();
-  return static_cast<std::int64_t>(std::min(count, kMost));
+  constexpr std::size_t kMax = std::numeric_limits<std::int64_t>::max();
+  return static_cast<std::int64_t>(std::min(count, kMax));
 }
 
 Result<std::unique_ptr<CuptiCollector>> CuptiCollector::open(CuptiApi& api,

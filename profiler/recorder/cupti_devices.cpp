@@ -12,7 +12,7 @@
 namespace autotuned::profiler {
 namespace {
 
-constexpr int kMostDevices = 1024;  // a larger count is taken for an error
+constexpr int kMaxDevices = 1024;  // a larger count is taken for an error
 
 struct Driver {
   decltype(&cuInit) init = nullptr;
@@ -91,7 +91,7 @@ Result<std::vector<RecordedDevice>> read_cuda_devices(const char* library) {
     return refused("cuDeviceGetCount", code);
   }
   std::vector<RecordedDevice> devices;
-  for (int number = 0; number < std::min(count, kMostDevices); ++number) {
+  for (int number = 0; number < std::min(count, kMaxDevices); ++number) {
     CUdevice device = 0;
     if (const CUresult code = driver.get(&device, number); code != CUDA_SUCCESS) {
       return refused("cuDeviceGet", code);

@@ -19,7 +19,7 @@
 namespace autotuned::profiler {
 namespace {
 
-constexpr std::size_t kMostDamage = 8;  // damages that are described; all are counted
+constexpr std::size_t kMaxDamage = 8;  // damages that are described; all are counted
 constexpr std::size_t kLongestName = 16'384;
 // The precision with which CUPTI converts the clock of a device to that of the host.
 constexpr std::int64_t kClockErrorNs = 20'000;
@@ -308,7 +308,7 @@ void CuptiRecords::add_record(std::uint32_t kind, const std::uint8_t* record) {
 void CuptiRecords::note_damage(std::string what) {
   DeviceLosses& losses = timeline_.losses;
   ++losses.damaged_buffers;
-  if (losses.damage.size() < kMostDamage) losses.damage.push_back(std::move(what));
+  if (losses.damage.size() < kMaxDamage) losses.damage.push_back(std::move(what));
 }
 
 // All records of a kernel share the pointer, which belongs to CUPTI: the text must be copied.

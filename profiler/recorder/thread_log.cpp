@@ -16,7 +16,7 @@ constexpr std::int64_t kRoomAtOnce = 256;
 
 thread_local constinit ThreadLog* ThreadLog::current_ = nullptr;
 
-std::int64_t EventRoom::take(std::int64_t wanted) {
+std::int64_t EventQuota::take(std::int64_t wanted) {
   std::int64_t left = left_.load(std::memory_order_relaxed);
   while (left > 0) {
     const std::int64_t taken = std::min(left, wanted);
@@ -25,16 +25,16 @@ std::int64_t EventRoom::take(std::int64_t wanted) {
   return 0;
 }
 
-ThreadLog::ThreadLog(EventRoom& room, std::int64_t thread, std::uint64_t logical_thread)
-    : room_(room) {
+ThreadLog::ThreadLog(EventQuota& quota, std::int64_t thread, std::uint64_t logical_thread)
+    : quota_(quota) {
   timeline_.thread = thread;
   timeline_.logical_thread = logical_thread;
 }
 
 bool ThreadLog::has_room() {
-  if (room_here_ == 0) room_here_ = room_.take(kRoomAtOnce);
+  if (room_here_ == 0) room_here_ = quota_.take(kRoomAtOnce);
   if (room_here_ == 0) {
-    room_.lose();
+    quota_.lose();
     return false;
   }
   --room_here_;

@@ -14,9 +14,9 @@
 namespace autotuned::profiler {
 
 // The number of events that may still be recorded, over all threads. Any thread may call it.
-class EventRoom {
+class EventQuota {
  public:
-  explicit EventRoom(std::int64_t events) : left_(events) {}
+  explicit EventQuota(std::int64_t events) : left_(events) {}
 
   // Reserves up to `wanted` events and returns how many; 0 if there is no room.
   [[nodiscard]] std::int64_t take(std::int64_t wanted);
@@ -38,7 +38,7 @@ class ThreadLog {
     std::uint32_t holder = kNone;  // another key
   };
 
-  ThreadLog(EventRoom& room, std::int64_t thread, std::uint64_t logical_thread);
+  ThreadLog(EventQuota& quota, std::int64_t thread, std::uint64_t logical_thread);
 
   // The log of the calling thread; null if the thread does not record.
   [[nodiscard]] static ThreadLog* current() { return current_; }
@@ -84,7 +84,7 @@ class ThreadLog {
 
   static thread_local constinit ThreadLog* current_;
 
-  EventRoom& room_;
+  EventQuota& quota_;
   std::int64_t room_here_ = 0;
   ThreadTimeline timeline_;
   struct Open {

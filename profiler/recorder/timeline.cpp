@@ -20,7 +20,7 @@ struct NodeKeyHash {
                                       static_cast<std::uint64_t>(key.sequence));
   }
 };
-using Makers = std::unordered_map<NodeKey, TimelinePlace, NodeKeyHash>;
+using Makers = std::unordered_map<NodeKey, TimelineEventIndex, NodeKeyHash>;
 
 // The operator that began last, for each sequence number.
 Makers makers_of(const Timeline& timeline) {

@@ -85,16 +85,16 @@ struct Timeline {
 };
 
 // The place of an event: a thread of Timeline::threads and an event of it.
-struct TimelinePlace {
+struct TimelineEventIndex {
   std::size_t thread = 0;
   std::size_t event = 0;
 
-  friend bool operator==(const TimelinePlace&, const TimelinePlace&) = default;
+  friend bool operator==(const TimelineEventIndex&, const TimelineEventIndex&) = default;
 };
 // A backward node, and the operator that created it.
 struct BackwardLink {
-  TimelinePlace forward;
-  TimelinePlace backward;
+  TimelineEventIndex forward;
+  TimelineEventIndex backward;
 
   friend bool operator==(const BackwardLink&, const BackwardLink&) = default;
 };

@@ -55,7 +55,7 @@ void place_backward_work(DeviceTimeline& timeline, const std::vector<SpanRecord>
 }
 
 void add(DeviceLosses& to, const DeviceLosses& more) {
-  constexpr std::size_t kMostDamage = 8;
+  constexpr std::size_t kMaxDamage = 8;
   to.dropped += more.dropped;
   to.over_limit += more.over_limit;
   to.untimed += more.untimed;
@@ -63,7 +63,7 @@ void add(DeviceLosses& to, const DeviceLosses& more) {
   to.without_call += more.without_call;
   to.damaged_buffers += more.damaged_buffers;
   for (const std::string& damage : more.damage) {
-    if (to.damage.size() < kMostDamage) to.damage.push_back(damage);
+    if (to.damage.size() < kMaxDamage) to.damage.push_back(damage);
   }
 }
 

@@ -29,12 +29,12 @@ constexpr std::string_view kAccumulateGrad = "torch::autograd::AccumulateGrad";
 class RecordedLogs {
  public:
   explicit RecordedLogs(const TimelineOptions& options)
-      : options_(options), room_(options.most_events) {}
+      : options_(options), quota_(options.most_events) {}
 
   // `place`: index into Timeline::threads.
   std::shared_ptr<ThreadLog> make_log(std::size_t& place) {
     auto log =
-        std::make_shared<ThreadLog>(room_, ::gettid(), at::RecordFunction::currentThreadId());
+        std::make_shared<ThreadLog>(quota_, ::gettid(), at::RecordFunction::currentThreadId());
     const std::scoped_lock lock(mutex_);
     place = logs_.size();
     logs_.push_back(log);
@@ -47,7 +47,7 @@ class RecordedLogs {
 
  private:
   TimelineOptions options_;
-  EventRoom room_;
+  EventQuota quota_;
   std::mutex mutex_;
   std::vector<std::shared_ptr<ThreadLog>> logs_;
   std::vector<ExchangeEvent> exchanges_;
@@ -194,7 +194,7 @@ void on_exit(const at::RecordFunction& /*function*/, at::ObserverContext* /*cont
 }
 
 void RecordedLogs::add(ExchangeEvent exchange) {
-  if (room_.take(1) == 0) return room_.lose();
+  if (quota_.take(1) == 0) return quota_.lose();
   const std::scoped_lock lock(mutex_);
   exchanges_.push_back(std::move(exchange));
 }
@@ -263,7 +263,7 @@ std::string path_of(const ThreadLog::ModuleKey& key, const std::vector<ThreadLog
 
 Timeline RecordedLogs::take(const ModulePaths& paths) {
   Timeline timeline;
-  timeline.lost_events = room_.lost();
+  timeline.lost_events = quota_.lost();
   std::map<std::string, std::uint32_t> ids;
   const std::scoped_lock lock(mutex_);
   for (const auto& log : logs_) {

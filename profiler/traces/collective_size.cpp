@@ -15,7 +15,7 @@
 namespace autotuned::traces {
 namespace {
 
-constexpr std::int64_t kMostElements = std::int64_t{1} << 40U;
+constexpr std::int64_t kMaxElements = std::int64_t{1} << 40U;
 
 // Bytes by PyTorch's names of types, in upper or lower case: "Float" and "float".
 constexpr std::array kTypeBytes = {
@@ -66,8 +66,8 @@ std::optional<std::int64_t> take_elements(std::string_view& list) {
     std::int64_t size = 0;
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), size);
     if (error != std::errc() || end != word.data() + word.size()) return std::nullopt;
-    if (size < 0 || size > kMostElements) return std::nullopt;
-    if (size > 0 && elements > kMostElements / size) return std::nullopt;
+    if (size < 0 || size > kMaxElements) return std::nullopt;
+    if (size > 0 && elements > kMaxElements / size) return std::nullopt;
     elements *= size;
   }
   return elements;
@@ -82,7 +82,7 @@ std::optional<std::int64_t> tensor_bytes(std::string_view shapes, std::string_vi
     const auto elements = take_elements(shapes);
     if (each == 0 || !elements) return std::nullopt;
     bytes += *elements * each;
-    if (bytes > kMostElements) return std::nullopt;
+    if (bytes > kMaxElements) return std::nullopt;
   }
   return bytes > 0 ? std::optional(bytes) : std::nullopt;
 }
@@ -100,7 +100,7 @@ std::optional<std::int64_t> collective_bytes(EventKind kind, const RawEvent& eve
   }
   const std::int64_t elements = integer_from(event.collective_elements).value_or(0);
   const std::int64_t each = bytes_of_type(event.collective_type);
-  if (elements <= 0 || elements > kMostElements || each == 0) return std::nullopt;
+  if (elements <= 0 || elements > kMaxElements || each == 0) return std::nullopt;
   return elements * each;
 }
 

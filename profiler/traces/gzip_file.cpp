@@ -68,9 +68,9 @@ Result<GzipFile> GzipFile::create(const std::filesystem::path& file) {
 }
 
 void GzipFile::write(std::string_view bytes) {
-  constexpr std::size_t kMost = std::numeric_limits<int>::max();
+  constexpr std::size_t kMax = std::numeric_limits<int>::max();
   while (!bytes.empty() && !handle_->has_failed) {
-    const auto count = static_cast<unsigned>(std::min(bytes.size(), kMost));
+    const auto count = static_cast<unsigned>(std::min(bytes.size(), kMax));
     errno = 0;
     if (gzwrite(handle_->file, bytes.data(), count) != static_cast<int>(count)) {
       handle_->fail(errno);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t kNsPerUs = 1000;
 // 73 years from 1970: sums and differences do not overflow.
-constexpr std::int64_t kMostUs = std::numeric_limits<std::int64_t>::max() / kNsPerUs / 4;
+constexpr std::int64_t kMaxUs = std::numeric_limits<std::int64_t>::max() / kNsPerUs / 4;
 
 bool is_digit(char byte) {
   return byte >= '0' && byte <= '9';
@@ -95,7 +95,7 @@ std::optional<std::int64_t> from_exponent(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  if (!(std::abs(value) <= static_cast<double>(kMostUs))) return std::nullopt;
+  if (!(std::abs(value) <= static_cast<double>(kMaxUs))) return std::nullopt;
   return static_cast<std::int64_t>(std::llround(value * static_cast<double>(kNsPerUs)));
 }
 
@@ -141,7 +141,7 @@ std::optional<std::int64_t> nanoseconds_from(std::string_view microseconds) {
   std::int64_t whole = 0;
   const auto [rest, error] = std::from_chars(text.data(), end, whole);
   if (error != std::errc()) return std::nullopt;
-  if (whole > kMostUs || whole < -kMostUs) return std::nullopt;
+  if (whole > kMaxUs || whole < -kMaxUs) return std::nullopt;
   std::int64_t fraction_ns = 0;
   if (rest != end) {
     if (*rest == 'e' || *rest == 'E') return from_exponent(text);

@@ -30,7 +30,7 @@ namespace json = simdjson::ondemand;
 using simdjson::error_code;
 
 constexpr std::size_t kMaxEvents = 200'000'000;  // 9 GB of columns
-constexpr std::size_t kMostRecordingNotes = 32;
+constexpr std::size_t kMaxRecordingNotes = 32;
 constexpr std::size_t kSetUpBytes = std::size_t{64} << 10U;
 
 // simdjson makes its global objects at their first use, in functions that may not throw. If memory ran out there, the process would end.
@@ -380,7 +380,7 @@ class Reader {
   error_code read_recording_notes(json::value value) {
     json::array list;
     if (const auto error = value.get_array().get(list)) return error;
-    std::size_t left = kMostRecordingNotes;
+    std::size_t left = kMaxRecordingNotes;
     for (auto item : list) {
       json::raw_json_string text;
       if (const auto error = item.get_raw_json_string().get(text)) return error;

@@ -22,9 +22,9 @@ namespace {
 
 constexpr std::size_t kMaxUnknownCategories = 8;
 constexpr std::size_t kLongestCategory = 40;
-constexpr std::size_t kMostPythonCalls = 4'000'000;  // 128 MB
+constexpr std::size_t kMaxPythonCalls = 4'000'000;  // 128 MB
 // 115 days, the most time of all events together: no sum of them overflows.
-constexpr std::int64_t kMostTimeNs = 10'000'000'000'000'000;
+constexpr std::int64_t kMaxTimeNs = 10'000'000'000'000'000;
 
 float figure_from(std::string_view token) {
   float value = 0;
@@ -89,7 +89,7 @@ void TraceBuilder::add_duration(EventKind kind, NameId name, const RawEvent& eve
     note("has a negative \"dur\", taken as 0", offset);
     length = 0;
   }
-  if (*length > kMostTimeNs - time_ns_) {
+  if (*length > kMaxTimeNs - time_ns_) {
     note("is too long to be true and was left out", offset);
     return;
   }
@@ -126,9 +126,9 @@ void TraceBuilder::add_duration(EventKind kind, NameId name, const RawEvent& eve
   events.sequence.push_back(is_operator && sequence >= 0 ? sequence : kNoId);
   const std::int64_t counting = integer_from(event.forward_thread).value_or(0);
   events.is_backward.push_back(counting > 0);
-  constexpr std::int64_t kMostThread = std::numeric_limits<std::uint32_t>::max();
+  constexpr std::int64_t kMaxThread = std::numeric_limits<std::uint32_t>::max();
   events.forward_thread.push_back(
-      static_cast<std::uint32_t>(std::clamp<std::int64_t>(counting, 0, kMostThread)));
+      static_cast<std::uint32_t>(std::clamp<std::int64_t>(counting, 0, kMaxThread)));
   if (kind == EventKind::module) trace_.has_modules = true;
 }
 
@@ -168,13 +168,13 @@ void TraceBuilder::add_memory(const RawEvent& event, std::int64_t offset) {
 }
 
 void TraceBuilder::add_python_call(const RawEvent& event, std::int64_t offset) {
-  if (trace_.python_calls.size() >= kMostPythonCalls) {
+  if (trace_.python_calls.size() >= kMaxPythonCalls) {
     ++python_calls_left_out_;
     return;
   }
   const auto start = nanoseconds_from(event.start);
   const auto length = nanoseconds_from(event.length);
-  if (!start || !length || *length < 0 || *length > kMostTimeNs - python_time_ns_) {
+  if (!start || !length || *length < 0 || *length > kMaxTimeNs - python_time_ns_) {
     note("is a call of a Python function without usable times and is in no stack", offset);
     return;
   }
@@ -224,7 +224,7 @@ Trace TraceBuilder::take() {
   if (python_calls_left_out_ > 0) {
     trace_.notes.push_back(fmt::format(
         "call stacks know the first {} calls of Python functions only: {} more were passed over",
-        format_count(kMostPythonCalls), format_count(python_calls_left_out_)));
+        format_count(kMaxPythonCalls), format_count(python_calls_left_out_)));
   }
   Trace trace = std::move(trace_);
   *this = TraceBuilder(keeps_stacks_);

@@ -15,7 +15,7 @@ namespace autotuned::bench {
 namespace {
 
 constexpr std::size_t kBytes = std::size_t{64} << 20U;
-constexpr std::int64_t kMost = kBytes;
+constexpr std::int64_t kMax = kBytes;
 
 // A child whose own child touches memory and uses CPU time, and then waits to be ended.
 class Family {
@@ -70,8 +70,8 @@ TEST(ProcessUse, CountsWhatChildrenOfChildrenUse) {
   const Family family;
   ASSERT_TRUE(family.is_ready());
   EXPECT_EQ(process_tree(family.child()).size(), 2U);
-  EXPECT_GE(memory_of_tree(family.child()), kMost);
-  EXPECT_GE(memory_of_tree(getpid()), kMost);
+  EXPECT_GE(memory_of_tree(family.child()), kMax);
+  EXPECT_GE(memory_of_tree(getpid()), kMax);
   // 300 ms, in ticks.
   EXPECT_GE(cpu_time_of_tree(family.child()), std::chrono::milliseconds(250));
 }
@@ -84,7 +84,7 @@ TEST(ProcessUse, PeakIsNotForgotten) {
   std::memset(memory, 1, kBytes);
   std::this_thread::sleep_for(std::chrono::milliseconds(500));  // many looks
   munmap(memory, kBytes);
-  EXPECT_GE(peak.stop(), kMost);
+  EXPECT_GE(peak.stop(), kMax);
 }
 
 TEST(ProcessUse, OfNobodyIsNothing) {

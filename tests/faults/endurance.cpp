@@ -19,11 +19,11 @@ namespace {
 using namespace autotuned;
 
 #if defined(__SANITIZE_ADDRESS__)
-constexpr std::int64_t kMostBytes = 1'000'000'000;  // most of it the sanitizer's
+constexpr std::int64_t kMaxBytes = 1'000'000'000;  // most of it the sanitizer's
 #else
-constexpr std::int64_t kMostBytes = 30'000'000;
+constexpr std::int64_t kMaxBytes = 30'000'000;
 #endif
-constexpr double kMostGrowth = 0.01;
+constexpr double kMaxGrowth = 0.01;
 constexpr int kRows = 10;
 
 struct Use {
@@ -116,7 +116,7 @@ int main(int argc, char** argv) {
   Running daemon = scene.start({"serve"});
   if (!daemon.wait_for(" serving ")) faults::report_wrong("the daemon does not serve");
   const auto [early, most] = drive(scene, daemon, trials);
-  if (most.resident_bytes > kMostBytes) faults::report_wrong("it takes more than 30 MB");
+  if (most.resident_bytes > kMaxBytes) faults::report_wrong("it takes more than 30 MB");
   if (!has_at_most(daemon.pid(), early.descriptors)) {
     faults::report_wrong("descriptors are left open");
   }
@@ -126,7 +126,7 @@ int main(int argc, char** argv) {
               static_cast<double>(most.resident_bytes) / 1e6, 100 * growth,
               static_cast<long long>(most.descriptors));
   // A short form is over before what is allocated once is there.
-  if (most.trials >= 10'000 && growth > kMostGrowth) faults::report_wrong("its memory grows");
+  if (most.trials >= 10'000 && growth > kMaxGrowth) faults::report_wrong("its memory grows");
   if (scene.command({"stop"}).code != 0) faults::report_wrong("it does not stop");
   if (daemon.finish().code != 0) faults::report_wrong("it does not end well");
   return faults::wrong() == 0 ? 0 : 1;

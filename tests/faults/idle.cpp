@@ -26,9 +26,9 @@ namespace {
 using namespace autotuned;
 
 #if defined(__SANITIZE_ADDRESS__)
-constexpr std::int64_t kMostKilobytes = 1'000'000;  // most of it the sanitizer's
+constexpr std::int64_t kMaxKilobytes = 1'000'000;  // most of it the sanitizer's
 #else
-constexpr std::int64_t kMostKilobytes = 15'000;
+constexpr std::int64_t kMaxKilobytes = 15'000;
 #endif
 
 struct Use {
@@ -62,7 +62,7 @@ void watch(const char* when, pid_t daemon, std::chrono::seconds settling,
   std::fflush(stdout);
   if (before.wake_ups == 0) faults::report_wrong("the kernel does not tell of wake-ups");
   if (wake_ups != 0) faults::report_wrong(std::string(when) + ": it wakes up without a reason");
-  if (after.resident_kb > kMostKilobytes) faults::report_wrong(std::string(when) + ": too large");
+  if (after.resident_kb > kMaxKilobytes) faults::report_wrong(std::string(when) + ": too large");
 }
 
 using Moment = std::chrono::steady_clock::time_point;

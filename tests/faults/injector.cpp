@@ -40,8 +40,8 @@ void* __libc_realloc(void* old, std::size_t size);
 
 namespace {
 
-constexpr std::size_t kMostPlaces = 1U << 15U;
-constexpr int kMostFrames = 24;
+constexpr std::size_t kMaxPlaces = 1U << 15U;
+constexpr int kMaxFrames = 24;
 constexpr int kPlaceFrames = 6;
 
 struct Settings {
@@ -58,7 +58,7 @@ Settings settings;
 // Whether this thread is inside of a hook: one that is entered from within a hook passes on.
 thread_local bool is_inside __attribute__((tls_model("initial-exec"))) = false;
 
-std::array<std::uint64_t, kMostPlaces> seen_places{};
+std::array<std::uint64_t, kMaxPlaces> seen_places{};
 
 struct Frame {
   const void* address = nullptr;
@@ -113,8 +113,8 @@ struct Place {
 };
 
 Place place_of(const char* function, bool is_memory) {
-  std::array<void*, kMostFrames> addresses{};
-  const int count = backtrace(addresses.data(), kMostFrames);
+  std::array<void*, kMaxFrames> addresses{};
+  const int count = backtrace(addresses.data(), kMaxFrames);
   Place place;
   place.hash = hash_of(function);
   const int wanted = is_memory ? 1 : kPlaceFrames;
@@ -131,7 +131,7 @@ Place place_of(const char* function, bool is_memory) {
 
 bool is_new(std::uint64_t hash) {
   for (std::uint64_t at = hash;; ++at) {
-    std::uint64_t& slot = seen_places[at % kMostPlaces];
+    std::uint64_t& slot = seen_places[at % kMaxPlaces];
     if (slot == hash) return false;
     if (slot != 0) continue;
     slot = hash;

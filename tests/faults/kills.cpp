@@ -44,7 +44,7 @@ const faults::Role kDaemon{"daemon", "autotuned", "serve"};
 const faults::Role kSession{"session", "autotuned", "session-process"};
 const faults::Role kTrainer{"trainer", "fake_trainer", ""};
 
-constexpr int kMostAttempts = 60;
+constexpr int kMaxAttempts = 60;
 // One kill in so many meets any process of its kind; the others meet one of the run that has the device.
 constexpr int kOneInSoManyIsAny = 4;
 
@@ -66,7 +66,7 @@ struct Command {
   bool has_lost_plugin = false;   // one was taken for the reason of two deaths
 
   void run(const Scene& scene, const std::atomic<int>& kills) {
-    for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+    for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
       const int kills_before = kills;
       std::vector<std::string> arguments = {"run", recipe, "--json"};
       arguments.insert(arguments.end(), options.begin(), options.end());

@@ -60,12 +60,12 @@ void operator delete(void* memory, std::size_t /*bytes*/) noexcept {
 namespace autotuned {
 namespace {
 
-constexpr int kMostTried = 150;
+constexpr int kMaxTried = 150;
 
 // A child does the work once for each of its first allocations, which finds no memory.
 void expect_no_crash(const std::function<void()>& work) {
   constexpr int kHadFewer = 7;
-  for (int nth = 1; nth <= kMostTried; ++nth) {
+  for (int nth = 1; nth <= kMaxTried; ++nth) {
     const pid_t child = ::fork();
     ASSERT_GE(child, 0);
     if (child == 0) {

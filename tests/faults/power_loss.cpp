@@ -20,7 +20,7 @@ int main(int argc, char** argv) {
 
   // Mostly without the large fact, which costs the most time and only moves the log once more.
   constexpr int kShort = kLargeFact;
-  constexpr int kLong = kMostFacts;
+  constexpr int kLong = kMaxFacts;
   const std::uint64_t short_operations = operations_of(kShort);
   const std::uint64_t long_operations = operations_of(kLong);
   std::mt19937_64 random(seed);

@@ -44,7 +44,7 @@ using tests::children_of;
 using tests::is_running;
 
 constexpr int kRanks = 2;
-constexpr Seconds kMostUntilError{30.0};
+constexpr Seconds kMaxUntilError{30.0};
 constexpr std::chrono::seconds kEndPatience(5);
 // Into a block, so that it is in its steps.
 constexpr std::chrono::milliseconds kMoment(300);
@@ -235,7 +235,7 @@ Seen meet(const Case& one) {
   if (text.find(name) == std::string::npos) {
     faults::report_wrong("the error does not name " + name + ": " + text);
   }
-  if (taken >= kMostUntilError) {
+  if (taken >= kMaxUntilError) {
     faults::report_wrong("it took " + std::to_string(taken.count()) + " s: " + text);
   }
   if (!one.is_training) check_next_block(one, job, begin, folder.path());

@@ -37,8 +37,8 @@ using Clock = std::chrono::steady_clock;
 
 const faults::Role kTrainer{"trainer", "autotuned-trainer", ""};
 
-constexpr int kMostAttempts = 60;
-constexpr int kMostInARound = 5;
+constexpr int kMaxAttempts = 60;
+constexpr int kMaxInARound = 5;
 constexpr int kOneInSoManyIsStopped = 4;
 constexpr std::int64_t kSamples = 4096;
 constexpr std::int64_t kBatch = 32;
@@ -125,7 +125,7 @@ class Round {
  private:
   // The same command until it ends well.
   void repeat() {
-    for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+    for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
       const int hits_before = hits_;
       outcome_ = scene_.run();
       if (outcome_.code == 0) return;
@@ -218,7 +218,7 @@ int main(int argc, char** argv) {
     const int ranks = random() % 3 == 0 ? 3 : 2;
     if (!whole.contains(ranks)) whole[ranks] = whole_run(ranks);
     if (faults::wrong() > 0) break;
-    Round(random, ranks, whole[ranks]).run(std::min(kMostInARound, kills - done.count), done);
+    Round(random, ranks, whole[ranks]).run(std::min(kMaxInARound, kills - done.count), done);
     if (++rounds % 10 == 0) std::printf("%d hits in %d rounds\n", done.count, rounds);
     std::fflush(stdout);
   }

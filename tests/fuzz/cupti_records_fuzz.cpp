@@ -23,18 +23,18 @@ void check_times(const Events& events) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  constexpr std::int64_t kMostRecords = 1'000;
+  constexpr std::int64_t kMaxRecords = 1'000;
   FakeCupti cupti;
   // Pointers are those of whoever wrote the bytes.
-  CuptiRecords records(cupti, kMostRecords, [](const char*) { return std::string_view("kernel"); });
+  CuptiRecords records(cupti, kMaxRecords, [](const char*) { return std::string_view("kernel"); });
   std::vector<std::uint8_t> bytes(data, data + size);
   records.add(bytes.data(), bytes.size());
-  FUZZ_CHECK(records.records() <= kMostRecords);
+  FUZZ_CHECK(records.records() <= kMaxRecords);
   DeviceTimeline timeline = records.take({.from_ns = 1, .offset_ns = -1'000});
   const auto rows = timeline.kernels.size() + timeline.copies.size() + timeline.fills.size() +
                     timeline.calls.size() + timeline.waits.size() + timeline.overheads.size();
   FUZZ_CHECK(rows <= size / sizeof(CUpti_ActivityAPI));
-  FUZZ_CHECK(rows <= static_cast<std::size_t>(kMostRecords));
+  FUZZ_CHECK(rows <= static_cast<std::size_t>(kMaxRecords));
   FUZZ_CHECK(timeline.losses.damaged_buffers <= 1);
   check_times(timeline.kernels);
   check_times(timeline.copies);

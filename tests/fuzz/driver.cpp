@@ -34,8 +34,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMostBytes = 64U << 10U;
-constexpr int kMostSecondsPerInput = 20;
+constexpr std::size_t kMaxBytes = 64U << 10U;
+constexpr int kMaxSecondsPerInput = 20;
 
 // What is being run, for the handlers below.
 std::string input;
@@ -78,7 +78,7 @@ void watch() {
 void run_input() {
   // From a block of exactly this size, so that a read past the end is seen.
   const std::vector<std::uint8_t> exact(input.begin(), input.end());
-  const itimerval limit{{0, 0}, {kMostSecondsPerInput, 0}};
+  const itimerval limit{{0, 0}, {kMaxSecondsPerInput, 0}};
   ::setitimer(ITIMER_REAL, &limit, nullptr);
   LLVMFuzzerTestOneInput(exact.data(), exact.size());
 }
@@ -174,7 +174,7 @@ class Mutator {
     // Mostly few changes: many at once only break the syntax.
     for (std::size_t left = 1 + below(below(8) == 0 ? 24 : 4); left > 0; --left)
       change(text);
-    if (text.size() > kMostBytes) text.resize(kMostBytes);
+    if (text.size() > kMaxBytes) text.resize(kMaxBytes);
   }
 
  private:

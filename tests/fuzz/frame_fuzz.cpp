@@ -10,8 +10,8 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace autotuned;
-  constexpr std::size_t kMost = 64U << 10U;  // fits into the socket's buffer
-  if (size < 2 || size > kMost) return 0;
+  constexpr std::size_t kMax = 64U << 10U;  // fits into the socket's buffer
+  if (size < 2 || size > kMax) return 0;
   auto pair = socket_pair();
   FUZZ_CHECK(pair);
   FrameChannel channel(std::move(pair->ours));

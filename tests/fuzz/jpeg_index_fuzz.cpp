@@ -20,11 +20,11 @@ using namespace autotuned;
 using namespace autotuned::input;
 
 constexpr std::int64_t kItems = 4;
-constexpr std::int64_t kMostBytes = 1 << 20;
-constexpr std::int64_t kMostElements = 1 << 20;  // larger ones only take long
+constexpr std::int64_t kMaxBytes = 1 << 20;
+constexpr std::int64_t kMaxElements = 1 << 20;  // larger ones only take long
 
 std::unique_ptr<JpegIndex> index_of(std::int64_t items) {
-  auto index = JpegIndex::create(items, kMostBytes);
+  auto index = JpegIndex::create(items, kMaxBytes);
   FUZZ_CHECK(index);
   return std::move(*index);
 }
@@ -53,7 +53,7 @@ void decode_parts(const std::uint8_t* data, std::size_t size) {
   const Sample sample{Element::encoded, {}, file, {stamp, 0, index.get()}};
   indexed.index(sample);
   const auto shape = indexed.begin(sample);
-  if (!shape || shape->elements() > kMostElements) return;
+  if (!shape || shape->elements() > kMaxElements) return;
   FUZZ_CHECK(plain.begin(file) == *shape);
   std::vector<std::uint8_t> whole(static_cast<std::size_t>(shape->elements()));
   FUZZ_CHECK(plain.decode(whole.data()));

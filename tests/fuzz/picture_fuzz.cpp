@@ -11,7 +11,7 @@ namespace {
 
 using namespace autotuned::input;
 
-constexpr std::int64_t kMostElements = 1 << 20;  // larger ones only take long
+constexpr std::int64_t kMaxElements = 1 << 20;  // larger ones only take long
 
 // Some part of the picture, as the bytes of the file will have it.
 Window part_of(const SampleShape& shape, const std::uint8_t* data, std::size_t size) {
@@ -50,7 +50,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   FUZZ_CHECK(shape->channels == 3 && shape->height >= 1 && shape->width >= 1);
-  if (shape->elements() > kMostElements) return 0;
+  if (shape->elements() > kMaxElements) return 0;
   std::vector<std::uint8_t> whole(static_cast<std::size_t>(shape->elements()));
   const bool is_whole = decoder.decode(whole.data()).has_value();
 

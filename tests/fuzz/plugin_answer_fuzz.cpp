@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a plugin answers, and what of it becomes a candidate.
+// What a plugin answers, and what of it becomes a proposal.
 #include <cmath>
 
 #include "base/json.hpp"
@@ -15,12 +15,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     FUZZ_CHECK(advice.error().kind == ErrorKind::invalid && !advice.error().what.empty());
     return 0;
   }
-  FUZZ_CHECK(!advice->candidates.empty() || !advice->none_because.empty());
-  for (const tuner::Candidate& candidate : advice->candidates) {
-    FUZZ_CHECK(!candidate.change.empty() && !candidate.reason.empty());
-    FUZZ_CHECK(std::isfinite(candidate.expected_gain_ratio) && candidate.expected_gain_ratio > 0);
-    const auto again = Configuration::from_json(candidate.change.to_json());
-    FUZZ_CHECK(again && *again == candidate.change);
+  FUZZ_CHECK(!advice->proposals.empty() || !advice->none_because.empty());
+  for (const tuner::Proposal& proposal : advice->proposals) {
+    FUZZ_CHECK(!proposal.change.empty() && !proposal.reason.empty());
+    FUZZ_CHECK(std::isfinite(proposal.expected_gain_ratio) && proposal.expected_gain_ratio > 0);
+    const auto again = Configuration::from_json(proposal.change.to_json());
+    FUZZ_CHECK(again && *again == proposal.change);
   }
   return 0;
 }

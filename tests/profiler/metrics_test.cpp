@@ -180,12 +180,12 @@ TEST(Operators, AddsUpOverSpans) {
 }
 
 TEST(Operators, SumsOfNonsenseStayWithinBounds) {
-  constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
-  const auto totals = by_name({{.name = "aten::mm", .total_ns = -kMost, .self_ns = kMost},
-                               {.name = "aten::mm", .total_ns = -kMost, .self_ns = 5}},
+  constexpr auto kMax = std::numeric_limits<std::int64_t>::max();
+  const auto totals = by_name({{.name = "aten::mm", .total_ns = -kMax, .self_ns = kMax},
+                               {.name = "aten::mm", .total_ns = -kMax, .self_ns = 5}},
                               0);
   ASSERT_EQ(totals.size(), 1U);
-  EXPECT_EQ(totals[0].self_ns, kMost);
+  EXPECT_EQ(totals[0].self_ns, kMax);
   EXPECT_EQ(totals[0].total_ns, std::numeric_limits<std::int64_t>::min());
 }
 

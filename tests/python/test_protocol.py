@@ -55,7 +55,7 @@ class LinkTest(unittest.TestCase):
 
     def test_a_session_that_waits_for_its_turn_is_waited_for(self):
         source = (ROOT / "daemon" / "session" / "script_session.cpp").read_text(encoding="utf-8")
-        (minutes,) = re.findall(r"kMostTurnWait = std::chrono::minutes\((\d+)\)", source)
+        (minutes,) = re.findall(r"kMaxTurnWait = std::chrono::minutes\((\d+)\)", source)
         limit_s = inspect.signature(Link.receive).parameters["limit_s"].default
         self.assertGreaterEqual(limit_s, 2 * 60 * int(minutes))
 

@@ -56,7 +56,7 @@ TEST(Schedule, KnowsWhatOfItDependsOnTheLength) {
 TEST(Schedule, DoesNotDependOnTheLengthByRoundingEither) {
   for (const char* schedule : {"{type: exponential, gamma: 0.7, warmup_epochs: 1.5}",
                                "{type: constant, warmup_steps: 13}"}) {
-    const Typed typed = with(schedule).schedule;
+    const Component typed = with(schedule).schedule;
     for (std::int64_t seen = 0; seen < 300; seen += 10) {
       const auto factor_of = [&](std::int64_t samples) {
         return schedule_factor(
@@ -117,7 +117,7 @@ TEST(Schedule, ComputesPyTorchsRates) {
 
 TEST(Schedule, OneCycleOfASingleStepIsFinite) {
   for (const char* start : {"0", "0.3", "1"}) {
-    const Typed schedule =
+    const Component schedule =
         with(std::string("{type: one_cycle, pct_start: ") + start + "}").schedule;
     const double factor = schedule_factor(
         schedule, 0, {.samples_per_epoch = 10, .samples = 10, .samples_per_step = 10});
@@ -126,11 +126,11 @@ TEST(Schedule, OneCycleOfASingleStepIsFinite) {
 }
 
 TEST(Schedule, StaysAtTheEndAsThere) {
-  const Typed cosine = with("{type: cosine, min_lr_ratio: 0.25}").schedule;
+  const Component cosine = with("{type: cosine, min_lr_ratio: 0.25}").schedule;
   const CourseLength length{.samples_per_epoch = 50, .samples = 100};
   EXPECT_DOUBLE_EQ(schedule_factor(cosine, 100, length), 0.25);
   EXPECT_DOUBLE_EQ(schedule_factor(cosine, 100'000, length), 0.25);
-  const Typed warmup = with("{type: cosine, warmup_ratio: 1}").schedule;
+  const Component warmup = with("{type: cosine, warmup_ratio: 1}").schedule;
   EXPECT_DOUBLE_EQ(schedule_factor(warmup, 50, length), 0.505);
   EXPECT_DOUBLE_EQ(schedule_factor(warmup, 100, length), 1.0);
 }

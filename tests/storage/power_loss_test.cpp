@@ -38,7 +38,7 @@ TEST(PowerLossTest, NothingAcknowledgedIsLost) {
 }
 
 TEST(PowerLossTest, NothingAcknowledgedIsLostWhenTheLogIsMoved) {
-  cut_power(kMostFacts, 30);
+  cut_power(kMaxFacts, 30);
 }
 
 // The test above would not be worth much if it passed without the syncs.
@@ -72,7 +72,7 @@ TEST(PowerLossTest, EachNumberOfFactsIsToldFromTheOthers) {
   const TemporaryFolder folder;
   const auto file = folder / "history.db";
   EXPECT_EQ(facts_in(file), 0);
-  for (const int facts : {1, 4, 6, 8, 10, 12, kMostFacts}) {
+  for (const int facts : {1, 4, 6, 8, 10, 12, kMaxFacts}) {
     std::filesystem::remove(file);
     ASSERT_EQ(store_facts(file, facts), facts);
     EXPECT_EQ(facts_in(file), facts);
@@ -82,7 +82,7 @@ TEST(PowerLossTest, EachNumberOfFactsIsToldFromTheOthers) {
         "UPDATE best_configurations SET updated_unix_ns = 6",
         "DELETE FROM blocks WHERE pair = 29"}) {
     std::filesystem::remove(file);
-    ASSERT_EQ(store_facts(file, kMostFacts), kMostFacts);
+    ASSERT_EQ(store_facts(file, kMaxFacts), kMaxFacts);
     run_sql(file, change);
     EXPECT_EQ(facts_in(file), -1) << change;
   }

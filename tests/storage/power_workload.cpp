@@ -126,7 +126,7 @@ const std::vector<std::size_t>& contents() {
     const TemporaryFolder folder;
     const auto file = folder / "history.db";
     std::vector<std::size_t> contents = {content_of(file).value()};
-    for (int number = 1; number <= kMostFacts; ++number) {
+    for (int number = 1; number <= kMaxFacts; ++number) {
       {
         auto history = History::open(file, Access::read_write);
         must(put_fact(history.value(), number));

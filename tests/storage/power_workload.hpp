@@ -10,9 +10,9 @@ namespace autotuned::storage {
 
 // The number of the fact that is so large that the log is moved into the database.
 inline constexpr int kLargeFact = 25;
-inline constexpr int kMostFacts = kLargeFact + 5;
+inline constexpr int kMaxFacts = kLargeFact + 5;
 
-// Stores facts until one fails or `most`, kMostFacts at most, are stored. Returns how many succeeded.
+// Stores facts until one fails or `most`, kMaxFacts at most, are stored. Returns how many succeeded.
 [[nodiscard]] int store_facts(const std::filesystem::path& file, int most);
 
 // After how many facts a history holds exactly what this one holds, value for value; -1 for a damaged one, and for one

@@ -215,11 +215,13 @@ TEST(DamageTest, RowOfEachTableCostsItselfOnly) {
        [&](const History& history) { return history.trainer_ends(run).value().empty(); }},
       {"environments", "UPDATE environments SET facts = ''",
        [](const History& history) {
-         return !history.environment("e1").value() && history.best_places("h1").value().size() == 1;
+         return !history.environment("e1").value() &&
+                history.environments_with_best("h1").value().size() == 1;
        }},
       {"best_configurations", "UPDATE best_configurations SET configuration = '{'",
        [](const History& history) {
-         return !history.best("h1", "e1").value() && history.best_places("h1").value().size() == 1;
+         return !history.best("h1", "e1").value() &&
+                history.environments_with_best("h1").value().size() == 1;
        }},
   };
   auto history = History::open(file, Access::read_write).value();
@@ -232,9 +234,10 @@ TEST(DamageTest, RowOfEachTableCostsItselfOnly) {
     ASSERT_EQ(told.size(), 1U) << damage.table;
     EXPECT_THAT(told.front(), HasSubstr("table " + damage.table));
   }
-  EXPECT_EQ(history.best_places("h1").value().front().libtorch, sample_environment().libtorch);
+  EXPECT_EQ(history.environments_with_best("h1").value().front().libtorch,
+            sample_environment().libtorch);
   EXPECT_TRUE(history.forget_best("h1", "e1").value());
-  EXPECT_TRUE(history.best_places("h1").value().empty());
+  EXPECT_TRUE(history.environments_with_best("h1").value().empty());
   EXPECT_EQ(history.trials(run).value().size(), 2U);
 }
 

@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 // More are hard to find one's way in.
-constexpr std::size_t kMostUnits = 24;
+constexpr std::size_t kMaxUnits = 24;
 
 constexpr std::string_view kTables = R"(
 <!-- layering:begin -->
@@ -79,7 +79,7 @@ TEST(Layering, NoFilesIncludeOneAnother) {
 }
 
 TEST(Layering, FoldersStaySmall) {
-  EXPECT_THAT(crowded_folders(read_tree(tests::source_folder()), kMostUnits), IsEmpty());
+  EXPECT_THAT(crowded_folders(read_tree(tests::source_folder()), kMaxUnits), IsEmpty());
 }
 
 TEST(Layering, AcceptsWhatTheTableAllows) {

@@ -17,8 +17,8 @@ namespace {
 
 using ::testing::IsEmpty;
 
-constexpr std::size_t kMostLines = 500;
-constexpr std::size_t kMostReadmeLines = 150;
+constexpr std::size_t kMaxLines = 500;
+constexpr std::size_t kMaxReadmeLines = 150;
 
 const std::vector<SourceFile>& tree() {
   static const std::vector<SourceFile> kTree = read_tree(tests::source_folder());
@@ -116,7 +116,7 @@ TEST(Text, SourcesStayShort) {
   std::vector<std::string> longer;
   for (const SourceFile& file : tree()) {
     const std::size_t lines = lines_of(file.text).size();
-    if (is_cpp(file.path) && lines > kMostLines) {
+    if (is_cpp(file.path) && lines > kMaxLines) {
       longer.push_back(file.path + " has " + std::to_string(lines) + " lines");
     }
   }
@@ -133,7 +133,7 @@ std::string text_of(const std::string& path) {
 TEST(Text, TheReadmeStaysShort) {
   const std::size_t lines = lines_of(text_of("README.md")).size();
   EXPECT_GT(lines, 0U);
-  EXPECT_LE(lines, kMostReadmeLines);
+  EXPECT_LE(lines, kMaxReadmeLines);
 }
 
 TEST(Text, EveryDocumentIsInTheList) {

@@ -80,7 +80,7 @@ inline recipes::Recipe patch_dropout_recipe() {
 
 // A small gpt on 200 made-up texts of 12 tokens, evaluated on 30 others.
 inline recipes::Recipe small_token_recipe() {
-  const auto made_up = [](int samples) -> recipes::Typed {
+  const auto made_up = [](int samples) -> recipes::Component {
     return {"synthetic_tokens", {{"samples", samples}, {"context", 12}, {"vocabulary", 16}}};
   };
   recipes::Recipe recipe = small_recipe();

@@ -219,7 +219,7 @@ TEST(MarginalChange, LeavesTheConfirmationTheTimeThatTheSearchLeaves) {
       incumbent.accept(trial.reference.with(trial.change));
     }
     const std::chrono::nanoseconds needed =
-        (kConfirmationProcessPairs + kLeastTrialPairs) *
+        (kConfirmationProcessPairs + kMinTrialPairs) *
         least_process_pair_time(2 * simulation.input.start_time, baseline.pair_time);
     const Budget budget(is_enough ? needed : needed - std::chrono::nanoseconds(1),
                         std::chrono::nanoseconds(0), simulation.clock);

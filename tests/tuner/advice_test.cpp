@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "tests/tuner/simulation.hpp"
-#include "tuner/candidates.hpp"
+#include "tuner/proposals.hpp"
 #include "tuner/situation.hpp"
 
 namespace autotuned::tuner {
@@ -20,10 +20,10 @@ TEST(Advice, ReadsCandidatesInOrder) {
       {{"change", {{"transfer.dtype", "uint8"}}}, {"expected_gain_ratio", 1}, {"reason", "b"}});
   const auto advice = parse_advice(answer, "loading");
   ASSERT_TRUE(advice);
-  ASSERT_EQ(advice->candidates.size(), 2U);
-  EXPECT_EQ(advice->candidates[0].plugin, "loading");
-  EXPECT_EQ(advice->candidates[0].expected_gain_ratio, 1.5);
-  EXPECT_EQ(advice->candidates[1].change.text("transfer.dtype"), "uint8");
+  ASSERT_EQ(advice->proposals.size(), 2U);
+  EXPECT_EQ(advice->proposals[0].plugin, "loading");
+  EXPECT_EQ(advice->proposals[0].expected_gain_ratio, 1.5);
+  EXPECT_EQ(advice->proposals[1].change.text("transfer.dtype"), "uint8");
 }
 
 TEST(Advice, NonsenseIsNamed) {
@@ -281,9 +281,9 @@ class Screening : public testing::Test {
     return trial;
   }
   // Whether a plugin's proposal is skipped.
-  bool is_skipped(const Candidate& candidate, const std::vector<Configuration>& past_incumbents,
+  bool is_skipped(const Proposal& proposal, const std::vector<Configuration>& past_incumbents,
                   const std::vector<TrialRecord>& trials) const {
-    const auto refusal = screen(candidate, {input_, incumbent_, past_incumbents, trials, {}, {}});
+    const auto refusal = screen(proposal, {input_, incumbent_, past_incumbents, trials, {}, {}});
     EXPECT_FALSE(refusal && refusal->is_fault);
     return refusal.has_value();
   }
@@ -318,7 +318,7 @@ TEST_F(Screening, OneSecondChanceWhenMoreIsExpected) {
   Configuration third = other_;
   third.set("optimizer.set_to_none", true);
   trials.push_back(lost(third, 2, 1.4));
-  const Candidate again{"p", workers(2), 3.0, "r"};
+  const Proposal again{"p", workers(2), 3.0, "r"};
   EXPECT_TRUE(is_skipped(again, {}, trials));
   const auto refusal = screen(again, {input_, incumbent_, {}, trials, {}, {}});
   ASSERT_TRUE(refusal);
@@ -327,28 +327,28 @@ TEST_F(Screening, OneSecondChanceWhenMoreIsExpected) {
 
 TEST(ScreeningBySignal, WhatItsSignalExplainsCannotReachTheLeastGain) {
   SessionInput input = simulated_input();
-  const auto reason_to_skip = [](const Candidate& candidate,
+  const auto reason_to_skip = [](const Proposal& proposal,
                                  const SessionInput& of) -> std::optional<std::string> {
-    const auto refusal = screen(candidate, {of, of.starting, {}, {}, {}, {}});
+    const auto refusal = screen(proposal, {of, of.starting, {}, {}, {}, {}});
     if (!refusal) return std::nullopt;
     EXPECT_FALSE(refusal->is_fault) << refusal->reason;
     return refusal->reason;
   };
-  Candidate candidate{.plugin = "p", .reason = "r", .signal_share_ratio = 0.008};
-  candidate.change.set("optimizer.set_to_none", true);
-  const auto reason = reason_to_skip(candidate, input);
+  Proposal proposal{.plugin = "p", .reason = "r", .signal_share_ratio = 0.008};
+  proposal.change.set("optimizer.set_to_none", true);
+  const auto reason = reason_to_skip(proposal, input);
   ASSERT_TRUE(reason);
   EXPECT_THAT(*reason, testing::AllOf(HasSubstr("0.8 % of the step"), HasSubstr("2.0 %")));
-  candidate.signal_share_ratio = 0.0199;  // 1 / (1 - 0.0199) = 1.0203
-  EXPECT_FALSE(reason_to_skip(candidate, input));
-  candidate.signal_share_ratio = 1.0;
-  EXPECT_FALSE(reason_to_skip(candidate, input));
-  candidate.signal_share_ratio = 0.0;
-  EXPECT_TRUE(reason_to_skip(candidate, input));
+  proposal.signal_share_ratio = 0.0199;  // 1 / (1 - 0.0199) = 1.0203
+  EXPECT_FALSE(reason_to_skip(proposal, input));
+  proposal.signal_share_ratio = 1.0;
+  EXPECT_FALSE(reason_to_skip(proposal, input));
+  proposal.signal_share_ratio = 0.0;
+  EXPECT_TRUE(reason_to_skip(proposal, input));
   input.job_facts["device"] = "cuda:0";
-  EXPECT_FALSE(reason_to_skip(candidate, input)) << "shares of host time bound nothing there";
-  candidate.signal_share_ratio.reset();
-  EXPECT_FALSE(reason_to_skip(candidate, simulated_input()));
+  EXPECT_FALSE(reason_to_skip(proposal, input)) << "shares of host time bound nothing there";
+  proposal.signal_share_ratio.reset();
+  EXPECT_FALSE(reason_to_skip(proposal, simulated_input()));
 }
 
 TEST(ScreeningBySignal, CostsNoTrialAndIsSaid) {
@@ -368,17 +368,17 @@ TEST(ScreeningBySignal, CostsNoTrialAndIsSaid) {
 
 TEST(Candidates, OrderByGainThenRiskThenFewness) {
   const SessionInput input = simulated_input();
-  const auto candidate = [](const char* plugin, const char* knob, const KnobValue& value,
-                            double gain) {
-    Candidate made{.plugin = plugin, .expected_gain_ratio = gain};
+  const auto proposal = [](const char* plugin, const char* knob, const KnobValue& value,
+                           double gain) {
+    Proposal made{.plugin = plugin, .expected_gain_ratio = gain};
     made.change.set(knob, value);
     return made;
   };
-  const Candidate exact = candidate("b", "loader.workers", std::int64_t{2}, 1.3);
-  const Candidate numerics = candidate("a", "precision.autocast", std::string("bf16"), 1.3);
-  const Candidate semantics = candidate("a", "batch_size", std::int64_t{64}, 1.3);
-  const Candidate large = candidate("z", "batch_size", std::int64_t{64}, 1.31);
-  Candidate both = exact;
+  const Proposal exact = proposal("b", "loader.workers", std::int64_t{2}, 1.3);
+  const Proposal numerics = proposal("a", "precision.autocast", std::string("bf16"), 1.3);
+  const Proposal semantics = proposal("a", "batch_size", std::int64_t{64}, 1.3);
+  const Proposal large = proposal("z", "batch_size", std::int64_t{64}, 1.31);
+  Proposal both = exact;
   both.plugin = "a";
   both.change.set("loader.prefetch_batches", std::int64_t{4});
   EXPECT_TRUE(is_tried_before(large, exact, input));
@@ -386,7 +386,7 @@ TEST(Candidates, OrderByGainThenRiskThenFewness) {
   EXPECT_TRUE(is_tried_before(numerics, semantics, input));
   EXPECT_TRUE(is_tried_before(exact, both, input));
   EXPECT_FALSE(is_tried_before(exact, exact, input));
-  const Candidate restart = candidate("a", "memory.malloc", std::string("keep"), 1.3);
+  const Proposal restart = proposal("a", "memory.malloc", std::string("keep"), 1.3);
   EXPECT_TRUE(is_tried_before(exact, restart, input)) << "a restart costs more";
   EXPECT_TRUE(is_tried_before(restart, numerics, input));
 }

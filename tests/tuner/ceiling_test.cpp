@@ -7,7 +7,7 @@
 #include <random>
 
 #include "tests/tuner/simulation.hpp"
-#include "tuner/candidates.hpp"
+#include "tuner/proposals.hpp"
 
 namespace autotuned::tuner {
 namespace {
@@ -39,11 +39,11 @@ std::string skipped(const Json& change, const Ceiling& ceiling, const Json& metr
     knob.unavailable.clear();
     knob.unavailable_choices.clear();
   }
-  const Candidate candidate{.plugin = "p",
-                            .change = change_of(change),
-                            .reason = "r",
-                            .source = CandidateSource::near_miss};
-  const auto refusal = screen(candidate, {input, input.starting, {}, {}, ceiling, metrics});
+  const Proposal proposal{.plugin = "p",
+                          .change = change_of(change),
+                          .reason = "r",
+                          .source = ProposalSource::near_miss};
+  const auto refusal = screen(proposal, {input, input.starting, {}, {}, ceiling, metrics});
   if (!refusal) return "";
   EXPECT_FALSE(refusal->is_fault) << refusal->reason;
   return refusal->reason;
@@ -51,7 +51,7 @@ std::string skipped(const Json& change, const Ceiling& ceiling, const Json& metr
 
 TEST(Ceiling, IsMeasuredRungByRung) {
   FakeClock clock;
-  SimulatedJob job(clock);
+  SimulatedBackend job(clock);
   job.noise = 0.0;
   job.ceiling_ratio = 2.0;
   job.rung_ratios = {{"raw_bytes", 1.25}, {"host_batch", 1.5}};
@@ -82,7 +82,7 @@ TEST(Ceiling, IsMeasuredRungByRung) {
 // What another trainer was done, or did, is no fault of the job, which runs alone then.
 TEST(Ceiling, ABlockOfTheJobThatFailsBesideAnotherTrainerIsMadeAgain) {
   FakeClock clock;
-  SimulatedJob job(clock);
+  SimulatedBackend job(clock);
   job.noise = 0.0;
   int blocks = 0;
   job.fault = [&blocks](const Configuration&) -> std::optional<Error> {
@@ -150,7 +150,7 @@ TEST(CeilingGain, NoiseDoesNotPassForOneAndAGainDoes) {
 
 TEST(Ceiling, CostOfLoadingIsNoNoise) {
   FakeClock clock;
-  SimulatedJob job(clock);
+  SimulatedBackend job(clock);
   job.noise = 0.2;
   job.ceiling_ratio = 1.0;
   job.rung_ratios = {{"host_batch", 1.0}};
@@ -173,7 +173,7 @@ TEST(Ceiling, CostOfLoadingIsNoNoise) {
 // Its rate is the same with and without loading, and grows all the time.
 TEST(Ceiling, AMachineThatGetsFasterIsNoGain) {
   FakeClock clock;
-  SimulatedJob job(clock);
+  SimulatedBackend job(clock);
   job.noise = 0.0;
   job.ceiling_ratio = 1.0;
   job.rate = [&job](const Configuration&) { return 1000.0 * std::pow(1.05, job.blocks); };
@@ -219,7 +219,7 @@ TEST(Ceiling, LoadingCostsAtLeastWhatReadyBatchesSave) {
 
 TEST(Ceiling, LowerRungsAreLeftOutWhereThereIsNothingToGain) {
   FakeClock clock;
-  SimulatedJob job(clock);
+  SimulatedBackend job(clock);
   job.noise = 0.0;
   job.ceiling_ratio = 1.01;
   job.rung_ratios = {{"raw_bytes", 1.0}};
@@ -235,7 +235,7 @@ TEST(Ceiling, LowerRungsAreLeftOutWhereThereIsNothingToGain) {
 // Noise must not make a rung that frees more slower than one that frees less, or the job itself.
 TEST(Ceiling, RungsOnlyRise) {
   FakeClock clock;
-  SimulatedJob job(clock);
+  SimulatedBackend job(clock);
   job.noise = 0.0;
   job.ceiling_ratio = 1.5;
   job.rung_ratios = {{"raw_bytes", 0.9}, {"made_samples", 1.4}, {"host_batch", 1.3}};

@@ -14,11 +14,11 @@
 namespace autotuned::tuner {
 namespace {
 
-constexpr int kMostPairs = 12;
+constexpr int kMaxPairs = 12;
 
 std::vector<std::vector<double>> magnitude_patterns() {
-  std::vector<std::vector<double>> patterns(5, std::vector<double>(kMostPairs));
-  for (std::size_t i = 0; i < kMostPairs; ++i) {
+  std::vector<std::vector<double>> patterns(5, std::vector<double>(kMaxPairs));
+  for (std::size_t i = 0; i < kMaxPairs; ++i) {
     const double x = static_cast<double>(i);
     patterns[0][i] = 0.05;
     patterns[1][i] = 0.001 * std::pow(2.0, x);         // growing
@@ -49,7 +49,7 @@ void for_each_sequence(const std::vector<double>& magnitudes, int length, Visit 
 TEST(Evidence, IsWorthOneOnAverageBetweenEquals) {
   for (const auto& magnitudes : magnitude_patterns()) {
     for (const double error : {0.01, 0.05}) {
-      for (int length = 1; length <= kMostPairs; ++length) {
+      for (int length = 1; length <= kMaxPairs; ++length) {
         double total = 0.0;
         for_each_sequence(magnitudes, length, [&](const std::vector<ObservedPair>& pairs) {
           total += e_value(pairs, 0.0, Side::above, fastest_test(error));
@@ -62,7 +62,7 @@ TEST(Evidence, IsWorthOneOnAverageBetweenEquals) {
 
 TEST(Evidence, NeverExceedsWhatACoinAllows) {
   const auto magnitudes = magnitude_patterns()[2];
-  for (int length = 1; length <= kMostPairs; ++length) {
+  for (int length = 1; length <= kMaxPairs; ++length) {
     for_each_sequence(magnitudes, length, [&](const std::vector<ObservedPair>& pairs) {
       const double reached = e_value(pairs, 0.0, Side::above, fastest_test(0.01));
       EXPECT_GE(reached, 0.0);

@@ -180,7 +180,7 @@ class Filling : public testing::Test {
     simulation_.job.updates = [this](const Configuration&, const Configuration&,
                                      std::int64_t steps) {
       ++checks_;
-      return SimulatedJob::equal(steps);
+      return SimulatedBackend::equal(steps);
     };
   }
 

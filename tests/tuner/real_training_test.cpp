@@ -26,7 +26,7 @@ TEST_F(RealTraining, IsCheckedBeforeItIsTimed) {
   std::vector<int> blocks_at_check;
   simulation_.job.updates = [&](const Configuration&, const Configuration&, std::int64_t steps) {
     blocks_at_check.push_back(simulation_.ledger.blocks[1]);
-    return SimulatedJob::equal(steps);
+    return SimulatedBackend::equal(steps);
   };
   const auto outcome = simulation_.run();
   ASSERT_TRUE(outcome);
@@ -38,7 +38,7 @@ TEST_F(RealTraining, IsCheckedBeforeItIsTimed) {
 
 TEST_F(RealTraining, MakesNoStepWithAnotherModel) {
   simulation_.job.updates = [](const Configuration&, const Configuration&, std::int64_t steps) {
-    UpdateComparison updates = SimulatedJob::equal(steps);
+    UpdateComparison updates = SimulatedBackend::equal(steps);
     updates.finite = false;
     return updates;
   };

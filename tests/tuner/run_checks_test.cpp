@@ -25,7 +25,7 @@ class RunChecks : public testing::Test {
     job_.updates = [this](const Configuration& reference, const Configuration& candidate,
                           std::int64_t steps) {
       asked_.push_back({reference, candidate, steps});
-      UpdateComparison updates = SimulatedJob::equal(steps);
+      UpdateComparison updates = SimulatedBackend::equal(steps);
       updates.equal = is_equal_;
       return updates;
     };
@@ -56,7 +56,7 @@ class RunChecks : public testing::Test {
   }
 
   FakeClock clock_;
-  SimulatedJob job_{clock_};
+  SimulatedBackend job_{clock_};
   SessionInput input_ = simulated_input();
   Configuration incumbent_ = input_.starting.with(change("optimizer.fused", true));
   bool is_equal_ = true;
@@ -110,7 +110,7 @@ TEST_F(RunChecks, TheLoaderOfAScriptIsComparedBesideWhatWasKept) {
 TEST_F(RunChecks, TheJobsOwnTurnsAreLookedAtWhereTheCandidateFailsLater) {
   int looks = 0;
   const auto turned = [](std::int64_t steps, double cosine) {
-    UpdateComparison updates = SimulatedJob::equal(steps);
+    UpdateComparison updates = SimulatedBackend::equal(steps);
     updates.equal = false;
     updates.parameters[0].cosine = cosine;
     return updates;
@@ -135,7 +135,7 @@ TEST_F(RunChecks, TheJobsOwnTurnsAreLookedAtWhereTheCandidateFailsLater) {
 
 TEST_F(RunChecks, SmallLossesAreSmallOnlyOfACrossEntropy) {
   job_.updates = [](const Configuration&, const Configuration&, std::int64_t steps) {
-    UpdateComparison updates = SimulatedJob::equal(steps);
+    UpdateComparison updates = SimulatedBackend::equal(steps);
     updates.equal = false;
     updates.reference_losses.assign(static_cast<std::size_t>(steps), 1e-4);
     updates.candidate_losses.assign(static_cast<std::size_t>(steps), 3e-4);
@@ -194,7 +194,7 @@ TEST_F(RunChecks, ADeviceThatDoesNotRepeatItselfIsComparedByItsOwnDifferences) {
   job_.updates = [&](const Configuration& reference, const Configuration& candidate,
                      std::int64_t steps) {
     asked_.push_back({reference, candidate, steps});
-    UpdateComparison updates = SimulatedJob::equal(steps);
+    UpdateComparison updates = SimulatedBackend::equal(steps);
     updates.equal = false;
     updates.parameters[0].norm_ratio = reference == candidate ? 1.01 : candidate_ratio;
     return updates;
@@ -233,7 +233,7 @@ TEST_F(RunChecks, AJobThatCannotRoundItsStartIsHeldAgainstTheUsualLimits) {
   job_.is_training = true;
   job_.rounded_fault = Error{.kind = ErrorKind::unsupported, .what = "nothing is put back"};
   job_.updates = [](const Configuration&, const Configuration&, std::int64_t steps) {
-    UpdateComparison updates = SimulatedJob::equal(steps);
+    UpdateComparison updates = SimulatedBackend::equal(steps);
     updates.parameters[0].cosine = 0.5;
     return updates;
   };
@@ -276,7 +276,7 @@ TEST_F(RunChecks, AnExtensionIsFirstCheckedFromWhatTheBlocksHaveLeft) {
 TEST_F(RunChecks, AnExtensionThatFailsThereGetsNoOtherLook) {
   add_extension(recipes::RiskClass::numerics);
   job_.updates = [](const Configuration&, const Configuration&, std::int64_t steps) {
-    UpdateComparison updates = SimulatedJob::equal(steps);
+    UpdateComparison updates = SimulatedBackend::equal(steps);
     updates.equal = false;
     updates.parameters[0].norm_ratio = 0.1;
     return updates;
@@ -334,14 +334,14 @@ TEST_F(RunChecks, AnExactExtensionIsComparedThereWithTheDevicesOwnDifferences) {
   job_.updates = [&](const Configuration& reference, const Configuration& candidate,
                      std::int64_t steps) {
     asked_.push_back({reference, candidate, steps});
-    UpdateComparison updates = SimulatedJob::equal(steps);
+    UpdateComparison updates = SimulatedBackend::equal(steps);
     updates.parameters[0].norm_ratio = reference == candidate ? own_ratio : candidate_ratio;
     updates.equal = updates.parameters[0].norm_ratio == 1.0;
     return updates;
   };
   job_.rounded_updates = [](const Configuration&, std::int64_t steps) {
     ADD_FAILURE() << "how far rounding leads the job astray does not matter";
-    return SimulatedJob::equal(steps);
+    return SimulatedBackend::equal(steps);
   };
   auto checks = run(change("mine.skip", true));
   EXPECT_TRUE(checks.back().passed) << checks.back().detail;
@@ -376,7 +376,7 @@ TEST_F(RunChecks, AnExactExtensionIsComparedThereWithTheDevicesOwnDifferences) {
 
   // With permission the limits of numerics apply.
   job_.rounded_updates = [](const Configuration&, std::int64_t steps) {
-    return SimulatedJob::equal(steps);
+    return SimulatedBackend::equal(steps);
   };
   input_.recipe.tune.allow = {"numerics"};
   candidate_ratio = 1.1;
@@ -402,7 +402,7 @@ TEST_F(RunChecks, ATrainedModelIsCheckedAgainstTheStart) {
 TEST_F(RunChecks, ATrainedModelIsHeldAgainstWhatTheJobDoesByItself) {
   int looks = 0;
   job_.updates = [](const Configuration&, const Configuration&, std::int64_t steps) {
-    UpdateComparison updates = SimulatedJob::equal(steps);
+    UpdateComparison updates = SimulatedBackend::equal(steps);
     updates.equal = false;
     updates.parameters[0].cosine = 0.5;
     return updates;
@@ -410,7 +410,7 @@ TEST_F(RunChecks, ATrainedModelIsHeldAgainstWhatTheJobDoesByItself) {
   job_.rounded_updates = [&](const Configuration& configuration, std::int64_t steps) {
     ++looks;
     EXPECT_EQ(configuration, input_.starting);
-    UpdateComparison updates = SimulatedJob::equal(steps);
+    UpdateComparison updates = SimulatedBackend::equal(steps);
     updates.parameters[0].cosine = 0.6;
     return updates;
   };
@@ -431,7 +431,7 @@ TEST_F(RunChecks, OfAChangeThatFailedItsExtensionIsToBlame) {
 }
 
 // As the job of a guard.
-class MeasuredJob final : public TrainingBackend {
+class MeasuredBackend final : public TrainingBackend {
  public:
   Result<Block> run_block(const Configuration& /*configuration*/,
                           const BlockRequest& /*request*/) override {
@@ -440,7 +440,7 @@ class MeasuredJob final : public TrainingBackend {
 };
 
 TEST_F(RunChecks, AJobThatIsOnlyMeasuredHasNone) {
-  MeasuredJob job;
+  MeasuredBackend job;
   for (const Configuration& tried : {change("loader.workers", std::int64_t{2}),
                                      change("precision.autocast", std::string("bf16"))}) {
     const auto checks = run_checks(input_, job, incumbent_, tried);

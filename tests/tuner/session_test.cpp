@@ -154,7 +154,7 @@ TEST(Session, AChangeThatTrainsAnotherModelIsRejected) {
   add_three_plugins(simulation);
   simulation.job.updates = [](const Configuration&, const Configuration& candidate,
                               std::int64_t steps) {
-    UpdateComparison updates = SimulatedJob::equal(steps);
+    UpdateComparison updates = SimulatedBackend::equal(steps);
     if (candidate.text("precision.autocast") == "bf16") {
       updates.equal = false;
       updates.parameters[0].norm_ratio = 0.5;
@@ -190,7 +190,7 @@ TEST(Session, AFailedCheckIsToldWithItsParameters) {
   };
   simulation.job.updates = [](const Configuration&, const Configuration& candidate,
                               std::int64_t steps) {
-    UpdateComparison updates = SimulatedJob::equal(steps);
+    UpdateComparison updates = SimulatedBackend::equal(steps);
     updates.parameters.resize(1);
     updates.parameters.push_back(updates.parameters[0]);
     updates.parameters[1].name = "second.weight";

@@ -32,9 +32,9 @@ class FakeClock final : public Clock {
 };
 
 // Rates by configuration, noise, faults, and updates that differ as the test says.
-class SimulatedJob final : public TrainingBackend {
+class SimulatedBackend final : public TrainingBackend {
  public:
-  explicit SimulatedJob(FakeClock& clock) : clock_(&clock) {}
+  explicit SimulatedBackend(FakeClock& clock) : clock_(&clock) {}
 
   std::function<double(const Configuration&)> rate = [](const Configuration&) { return 1000.0; };
   std::function<std::optional<Error>(const Configuration&)> fault = [](const Configuration&) {
@@ -154,16 +154,16 @@ class SimulatedJob final : public TrainingBackend {
     return rounded_updates(configuration, compared_steps_);
   }
 
-  Result<Profile> profile(const Configuration& configuration) override {
+  Result<StepProfile> profile(const Configuration& configuration) override {
     clock_->advance(std::chrono::milliseconds(300));
     if (auto error = fault(configuration)) return tl::unexpected(*error);
     if (profile_fault) return tl::unexpected(*profile_fault);
-    Profile profile;
+    StepProfile profile;
     profile.metrics = metrics(configuration);
     return profile;
   }
 
-  Result<void> add_trace(const Configuration& configuration, Profile& profile,
+  Result<void> add_trace(const Configuration& configuration, StepProfile& profile,
                          std::chrono::nanoseconds) override {
     clock_->advance(trace_duration);
     traced.push_back(configuration);
@@ -275,7 +275,7 @@ class MemoryLedger final : public Ledger {
   std::vector<Ceiling> ceilings;
   std::vector<std::string> warnings;
   std::vector<TuningProgress> told;
-  std::vector<std::pair<Configuration, Profile>> profiles;
+  std::vector<std::pair<Configuration, StepProfile>> profiles;
 
   void warned(const std::string& text) override { warnings.push_back(text); }
   void progressed(const TuningProgress& progress) override { told.push_back(progress); }
@@ -285,7 +285,7 @@ class MemoryLedger final : public Ledger {
   Result<void> ceiling(const Ceiling& ceiling) override {
     return keep("ceiling", [&] { ceilings.push_back(ceiling); });
   }
-  Result<void> profiled(const Configuration& configuration, const Profile& profile) override {
+  Result<void> profiled(const Configuration& configuration, const StepProfile& profile) override {
     return keep("profiled", [&] { profiles.emplace_back(configuration, profile); });
   }
   Result<void> not_profiled(const Error& error) override {
@@ -364,7 +364,7 @@ inline SessionInput simulated_input() {
 // A session with everything it needs.
 struct Simulation {
   FakeClock clock;
-  SimulatedJob job{clock};
+  SimulatedBackend job{clock};
   SimulatedAdvisors advisors;
   MemoryLedger ledger;
   SessionInput input = simulated_input();

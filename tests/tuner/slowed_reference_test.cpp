@@ -90,7 +90,7 @@ TEST_F(SlowedReference, ConcernsOtherKnobsBesideAnExtension) {
   EXPECT_EQ(run(1000.0, 1200.0, 1000.0, "loader.workers", /*own=*/1).verdict, Verdict::accepted);
 }
 
-// The extension is slower, and slows whoever is measured beside it from then on.
+// The extension is slower, and from then on slows the configuration that is measured beside it.
 TEST_F(SlowedReference, IsFoundByTheBaseline) {
   simulation_.advisors.plugins["mine"] = once({{kKnob, 1}}, 1.5);
   bool is_slowed = false;

@@ -157,7 +157,7 @@ TEST(SessionTrace, OneThatFailsIsANoteAndNothingElse) {
   ASSERT_TRUE(outcome) << outcome.error().message();
   EXPECT_EQ(outcome->best.integer("loader.workers"), 2);
   EXPECT_EQ(simulation.job.traced.size(), 2U);
-  const Profile& first = simulation.ledger.profiles.front().second;
+  const StepProfile& first = simulation.ledger.profiles.front().second;
   EXPECT_THAT(first.findings, IsEmpty());
   EXPECT_THAT(first.notes, ElementsAre(testing::HasSubstr("no answer")));
 }

@@ -14,7 +14,7 @@ using namespace std::string_view_literals;
 
 // The fixed-size parts of zip's structures; its specification (APPNOTE) has the offsets of all fields.
 constexpr std::size_t kEndBytes = 22;
-constexpr std::size_t kMostCommentBytes = 65'535;
+constexpr std::size_t kMaxCommentBytes = 65'535;
 constexpr std::size_t kLocatorBytes = 20;
 constexpr std::size_t kLongEndBytes = 56;
 constexpr std::size_t kEntryBytes = 46;
@@ -48,7 +48,7 @@ std::optional<std::size_t> find_end(std::string_view archive) {
   if (archive.size() < kEndBytes) return std::nullopt;
   const std::size_t end = archive.rfind("PK\x05\x06"sv, archive.size() - kEndBytes);
   if (end == std::string_view::npos) return std::nullopt;
-  if (archive.size() - end > kEndBytes + kMostCommentBytes) return std::nullopt;
+  if (archive.size() - end > kEndBytes + kMaxCommentBytes) return std::nullopt;
   return end;
 }
 

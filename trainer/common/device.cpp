@@ -24,7 +24,7 @@ using c10::CachingAllocator::StatArray;
 using c10::CachingAllocator::StatType;
 
 constexpr const char* kDriver = "libcuda.so.1";
-constexpr int kLeastCuda = 13000;
+constexpr int kMinCuda = 13000;
 
 at::Device parsed(const std::string& device) {
   return at::Device(device);
@@ -33,7 +33,7 @@ at::Device parsed(const std::string& device) {
 // LibTorch itself only warns, on standard error.
 std::string why_no_gpu(void* driver) {
   const int version = read_cuda_version(driver);
-  if (version == 0 || version >= kLeastCuda) return "the NVIDIA driver shows no GPU";
+  if (version == 0 || version >= kMinCuda) return "the NVIDIA driver shows no GPU";
   return "the NVIDIA driver is too old: it knows CUDA " + std::to_string(version / 1000) + "." +
          std::to_string(version % 1000 / 10) + ", and LibTorch needs CUDA 13";
 }

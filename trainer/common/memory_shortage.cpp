@@ -14,7 +14,7 @@ namespace autotuned::trainer {
 namespace {
 
 constexpr std::string_view kBeginning = "CUDA out of memory. Tried to allocate ";
-constexpr double kMostBytes = 1e18;  // more is not believed
+constexpr double kMaxBytes = 1e18;  // more is not believed
 // The least part of the device's memory, one in this many, that counts as used by other programs: drivers and contexts
 // use less.
 constexpr std::int64_t kNotableShare = 10;
@@ -29,7 +29,7 @@ std::int64_t size_at(std::string_view text) {
   text.remove_prefix(static_cast<std::size_t>(end - text.data()));
   for (const auto& [unit, bytes] : kUnits) {
     if (text.starts_with(unit)) {
-      return static_cast<std::int64_t>(std::min(number * bytes, kMostBytes));
+      return static_cast<std::int64_t>(std::min(number * bytes, kMaxBytes));
     }
   }
   return 0;

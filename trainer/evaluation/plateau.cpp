@@ -6,7 +6,7 @@
 
 namespace autotuned::trainer {
 
-Plateau::Plateau(const recipes::Typed& schedule) {
+Plateau::Plateau(const recipes::Component& schedule) {
   if (schedule.type != "plateau") return;
   is_on_ = true;
   drop_ = get_number(schedule.parameters, "factor").value_or(drop_);

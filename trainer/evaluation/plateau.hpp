@@ -13,7 +13,7 @@ namespace autotuned::trainer {
 class Plateau {
  public:
   // For a schedule of another type take() changes nothing. REQUIRES: recipes::check_schedule(schedule).
-  explicit Plateau(const recipes::Typed& schedule);
+  explicit Plateau(const recipes::Component& schedule);
 
   // Takes the loss of an evaluation and the present `factor` of the learning rate. Returns the factor from now on.
   [[nodiscard]] double take(double loss, double factor);

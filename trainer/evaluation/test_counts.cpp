@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t kFive = 5;
 // With more classes the confusion matrix is left out: this many take 8 MB.
-constexpr std::int64_t kMostClasses = 1000;
+constexpr std::int64_t kMaxClasses = 1000;
 
 }  // namespace
 
@@ -23,7 +23,7 @@ void TestCounts::add(const at::Tensor& logits, const at::Tensor& labels) {
     const at::Tensor found = five.eq(labels.unsqueeze(1)).any(1).sum();
     among_five_ = among_five_.defined() ? among_five_ + found : found;
   }
-  if (classes_ > kMostClasses) return;
+  if (classes_ > kMaxClasses) return;
   if (!cells_.defined()) cells_ = at::zeros({classes_ * classes_}, labels.options());
   // Samples of classes that the model does not have count for the accuracy alone.
   const at::Tensor is_known = labels.ge(0).logical_and(labels.lt(classes_));

@@ -10,9 +10,9 @@ namespace autotuned::trainer {
 namespace {
 
 // A matrix of more would be most of what is stored of a run.
-constexpr std::size_t kMostClassesOfMatrix = 100;
+constexpr std::size_t kMaxClassesOfMatrix = 100;
 // The same goes for more values of a target.
-constexpr std::size_t kMostValues = 1000;
+constexpr std::size_t kMaxValues = 1000;
 
 Json share_of(std::int64_t part, std::int64_t whole) {
   return whole > 0 ? Json(static_cast<double>(part) / static_cast<double>(whole)) : Json();
@@ -49,7 +49,7 @@ void add_numbers(const TestResult& test, Json& json) {
   const NumberFigures& numbers = *test.numbers;
   json["test_mae"] = numbers.mae;
   json["test_r2"] = or_null(numbers.r2);
-  if (numbers.values.size() > kMostValues) return;
+  if (numbers.values.size() > kMaxValues) return;
   Json& targets = json["test_targets"] = Json::array();
   for (std::size_t i = 0; i < numbers.values.size(); ++i) {
     targets.push_back({{"target", name_of(test, i)},
@@ -63,7 +63,7 @@ void add_tags(const TestResult& test, Json& json) {
   json["test_f1"] = or_null(tags.all.f1());
   json["test_precision"] = share_of(tags.all.true_positives, tags.all.found);
   json["test_recall"] = share_of(tags.all.true_positives, tags.all.there);
-  if (tags.tags.size() > kMostValues) return;
+  if (tags.tags.size() > kMaxValues) return;
   Json& all = json["test_tags"] = Json::array();
   for (std::size_t i = 0; i < tags.tags.size(); ++i) {
     const TagFigures::Tag& tag = tags.tags[i];
@@ -100,7 +100,7 @@ Json test_json(const std::optional<TestResult>& test) {
   if (test->top5_accuracy) json["test_top5_accuracy"] = *test->top5_accuracy;
   if (test->confusion.empty()) return json;
   json["test_classes"] = classes_of(*test);
-  if (test->confusion.size() <= kMostClassesOfMatrix) json["test_confusion"] = test->confusion;
+  if (test->confusion.size() <= kMaxClassesOfMatrix) json["test_confusion"] = test->confusion;
   return json;
 }
 

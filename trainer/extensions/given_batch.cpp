@@ -10,7 +10,7 @@ namespace {
 
 // The largest difference that counts as rounding, as a part of the largest compared number: the rounding of the
 // smallest floating-point types.
-constexpr double kMostRounding = 1.0 / 16;
+constexpr double kMaxRounding = 1.0 / 16;
 // The multiples of this number modulo 2^64 are evenly spread, so that places are for any size.
 constexpr std::uint64_t kStride = 0x9e3779b97f4a7c15U;
 
@@ -79,7 +79,7 @@ void GivenBatch::take(const at::Tensor& images, const at::Tensor& labels) {
   label_sizes_.assign(labels.sizes().begin(), labels.sizes().end());
   label_type_ = labels.scalar_type();
   has_label_bytes_ =
-      can_be_read(labels) && labels.is_contiguous() && labels.nbytes() <= kMostLabelBytes;
+      can_be_read(labels) && labels.is_contiguous() && labels.nbytes() <= kMaxLabelBytes;
   labels_.places.clear();
   if (has_label_bytes_) {
     label_bytes_.resize(labels.nbytes());
@@ -111,7 +111,7 @@ bool GivenBatch::is_same(const Sample& sample, const at::Tensor& tensor, bool ro
   for (std::size_t i = 0; i < kPlaces; ++i) {
     const double before = sample.values[i];
     if (values[i] == before || (std::isnan(values[i]) && std::isnan(before))) continue;
-    if (!rounds || !(std::abs(values[i] - before) <= kMostRounding * largest)) return false;
+    if (!rounds || !(std::abs(values[i] - before) <= kMaxRounding * largest)) return false;
   }
   return true;
 }

@@ -19,7 +19,7 @@ namespace autotuned::trainer {
 class GivenBatch {
  public:
   static constexpr std::size_t kPlaces = 8;
-  static constexpr std::size_t kMostLabelBytes = 16384;  // of which every one is compared
+  static constexpr std::size_t kMaxLabelBytes = 16384;  // of which every one is compared
 
   void take(const at::Tensor& images, const at::Tensor& labels);
   // What the hook changed, as a clause; empty: no visible change. `rounds`: the numbers of images may differ by

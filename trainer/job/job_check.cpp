@@ -73,7 +73,7 @@ void Job::State::find_problems(const Configuration& configuration, RecipeCheck& 
     found.problems.push_back({key_of(error, part), std::move(error)});
   };
   std::vector<std::string> names;  // of the training's classes
-  const auto look_at = [&](const std::string& part, const recipes::Typed& spec) {
+  const auto look_at = [&](const std::string& part, const recipes::Component& spec) {
     auto data = open(spec, names);
     if (!data) {
       add(part, data.error());

@@ -13,7 +13,7 @@ namespace autotuned::trainer {
 namespace {
 
 constexpr std::int64_t kStepsBeforeEpochEnd = 2;
-constexpr int kMostHalvings = 16;  // of the scale that a training begins with, to 1
+constexpr int kMaxHalvings = 16;  // of the scale that a training begins with, to 1
 
 // Takes down what the learner's model is given for as long as it lives.
 class InputRecord {
@@ -102,7 +102,7 @@ Result<void> Job::State::settle_loss_scale(const CancelCheck& is_cancelled) {
   const input::Position position = feed_->position();
   const std::int64_t steps = steps_;
   const std::int64_t samples = samples_;
-  for (int halvings = 0; halvings <= kMostHalvings; ++halvings) {
+  for (int halvings = 0; halvings <= kMaxHalvings; ++halvings) {
     const auto block = run_steps(1, is_cancelled);
     const double after = learner_->loss_scale().value_or(*scale);
     if (auto restored = learner_->restore(start); !restored) return restored;

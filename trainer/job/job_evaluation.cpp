@@ -33,9 +33,9 @@
 namespace autotuned::trainer {
 namespace {
 
-std::vector<input::Transform> transforms_of(const std::vector<recipes::Typed>& list) {
+std::vector<input::Transform> transforms_of(const std::vector<recipes::Component>& list) {
   std::vector<input::Transform> transforms;
-  for (const recipes::Typed& one : list)
+  for (const recipes::Component& one : list)
     transforms.push_back({one.type, one.parameters});
   return transforms;
 }

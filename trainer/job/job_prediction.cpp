@@ -89,7 +89,7 @@ Result<recipes::Recipe> recipe_to_predict(recipes::Recipe recipe, const PredictR
   }
   std::vector<input::Transform> transforms;
   const auto listed = recipe.evaluation ? recipe.evaluation->input : std::nullopt;
-  for (const recipes::Typed& one : listed ? *listed : recipe.input)
+  for (const recipes::Component& one : listed ? *listed : recipe.input)
     transforms.push_back({one.type, one.parameters});
   if (!listed) transforms = input::evaluation_transforms(transforms);
   Json data = {{"files", request.pictures}, {"shuffle", false}};

@@ -29,7 +29,7 @@ constexpr const char* kInitial = "initial";
 constexpr const char* kRateFactor = "schedule/factor";
 constexpr const char* kScheduleBegin = "schedule/begin";
 // How long other damaged files are searched for when the job has ended: less than a person or a time limit would wait.
-constexpr std::chrono::nanoseconds kMostSearching = std::chrono::seconds(10);
+constexpr std::chrono::nanoseconds kMaxSearching = std::chrono::seconds(10);
 
 // The process that starts a trainer sets env.NAME for it; this only checks that it did.
 Result<void> check_environment(const Configuration& configuration) {
@@ -62,7 +62,7 @@ std::string restart_part(const Configuration& configuration,
 Result<input::Pipeline> pipeline_of(const recipes::Recipe& recipe, const input::Dataset& data,
                                     const input::PipelineForm& form, std::int64_t rank) {
   std::vector<input::Transform> transforms;
-  for (const recipes::Typed& transform : recipe.input) {
+  for (const recipes::Component& transform : recipe.input) {
     transforms.push_back({transform.type, transform.parameters});
   }
   return input::Pipeline::compile(data.type(), transforms, input::seed_of_rank(recipe.seed, rank),
@@ -159,7 +159,7 @@ Result<void> Job::State::open_data() {
 }
 
 Result<std::unique_ptr<input::Dataset>> Job::State::open(
-    const recipes::Typed& data, std::span<const std::string> known_classes) {
+    const recipes::Component& data, std::span<const std::string> known_classes) {
   if (data.type == Workloads::kType) return workloads_.open_data(data);
   if (data.type == input::kUnlabelledPictures) {
     return input::open_unlabelled_pictures(data.parameters);
@@ -348,13 +348,13 @@ Error Job::State::told_with_others(Error error, const input::Dataset& data,
   }
   auto found = damaged_found_.find(&data);
   if (found == damaged_found_.end()) {
-    const recipes::Typed& of_training = recipe_.input.front();
+    const recipes::Component& of_training = recipe_.input.front();
     const input::Transform first = &data == test_data_.get()
                                        ? test_transforms_.front()
                                        : input::Transform{of_training.type, of_training.parameters};
     bool was_cancelled = false;
     input::DamageFound searched =
-        input::search_damage(data, first, cpus_allowed_, kMostSearching,
+        input::search_damage(data, first, cpus_allowed_, kMaxSearching,
                              [&] { return was_cancelled = is_cancelled && is_cancelled(); });
     if (was_cancelled) {
       warnings_.push_back(input::with_others(std::move(error), searched));

@@ -158,7 +158,7 @@ class Job::State {
   Result<void> prepare_graph(const Configuration& configuration);
   Result<void> open_data();
   // `known_classes` as of input::open_dataset().
-  Result<std::unique_ptr<input::Dataset>> open(const recipes::Typed& data,
+  Result<std::unique_ptr<input::Dataset>> open(const recipes::Component& data,
                                                std::span<const std::string> known_classes = {});
   Result<const input::Pipeline*> pipeline_for(const Configuration& configuration);
   // job_evaluation.cpp: opens what to evaluate on, if the recipe says so, and compiles its transforms.

@@ -141,10 +141,10 @@ Result<void> Job::State::check_targets(std::int64_t outputs) const {
                 "it classifies every pixel, and the targets of the data are " + name_of(target),
                 "model", "use data with masks, such as image_masks");
   }
-  if (gives_maps && outputs > input::kMostMaskClasses) {
+  if (gives_maps && outputs > input::kMaxMaskClasses) {
     return fail(ErrorKind::invalid,
                 "it has " + std::to_string(outputs) + " outputs, and masks have at most " +
-                    std::to_string(input::kMostMaskClasses) + " classes",
+                    std::to_string(input::kMaxMaskClasses) + " classes",
                 "model", "set classes of the model");
   }
   if (!target.is_class() && !target.is_mask()) {

@@ -17,7 +17,7 @@ namespace autotuned::trainer {
 namespace {
 
 // Before a block: more than that would hold up the trials, and what comes later fills on its way.
-constexpr std::chrono::nanoseconds kMostFilling = std::chrono::seconds(20);
+constexpr std::chrono::nanoseconds kMaxFilling = std::chrono::seconds(20);
 
 // The folder, or where it will be made: a file without a name needs no more than that.
 std::filesystem::path existing_folder(std::filesystem::path folder) {
@@ -126,7 +126,7 @@ std::optional<Error> KeptSamples::fill(Feed& feed, int threads,
   const bool fills_index = used.index != nullptr && !index_.was_filled;
   if (!fills_cache && !fills_index) return std::nullopt;
   const std::int64_t start = profiler::now_ns();
-  feed.fill_cache(threads, kMostFilling, is_cancelled);
+  feed.fill_cache(threads, kMaxFilling, is_cancelled);
   // What is not too much for memory will be read from there in training as well.
   if (fills_cache && one->wanted_bytes > available_memory_bytes(memory_allowed_bytes_))
     one->cache->forget_memory();

@@ -19,8 +19,8 @@ constexpr std::string_view kEpoch = "model_epoch_";
 constexpr std::string_view kStep = "model_step_";
 constexpr std::string_view kAverages = "_ema.pt";
 // More than a recipe takes; within them steps can be counted without overflow.
-constexpr std::int64_t kMostEpochs = 1'000'000;
-constexpr std::int64_t kMostSteps = 1'000'000'000'000;
+constexpr std::int64_t kMaxEpochs = 1'000'000;
+constexpr std::int64_t kMaxSteps = 1'000'000'000'000;
 
 // The number between `begin` and the ending of a name; nothing if it has another form, or is above `most`.
 std::optional<std::int64_t> number_in(std::string_view name, std::string_view begin,
@@ -72,9 +72,9 @@ void SavedWeights::remove_old(const fs::path& folder) const {
   // If two files have the same step, that of the epoch counts as older.
   using Place = std::pair<std::int64_t, bool>;
   const auto place_of = [this](std::string_view name) -> std::optional<Place> {
-    if (const auto epoch = number_in(name, kEpoch, kMostEpochs))
+    if (const auto epoch = number_in(name, kEpoch, kMaxEpochs))
       return Place{*epoch * steps_per_epoch_, false};
-    if (const auto step = number_in(name, kStep, kMostSteps)) return Place{*step, true};
+    if (const auto step = number_in(name, kStep, kMaxSteps)) return Place{*step, true};
     return std::nullopt;
   };
   std::vector<std::pair<Place, fs::path>> files;

@@ -32,7 +32,7 @@ class CancelPoll {
 [[nodiscard]] inline std::int64_t steps_until_look(std::int64_t steps, std::int64_t elapsed_ns,
                                                    std::int64_t minimum_steps,
                                                    std::int64_t minimum_ns, std::int64_t step_ns) {
-  constexpr std::int64_t kMostBetweenNs = 1'000'000'000;  // a cancel is noticed by then
+  constexpr std::int64_t kMaxBetweenNs = 1'000'000'000;  // a cancel is noticed by then
   // Allows for some steps too many, to avoid a second decision.
   constexpr std::int64_t kSpareShare = 50;
   if (step_ns <= 0) return 1;
@@ -40,7 +40,7 @@ class CancelPoll {
   const std::int64_t left_ns = std::max<std::int64_t>(minimum_ns - elapsed_ns, 0);
   const std::int64_t by_time = (left_ns + left_ns / kSpareShare + step_ns - 1) / step_ns;
   return std::clamp<std::int64_t>(std::max(required, by_time), 1,
-                                  std::max<std::int64_t>(kMostBetweenNs / step_ns, 1));
+                                  std::max<std::int64_t>(kMaxBetweenNs / step_ns, 1));
 }
 
 // How many steps of a training several ranks make before they ask the leader whether it was cancelled: each question is
@@ -89,13 +89,13 @@ class RefillRule {
 
   enum class Next { keep, step, record_again };
 
-  static constexpr int kMostSteps = 3;
+  static constexpr int kMaxSteps = 3;
 
   // Called after the recorded steps, and again after each answer was carried out. After `maximum_ns` no further step
   // begins, and with less than half of it left no second recording. Returns `record_again` once at most.
   [[nodiscard]] Next after(std::int64_t elapsed_ns, std::int64_t maximum_ns, int fullness) {
     if (is_second_ || fullness >= target_) return Next::keep;
-    if (steps_ < kMostSteps && elapsed_ns < maximum_ns) {
+    if (steps_ < kMaxSteps && elapsed_ns < maximum_ns) {
       ++steps_;
       return Next::step;
     }

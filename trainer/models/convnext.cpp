@@ -20,7 +20,7 @@ namespace autotuned::trainer {
 namespace {
 
 constexpr double kLayerScale = 1e-6;
-constexpr int kLeastSide = 32;  // of an image: it is divided by 4, and by 2 three times
+constexpr int kMinSide = 32;  // of an image: it is divided by 4, and by 2 three times
 
 struct Stage {
   std::int64_t width = 0;
@@ -152,14 +152,14 @@ class ConvNext final : public Model {
 
 }  // namespace
 
-MadeModel make_convnext(const recipes::Typed& spec, input::SampleShape sample) {
+MadeModel make_convnext(const recipes::Component& spec, input::SampleShape sample) {
   ModelParameters parameters(spec);
   const double drop_ratio = parameters.number("stochastic_depth");
   const std::int64_t classes = parameters.integer("classes");
   if (auto error = colour_model_error(parameters, spec, sample)) {
     return tl::unexpected(*std::move(error));
   }
-  if (sample.height < kLeastSide || sample.width < kLeastSide) {
+  if (sample.height < kMinSide || sample.width < kMinSide) {
     return unfit(spec.type, "needs samples of at least 32 x 32", sample,
                  "enlarge them with the transform resize");
   }

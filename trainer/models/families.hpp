@@ -15,24 +15,25 @@ namespace autotuned::trainer {
 
 // REQUIRES: `spec` names a model of the family. Errors are those of make_model().
 using MadeModel = Result<std::shared_ptr<Model>>;
-[[nodiscard]] MadeModel make_fashion_cnn(const recipes::Typed& spec, input::SampleShape sample);
-[[nodiscard]] MadeModel make_mlp(const recipes::Typed& spec, input::SampleShape sample);
-[[nodiscard]] MadeModel make_simple_cnn(const recipes::Typed& spec, input::SampleShape sample);
-[[nodiscard]] MadeModel make_pooling_cnn(const recipes::Typed& spec, input::SampleShape sample);
-[[nodiscard]] MadeModel make_resnet(const recipes::Typed& spec, input::SampleShape sample);
-[[nodiscard]] MadeModel make_convnext(const recipes::Typed& spec, input::SampleShape sample);
-[[nodiscard]] MadeModel make_efficientnet(const recipes::Typed& spec, input::SampleShape sample);
-[[nodiscard]] MadeModel make_mobilenet(const recipes::Typed& spec, input::SampleShape sample);
-[[nodiscard]] MadeModel make_unet(const recipes::Typed& spec, input::SampleShape sample);
-[[nodiscard]] MadeModel make_vit(const recipes::Typed& spec, input::SampleShape sample);
-[[nodiscard]] MadeModel make_gpt(const recipes::Typed& spec, input::SampleShape sample);
-[[nodiscard]] MadeModel make_paced(const recipes::Typed& spec, input::SampleShape sample);
-[[nodiscard]] MadeModel make_torchscript(const recipes::Typed& spec, input::SampleShape sample);
+[[nodiscard]] MadeModel make_fashion_cnn(const recipes::Component& spec, input::SampleShape sample);
+[[nodiscard]] MadeModel make_mlp(const recipes::Component& spec, input::SampleShape sample);
+[[nodiscard]] MadeModel make_simple_cnn(const recipes::Component& spec, input::SampleShape sample);
+[[nodiscard]] MadeModel make_pooling_cnn(const recipes::Component& spec, input::SampleShape sample);
+[[nodiscard]] MadeModel make_resnet(const recipes::Component& spec, input::SampleShape sample);
+[[nodiscard]] MadeModel make_convnext(const recipes::Component& spec, input::SampleShape sample);
+[[nodiscard]] MadeModel make_efficientnet(const recipes::Component& spec,
+                                          input::SampleShape sample);
+[[nodiscard]] MadeModel make_mobilenet(const recipes::Component& spec, input::SampleShape sample);
+[[nodiscard]] MadeModel make_unet(const recipes::Component& spec, input::SampleShape sample);
+[[nodiscard]] MadeModel make_vit(const recipes::Component& spec, input::SampleShape sample);
+[[nodiscard]] MadeModel make_gpt(const recipes::Component& spec, input::SampleShape sample);
+[[nodiscard]] MadeModel make_paced(const recipes::Component& spec, input::SampleShape sample);
+[[nodiscard]] MadeModel make_torchscript(const recipes::Component& spec, input::SampleShape sample);
 
 // Reads the parameters of one model and remembers the first that is missing or wrong.
 class ModelParameters {
  public:
-  explicit ModelParameters(const recipes::Typed& spec) : spec_(spec) {}
+  explicit ModelParameters(const recipes::Component& spec) : spec_(spec) {}
 
   [[nodiscard]] std::int64_t integer(const char* name) { return keep(get_integer, name); }
   [[nodiscard]] double number(const char* name) { return keep(get_number, name); }
@@ -56,7 +57,7 @@ class ModelParameters {
     return T{};
   }
 
-  const recipes::Typed& spec_;
+  const recipes::Component& spec_;
   std::optional<Error> error_;
 };
 
@@ -73,7 +74,7 @@ class ModelParameters {
 
 // For models that take only colour images: what is wrong with the parameters or, if nothing is, with the samples.
 [[nodiscard]] inline std::optional<Error> colour_model_error(const ModelParameters& parameters,
-                                                             const recipes::Typed& spec,
+                                                             const recipes::Component& spec,
                                                              input::SampleShape sample) {
   if (parameters.error()) return parameters.error();
   if (sample.channels == 3) return std::nullopt;

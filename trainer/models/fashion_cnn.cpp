@@ -32,7 +32,7 @@ class FashionCnn final : public Model {
 
 }  // namespace
 
-MadeModel make_fashion_cnn(const recipes::Typed& spec, input::SampleShape sample) {
+MadeModel make_fashion_cnn(const recipes::Component& spec, input::SampleShape sample) {
   ModelParameters parameters(spec);
   const std::int64_t classes = parameters.integer("classes");
   if (parameters.error()) return tl::unexpected(*parameters.error());

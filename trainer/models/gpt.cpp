@@ -211,7 +211,7 @@ class Gpt final : public Model {
 
 }  // namespace
 
-MadeModel make_gpt(const recipes::Typed& spec, input::SampleShape sample) {
+MadeModel make_gpt(const recipes::Component& spec, input::SampleShape sample) {
   ModelParameters parameters(spec);
   const GptShape shape{.layers = parameters.integer("layers"),
                        .heads = parameters.integer("heads"),

@@ -333,7 +333,7 @@ class MobileNet final : public Model {
 
 }  // namespace
 
-MadeModel make_efficientnet(const recipes::Typed& spec, input::SampleShape sample) {
+MadeModel make_efficientnet(const recipes::Component& spec, input::SampleShape sample) {
   ModelParameters parameters(spec);
   const double dropout = parameters.number("dropout");
   const double drop_ratio = parameters.number("stochastic_depth");
@@ -344,7 +344,7 @@ MadeModel make_efficientnet(const recipes::Typed& spec, input::SampleShape sampl
   return std::make_shared<EfficientNet>(dropout, drop_ratio, classes);
 }
 
-MadeModel make_mobilenet(const recipes::Typed& spec, input::SampleShape sample) {
+MadeModel make_mobilenet(const recipes::Component& spec, input::SampleShape sample) {
   ModelParameters parameters(spec);
   const double dropout = parameters.number("dropout");
   const std::int64_t classes = parameters.integer("classes");

@@ -27,7 +27,7 @@ class Mlp final : public Model {
 
 }  // namespace
 
-MadeModel make_mlp(const recipes::Typed& spec, input::SampleShape sample) {
+MadeModel make_mlp(const recipes::Component& spec, input::SampleShape sample) {
   ModelParameters parameters(spec);
   const std::int64_t hidden = parameters.integer("hidden");
   const std::int64_t classes = parameters.integer("classes");

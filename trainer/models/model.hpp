@@ -60,7 +60,7 @@ struct OutputForm {
 // Makes a model with PyTorch's default initialisation, from the present state of LibTorch's CPU generator.
 // ErrorKind::unsupported for an unknown type, ErrorKind::invalid for a sample too small for it. Throws c10::Error when
 // memory runs out.
-[[nodiscard]] Result<std::shared_ptr<Model>> make_model(const recipes::Typed& spec,
+[[nodiscard]] Result<std::shared_ptr<Model>> make_model(const recipes::Component& spec,
                                                         input::SampleShape sample);
 
 }  // namespace autotuned::trainer

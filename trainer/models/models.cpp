@@ -15,7 +15,8 @@ std::optional<OutputForm> output_form(const at::Tensor& logits, std::int64_t sam
   return OutputForm{logits.size(1), gives_maps};
 }
 
-Result<std::shared_ptr<Model>> make_model(const recipes::Typed& spec, input::SampleShape sample) {
+Result<std::shared_ptr<Model>> make_model(const recipes::Component& spec,
+                                          input::SampleShape sample) {
   if (spec.type == "fashion_cnn") return make_fashion_cnn(spec, sample);
   if (spec.type == "mlp") return make_mlp(spec, sample);
   if (spec.type == "simple_cnn") return make_simple_cnn(spec, sample);

@@ -33,7 +33,7 @@ class Paced final : public Model {
 
 }  // namespace
 
-MadeModel make_paced(const recipes::Typed& spec, input::SampleShape sample) {
+MadeModel make_paced(const recipes::Component& spec, input::SampleShape sample) {
   ModelParameters parameters(spec);
   const std::chrono::duration<double, std::milli> wait(parameters.number("step_ms"));
   const std::int64_t classes = parameters.integer("classes");

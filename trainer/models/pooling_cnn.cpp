@@ -42,7 +42,7 @@ class PoolingCnn final : public Model {
 
 }  // namespace
 
-MadeModel make_pooling_cnn(const recipes::Typed& spec, input::SampleShape sample) {
+MadeModel make_pooling_cnn(const recipes::Component& spec, input::SampleShape sample) {
   ModelParameters parameters(spec);
   const std::int64_t hidden = parameters.integer("hidden_channels");
   const std::int64_t classes = parameters.integer("classes");

@@ -148,7 +148,7 @@ class ResNet final : public Model {
 
 }  // namespace
 
-MadeModel make_resnet(const recipes::Typed& spec, input::SampleShape sample) {
+MadeModel make_resnet(const recipes::Component& spec, input::SampleShape sample) {
   ModelParameters parameters(spec);
   const std::int64_t classes = parameters.integer("classes");
   if (auto error = colour_model_error(parameters, spec, sample)) {

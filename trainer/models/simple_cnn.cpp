@@ -45,7 +45,7 @@ class SimpleCnn final : public Model {
 
 }  // namespace
 
-MadeModel make_simple_cnn(const recipes::Typed& spec, input::SampleShape sample) {
+MadeModel make_simple_cnn(const recipes::Component& spec, input::SampleShape sample) {
   ModelParameters parameters(spec);
   const std::int64_t classes = parameters.integer("classes");
   if (parameters.error()) return tl::unexpected(*parameters.error());

@@ -25,7 +25,7 @@
 namespace autotuned::trainer {
 namespace {
 
-constexpr std::size_t kMostScriptBytes = std::size_t{1} << 40U;
+constexpr std::size_t kMaxScriptBytes = std::size_t{1} << 40U;
 constexpr const char* kHowToSave = "save it in Python with torch.jit.script(model).save(FILE)";
 constexpr const char* kHowToSaveOtherwise =
     "build the model in Python, load its state_dict, and save it with "
@@ -225,7 +225,7 @@ Result<OutputForm> form_of(torch::jit::Module& script, input::SampleShape sample
 
 }  // namespace
 
-MadeModel make_torchscript(const recipes::Typed& spec, input::SampleShape sample) {
+MadeModel make_torchscript(const recipes::Component& spec, input::SampleShape sample) {
   ModelParameters parameters(spec);
   const std::string file = parameters.text("file");
   const std::int64_t expected = parameters.has("classes") ? parameters.integer("classes") : 0;
@@ -237,7 +237,7 @@ MadeModel make_torchscript(const recipes::Typed& spec, input::SampleShape sample
   torch::jit::getProfilingMode() = false;
 
   // LibTorch refuses an unreadable file below.
-  if (const auto bytes = read_file(file, kMostScriptBytes)) {
+  if (const auto bytes = read_file(file, kMaxScriptBytes)) {
     if (auto whole = check_archive(*bytes, file, "copy the file from its origin again"); !whole)
       return forward_error(whole);
   }

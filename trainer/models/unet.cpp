@@ -105,14 +105,14 @@ class UNet final : public Model {
 
 }  // namespace
 
-MadeModel make_unet(const recipes::Typed& spec, input::SampleShape sample) {
-  constexpr std::int64_t kMostDepth = 8;
+MadeModel make_unet(const recipes::Component& spec, input::SampleShape sample) {
+  constexpr std::int64_t kMaxDepth = 8;
   ModelParameters parameters(spec);
   const std::int64_t width = parameters.integer("width");
   const std::int64_t depth = parameters.integer("depth");
   const std::int64_t classes = parameters.integer("classes");
   if (parameters.error()) return tl::unexpected(*parameters.error());
-  if (width < 1 || depth < 1 || depth > kMostDepth || classes < 1) {
+  if (width < 1 || depth < 1 || depth > kMaxDepth || classes < 1) {
     return fail(ErrorKind::invalid, "width, depth and classes do not fit", "model unet",
                 "use a width of at least 1 and a depth from 1 to 8");
   }

@@ -186,7 +186,7 @@ Shape shape_of_size(const std::string& size) {
 
 }  // namespace
 
-MadeModel make_vit(const recipes::Typed& spec, input::SampleShape sample) {
+MadeModel make_vit(const recipes::Component& spec, input::SampleShape sample) {
   ModelParameters parameters(spec);
   Shape shape = shape_of_size(parameters.text("size"));
   if (parameters.has("embed")) shape.embed = parameters.integer("embed");

@@ -16,9 +16,9 @@ namespace {
 using plugins::TrainerLibrary;
 
 // The limits of data sets of our own (trainer/input/datasets/dataset_types.hpp).
-constexpr std::int64_t kMostSamples = 0xffff'ffff;
-constexpr int kMostClasses = 65'536;
-constexpr int kMostSide = 65'536;
+constexpr std::int64_t kMaxSamples = 0xffff'ffff;
+constexpr int kMaxClasses = 65'536;
+constexpr int kMaxSide = 65'536;
 
 class PluginDataset final : public input::Dataset {
  public:
@@ -39,12 +39,12 @@ class PluginDataset final : public input::Dataset {
                                        : std::string();
     };
     for (const auto& [what, value, most] :
-         {std::tuple{"size()", size_, kMostSamples},
-          std::tuple{"classes()", std::int64_t{classes_}, std::int64_t{kMostClasses}},
+         {std::tuple{"size()", size_, kMaxSamples},
+          std::tuple{"classes()", std::int64_t{classes_}, std::int64_t{kMaxClasses}},
           std::tuple{"the number of channels", std::int64_t{shape_.channels},
-                     std::int64_t{kMostSide}},
-          std::tuple{"the height", std::int64_t{shape_.height}, std::int64_t{kMostSide}},
-          std::tuple{"the width", std::int64_t{shape_.width}, std::int64_t{kMostSide}}}) {
+                     std::int64_t{kMaxSide}},
+          std::tuple{"the height", std::int64_t{shape_.height}, std::int64_t{kMaxSide}},
+          std::tuple{"the width", std::int64_t{shape_.width}, std::int64_t{kMaxSide}}}) {
       if (std::string wrong = outside(what, value, most); !wrong.empty()) return wrong;
     }
     return {};
@@ -98,7 +98,7 @@ Workloads::Workloads(const std::filesystem::path& recipe, std::vector<TrainerLib
   });
 }
 
-Result<Workloads::Found> Workloads::find(const recipes::Typed& spec) const {
+Result<Workloads::Found> Workloads::find(const recipes::Component& spec) const {
   const auto name = get_string(spec.parameters, "plugin");
   if (!name) return tl::unexpected(name.error());
   const std::int64_t line = get_integer(spec.parameters, "line").value_or(0);
@@ -116,7 +116,7 @@ Result<Workloads::Found> Workloads::find(const recipes::Typed& spec) const {
   return found;
 }
 
-Result<std::shared_ptr<Model>> Workloads::make_model(const recipes::Typed& spec,
+Result<std::shared_ptr<Model>> Workloads::make_model(const recipes::Component& spec,
                                                      input::SampleShape sample) {
   const auto found = find(spec);
   if (!found) return tl::unexpected(found.error());
@@ -131,7 +131,7 @@ Result<std::shared_ptr<Model>> Workloads::make_model(const recipes::Typed& spec,
   return wrap_plugin_model(std::move(*made), sample, found->who);
 }
 
-Result<std::unique_ptr<input::Dataset>> Workloads::open_data(const recipes::Typed& spec) {
+Result<std::unique_ptr<input::Dataset>> Workloads::open_data(const recipes::Component& spec) {
   const auto found = find(spec);
   if (!found) return tl::unexpected(found.error());
   if (found->surface->open_data == nullptr) {
@@ -151,7 +151,7 @@ Result<std::unique_ptr<input::Dataset>> Workloads::open_data(const recipes::Type
   return std::move(*opened);
 }
 
-Result<LossFunction> Workloads::loss(const recipes::Typed& spec) {
+Result<LossFunction> Workloads::loss(const recipes::Component& spec) {
   const auto found = find(spec);
   if (!found) return tl::unexpected(found.error());
   if (found->surface->loss == nullptr) {

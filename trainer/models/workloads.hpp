@@ -34,12 +34,12 @@ class Workloads {
   Workloads(const std::filesystem::path& recipe, std::vector<plugins::TrainerLibrary> libraries);
 
   // Makes a model, and runs it on two black samples, so that outputs of a wrong shape are found at once.
-  [[nodiscard]] Result<std::shared_ptr<Model>> make_model(const recipes::Typed& spec,
+  [[nodiscard]] Result<std::shared_ptr<Model>> make_model(const recipes::Component& spec,
                                                           input::SampleShape sample);
-  [[nodiscard]] Result<std::unique_ptr<input::Dataset>> open_data(const recipes::Typed& spec);
+  [[nodiscard]] Result<std::unique_ptr<input::Dataset>> open_data(const recipes::Component& spec);
   // The loss of the plugin that `spec`, a loss or a model, names. It gets tokens as rows of logits and their classes.
   // An exception of the plugin, or an output that is no scalar, becomes std::runtime_error with the plugin's name.
-  [[nodiscard]] Result<LossFunction> loss(const recipes::Typed& spec);
+  [[nodiscard]] Result<LossFunction> loss(const recipes::Component& spec);
 
  private:
   struct Found {
@@ -47,7 +47,7 @@ class Workloads {
     std::string who;         // "recipe.yaml:5, plugin mine"
     std::string parameters;  // JSON
   };
-  [[nodiscard]] Result<Found> find(const recipes::Typed& spec) const;
+  [[nodiscard]] Result<Found> find(const recipes::Component& spec) const;
 
   std::string recipe_;
   std::vector<plugins::TrainerLibrary> libraries_;

@@ -8,18 +8,19 @@
 namespace autotuned::trainer {
 
 // A rank that is stopped (SIGSTOP) for this long is ended: longer than any rank pauses by itself.
-inline constexpr std::chrono::milliseconds kMostStopped = std::chrono::seconds(10);
-// For all ranks to join, once all of them run and have read LibTorch: a rank that is lost meanwhile is waited for this
-// long.
+inline constexpr std::chrono::milliseconds kMaxStopped = std::chrono::seconds(10);
+// How long all ranks may take to join, once they run and have read LibTorch. A rank that is lost meanwhile is waited
+// for this long.
 inline constexpr std::chrono::milliseconds kJoinLimit = std::chrono::seconds(15);
-// For the answers of the other ranks after the leader has failed and left the group, which they notice at once.
+// How long the other ranks may take to answer after the leader has failed and left the group, which they notice at
+// once.
 inline constexpr std::chrono::milliseconds kFailurePatience = std::chrono::seconds(10);
-// For the end of processes whose sockets have closed, all of them together.
+// How long processes whose sockets have closed may take to end, all of them together.
 inline constexpr std::chrono::milliseconds kEndLimit = std::chrono::seconds(2);
 
 // The session gets the error of a rank that is killed, stopped or out of memory, or that reads damaged data, within
 // this time, plus the steps in which the other ranks notice it.
-inline constexpr std::chrono::milliseconds kMostUntilVerdict =
-    std::max(kMostStopped, kJoinLimit) + kFailurePatience + kEndLimit;
+inline constexpr std::chrono::milliseconds kMaxUntilVerdict =
+    std::max(kMaxStopped, kJoinLimit) + kFailurePatience + kEndLimit;
 
 }  // namespace autotuned::trainer

@@ -117,7 +117,7 @@ Error Followers::ended(Follower& follower, nanoseconds patience) const {
   Error error{ErrorKind::crashed, name_of(follower), "train.ranks", {}};
   if (watch_ != nullptr && watch_->has_ended(follower.process.pid())) {
     error.what +=
-        " was stopped (SIGSTOP) for " + format_duration(kMostStopped) + " and has been ended";
+        " was stopped (SIGSTOP) for " + format_duration(kMaxStopped) + " and has been ended";
   } else if (exit) {
     error.what += " ended: " + exit->message();
     error.signal = exit->signal;

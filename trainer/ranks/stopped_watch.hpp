@@ -27,7 +27,7 @@ class StoppedWatch {
   };
 
   explicit StoppedWatch(std::vector<Watched> watched,
-                        std::chrono::milliseconds limit = kMostStopped);
+                        std::chrono::milliseconds limit = kMaxStopped);
   ~StoppedWatch();
   StoppedWatch(const StoppedWatch&) = delete;
   StoppedWatch& operator=(const StoppedWatch&) = delete;

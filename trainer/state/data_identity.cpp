@@ -17,8 +17,8 @@ namespace autotuned::trainer {
 namespace {
 
 // Limits of the sampled bytes of a data set, such that a disk reads them in a second.
-constexpr std::int64_t kMostSampled = 64;
-constexpr std::int64_t kMostSampledBytes = std::int64_t{16} << 20U;
+constexpr std::int64_t kMaxSampled = 64;
+constexpr std::int64_t kMaxSampledBytes = std::int64_t{16} << 20U;
 
 // How many labels go into a digest at once.
 constexpr std::size_t kLabelsTogether = 4096;
@@ -94,7 +94,7 @@ std::optional<std::string> content_digest(const input::Dataset& data, std::int64
   const std::int64_t mean =
       std::max<std::int64_t>(stored.bytes / std::max<std::int64_t>(stored.items, 1), 1);
   const std::int64_t count =
-      std::min(items, std::clamp<std::int64_t>(kMostSampledBytes / mean, 1, kMostSampled));
+      std::min(items, std::clamp<std::int64_t>(kMaxSampledBytes / mean, 1, kMaxSampled));
   const input::SampleType type = data.type();
   const bool is_encoded = type.element == input::Element::encoded;
   Sha256 sha;

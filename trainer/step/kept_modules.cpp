@@ -13,7 +13,7 @@ namespace autotuned::trainer {
 namespace {
 
 constexpr const char* kKnob = "precision.keep_float32";
-constexpr std::size_t kMostNames = 12;
+constexpr std::size_t kMaxNames = 12;
 
 using ModulesByName = std::map<std::string, const torch::nn::Module*>;
 
@@ -42,9 +42,9 @@ tl::unexpected<Error> no_module(const ModulesByName& modules, const std::string&
   for (const auto& [known, unused] : modules)
     names.push_back(known);
   std::string remedy = "its modules are";
-  for (std::size_t i = 0; i < std::min(names.size(), kMostNames); ++i)
+  for (std::size_t i = 0; i < std::min(names.size(), kMaxNames); ++i)
     remedy += (i == 0 ? " " : ", ") + names[i];
-  if (names.size() > kMostNames) remedy += ", ...";
+  if (names.size() > kMaxNames) remedy += ", ...";
   if (const auto nearest = nearest_name(name, names)) remedy = "did you mean '" + *nearest + "'?";
   return fail(ErrorKind::invalid, "the model has no module '" + name + "'", kKnob, remedy);
 }

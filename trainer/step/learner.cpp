@@ -38,7 +38,7 @@ Result<LossFunction> loss_function(const recipes::Recipe& recipe, const LossOpti
                                    Workloads* workloads) {
   if (workloads != nullptr && recipe.loss == Workloads::kType) {
     const bool is_named = recipe.loss_parameters.contains("plugin");
-    return workloads->loss(is_named ? recipes::Typed{recipe.loss, recipe.loss_parameters}
+    return workloads->loss(is_named ? recipes::Component{recipe.loss, recipe.loss_parameters}
                                     : recipe.model);
   }
   return loss_from(recipe.loss).map([&options](Loss loss) -> LossFunction {
@@ -68,10 +68,10 @@ std::pair<at::Tensor, at::Tensor> sum_over_masks(const LossFunction& loss, const
 // The part of the outputs that a check compares. Of a large map, only some pixels, which a change affects like the
 // others. Of tokens, the last one, which depends on all: all outputs of a large vocabulary would take too much memory.
 at::Tensor part_to_keep(const at::Tensor& outputs) {
-  constexpr std::int64_t kMostSide = 64;
+  constexpr std::int64_t kMaxSide = 64;
   if (outputs.dim() == 3) return outputs.select(1, outputs.size(1) - 1);
   if (outputs.dim() != 4) return outputs;
-  const auto step = [](std::int64_t side) { return (side + kMostSide - 1) / kMostSide; };
+  const auto step = [](std::int64_t side) { return (side + kMaxSide - 1) / kMaxSide; };
   return outputs.slice(2, 0, outputs.size(2), step(outputs.size(2)))
       .slice(3, 0, outputs.size(3), step(outputs.size(3)));
 }

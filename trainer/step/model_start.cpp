@@ -19,7 +19,7 @@
 namespace autotuned::trainer {
 namespace {
 
-constexpr std::size_t kMostNamed = 5;
+constexpr std::size_t kMaxNamed = 5;
 
 std::vector<std::string> names_in(const Json& list) {
   std::vector<std::string> names;
@@ -129,9 +129,9 @@ Result<void> take_weights(const std::string& file, const std::vector<std::string
     if (!is_known && !is_below_any(name, except)) unknown.push_back(name);
   }
   std::string what;
-  if (!missing.empty()) what += "it lacks " + format_names(missing, kMostNamed) + "; ";
-  if (!unknown.empty()) what += "the model has no " + format_names(unknown, kMostNamed) + "; ";
-  if (!unlike.empty()) what += "another shape has " + format_names(unlike, kMostNamed) + "; ";
+  if (!missing.empty()) what += "it lacks " + format_names(missing, kMaxNamed) + "; ";
+  if (!unknown.empty()) what += "the model has no " + format_names(unknown, kMaxNamed) + "; ";
+  if (!unlike.empty()) what += "another shape has " + format_names(unlike, kMaxNamed) + "; ";
   if (!what.empty()) {
     return fail(ErrorKind::invalid, file + ": " + what.substr(0, what.size() - 2), "model.weights",
                 "name what shall keep its initial values in model.weights_except");
@@ -155,7 +155,7 @@ Result<void> freeze(const std::vector<std::string>& names, const Model& model) {
 
 }  // namespace
 
-Result<void> start_as(const recipes::Typed& spec, Model& model) {
+Result<void> start_as(const recipes::Component& spec, Model& model) {
   const std::vector<std::string> except = names_in(member(spec.parameters, "weights_except"));
   const std::vector<std::string> frozen = names_in(member(spec.parameters, "freeze"));
   const Json& file = member(spec.parameters, "weights");

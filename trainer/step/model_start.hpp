@@ -13,6 +13,6 @@ class Model;
 // a module that contains it. Frozen parameters need no gradient afterwards. ErrorKind::invalid: the file lacks a
 // tensor, has one too many or one of another shape, a name matches nothing, or nothing is left to train. Other errors
 // are those of read_model(). After an error the model may have some of the weights. Throws c10::Error.
-[[nodiscard]] Result<void> start_as(const recipes::Typed& spec, Model& model);
+[[nodiscard]] Result<void> start_as(const recipes::Component& spec, Model& model);
 
 }  // namespace autotuned::trainer

@@ -307,7 +307,7 @@ class Adam final : public Optimizer {
   StepCounts counts_;
 };
 
-Result<std::pair<double, double>> betas_of(const recipes::Typed& spec) {
+Result<std::pair<double, double>> betas_of(const recipes::Component& spec) {
   const Json& betas = member(spec.parameters, "betas");
   if (!betas.is_array() || betas.size() != 2 || !betas[0].is_number() || !betas[1].is_number()) {
     return fail(ErrorKind::invalid, "betas: expected two numbers", "optimizer " + spec.type);
@@ -334,7 +334,7 @@ std::vector<at::Tensor> Optimizer::state_on_device() {
   return all;
 }
 
-Result<std::unique_ptr<Optimizer>> make_optimizer(const recipes::Typed& spec,
+Result<std::unique_ptr<Optimizer>> make_optimizer(const recipes::Component& spec,
                                                   std::vector<at::Tensor> parameters) {
   const auto decay = get_number(spec.parameters, "weight_decay");
   if (!decay) return tl::unexpected(decay.error());

@@ -62,7 +62,7 @@ class Optimizer {
 };
 
 // ErrorKind::unsupported for an unknown type, ErrorKind::invalid for a missing parameter.
-[[nodiscard]] Result<std::unique_ptr<Optimizer>> make_optimizer(const recipes::Typed& spec,
+[[nodiscard]] Result<std::unique_ptr<Optimizer>> make_optimizer(const recipes::Component& spec,
                                                                 std::vector<at::Tensor> parameters);
 
 }  // namespace autotuned::trainer

@@ -7,11 +7,11 @@
 
 namespace autotuned::trainer {
 
-Result<std::vector<ParameterGroup>> make_groups(const recipes::Typed& spec,
+Result<std::vector<ParameterGroup>> make_groups(const recipes::Component& spec,
                                                 const std::vector<at::Tensor>& parameters) {
   const bool is_split = !get_bool(spec.parameters, "decay_norms_and_biases").value_or(true);
   std::vector<ParameterGroup> groups;
-  const auto add = [&](const recipes::Typed& rule, auto&& belongs) -> Result<void> {
+  const auto add = [&](const recipes::Component& rule, auto&& belongs) -> Result<void> {
     ParameterGroup group;
     std::vector<at::Tensor> some;
     for (std::size_t i = 0; i < parameters.size(); ++i) {
@@ -28,7 +28,7 @@ Result<std::vector<ParameterGroup>> make_groups(const recipes::Typed& spec,
   const auto may_decay = [&](const at::Tensor& one) { return !is_split || one.dim() > 1; };
   if (auto added = add(spec, may_decay); !added) return tl::unexpected(added.error());
   if (!is_split) return groups;
-  recipes::Typed without = spec;
+  recipes::Component without = spec;
   without.parameters["weight_decay"] = 0.0;
   const auto must_not = [&](const at::Tensor& one) { return !may_decay(one); };
   if (auto added = add(without, must_not); !added) return tl::unexpected(added.error());

@@ -22,6 +22,6 @@ struct ParameterGroup {
 // Makes one group, or two if the recipe excludes parameters of at most one dimension from weight decay. Errors are
 // those of make_optimizer().
 [[nodiscard]] Result<std::vector<ParameterGroup>> make_groups(
-    const recipes::Typed& spec, const std::vector<at::Tensor>& parameters);
+    const recipes::Component& spec, const std::vector<at::Tensor>& parameters);
 
 }  // namespace autotuned::trainer

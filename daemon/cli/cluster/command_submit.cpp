@@ -36,13 +36,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMostCpus = 4096;
+constexpr int kMaxCpus = 4096;
 
 // A machine that refuses no knob: the node of the job may have what this machine lacks, and will refuse what it lacks
 // itself.
 Machine any_node() {
   Machine machine = detect_machine();
-  machine.cpus_allowed = machine.physical_cores = kMostCpus;
+  machine.cpus_allowed = machine.physical_cores = kMaxCpus;
   if (machine.gpus.empty()) machine.gpus.emplace_back();
   for (auto& [name, reason] : machine.allocators)
     reason.clear();

@@ -43,7 +43,7 @@ namespace fs = std::filesystem;
 // The time limit for the model and the first batch; each further picture begins it anew.
 constexpr std::chrono::minutes kLimit{10};
 // The predictions of a few pictures are not worth a longer wait.
-constexpr std::chrono::minutes kMostWaiting{1};
+constexpr std::chrono::minutes kMaxWaiting{1};
 
 // The request to the trainer; all paths are absolute.
 struct Question {
@@ -182,7 +182,7 @@ Result<Json> ask(const Question& question, const PredictOptions& options, const 
     device.emplace(*std::move(lock));
   }
   SignalCancel cancel;
-  MeasurementLock measurement(measurement_lock_file(), kMostWaiting, [](const std::string&) {
+  MeasurementLock measurement(measurement_lock_file(), kMaxWaiting, [](const std::string&) {
     report_warning("another session measures, and its figures are disturbed by this command");
   });
   const auto turn = measurement.acquire(cancel);
@@ -211,10 +211,10 @@ Result<Json> ask(const Question& question, const PredictOptions& options, const 
 
 // How many columns of a terminal their names take, beside what is told of each.
 int widest(const std::vector<fs::path>& pictures) {
-  constexpr int kMost = 40;
+  constexpr int kMax = 40;
   int columns = 0;
   for (const fs::path& picture : pictures)
-    columns = std::max(columns, std::min(kMost, columns_of(printable(picture.string()))));
+    columns = std::max(columns, std::min(kMax, columns_of(printable(picture.string()))));
   return columns;
 }
 

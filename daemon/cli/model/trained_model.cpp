@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMostSummaryBytes = std::size_t{64} << 20U;
+constexpr std::size_t kMaxSummaryBytes = std::size_t{64} << 20U;
 constexpr const char* kNames = "name a run (`autotuned history` lists them) or its output folder";
 
 // A run in the history, whatever it did.
@@ -64,10 +64,10 @@ Result<void> check_folder_of(const storage::RunRow& run, const fs::path& history
 
 Result<void> read_summary(const fs::path& history, TrainedModel& model) {
   const fs::path file = model.folder / "summary.json";
-  const auto text = read_file(file, kMostSummaryBytes);
+  const auto text = read_file(file, kMaxSummaryBytes);
   if (!text && text.error().kind == ErrorKind::not_found) return {};
   if (!text) return forward_error(text);
-  const auto summary = parse_json(*text, file.string(), kMostSummaryBytes);
+  const auto summary = parse_json(*text, file.string(), kMaxSummaryBytes);
   if (!summary || !summary->is_object()) {
     const std::string why = summary ? "it is no object" : summary.error().what;
     return fail(ErrorKind::corrupt, "it cannot be read: " + why, file.string(),

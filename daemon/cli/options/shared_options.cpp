@@ -56,7 +56,7 @@ void add_ranks(CLI::App& command, std::optional<int>& ranks) {
       .add_option("--ranks", ranks,
                   "Processes that train together, instead of the recipe's train.ranks")
       ->transform(decimal())
-      ->check(CLI::Range(1, recipes::kMostRanks))
+      ->check(CLI::Range(1, recipes::kMaxRanks))
       ->type_name("N");
 }
 

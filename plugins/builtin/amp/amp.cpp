@@ -17,13 +17,13 @@ using sdk::Situation;
 
 constexpr const char* kAutocast = "precision.autocast";
 // Below this share the casts cost what the products save.
-constexpr double kLeastShare = 0.05;
+constexpr double kMinShare = 0.05;
 // Where the profile does not say; most networks spend more.
 constexpr double kUnknownShare = 0.5;
 constexpr const char* kKept = "precision.keep_float32";
 // The largest part of the parameters that may fail the check: if more fail, keeping a few modules in 32 bits does not
 // help.
-constexpr double kMostFailing = 0.25;
+constexpr double kMaxFailing = 0.25;
 
 struct Hardware {
   bool has_bf16 = false;
@@ -98,7 +98,7 @@ Repair repair_of(const Situation& situation, const std::string& type) {
     repair.compared = sdk::as<std::int64_t>(sdk::member(check, "compared")).value_or(0);
     const auto failed = std::max(static_cast<std::int64_t>(failing.size()),
                                  sdk::as<std::int64_t>(sdk::member(check, "failed")).value_or(0));
-    if (static_cast<double>(failed) > kMostFailing * static_cast<double>(repair.compared)) {
+    if (static_cast<double>(failed) > kMaxFailing * static_cast<double>(repair.compared)) {
       return no_repair("too many parameters fail the check to keep single modules in 32 bits");
     }
     repair.ratio = sdk::as<double>(sdk::member(trial, "ratio")).value_or(1.0);
@@ -136,7 +136,7 @@ Answer propose(const Situation& situation) {
   if (!hardware.has_bf16 && !hardware.has_fp16) return sdk::none(hardware.name);
 
   const auto share = wide_share(situation);
-  if (share && *share < kLeastShare) {
+  if (share && *share < kMinShare) {
     return sdk::none("matrix products and convolutions take only " + sdk::percent(*share) +
                      " of the step");
   }

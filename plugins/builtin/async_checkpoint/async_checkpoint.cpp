@@ -15,11 +15,11 @@ using sdk::Answer;
 using sdk::Situation;
 
 constexpr const char* kAsync = "checkpoint.async";
-constexpr double kLeastShare = 0.001;
+constexpr double kMinShare = 0.001;
 // The thread needs a CPU for a part of it.
 constexpr double kSavedShare = 0.8;
 // A block of a trial lasts until the next checkpoint is due, up to this (daemon/trainers/trainer_backend.cpp).
-constexpr double kMostSecondsBetween = 10.0;
+constexpr double kMaxSecondsBetween = 10.0;
 
 std::string seconds_text(double seconds) {
   char buffer[64];
@@ -46,8 +46,8 @@ Answer propose(const Situation& situation) {
                                " every " + seconds_text(every) +
                                " (output.checkpoint_every), and copying the state for a thread " +
                                seconds_text(copying * 1e-9);
-  if (share < kLeastShare) return sdk::none(evidence);
-  if (every > kMostSecondsBetween) {
+  if (share < kMinShare) return sdk::none(evidence);
+  if (every > kMaxSecondsBetween) {
     return sdk::none(evidence + "; a trial cannot measure anything that rare; " + kAsync +
                      ": on under start sets it without a trial");
   }

@@ -25,15 +25,15 @@ using sdk::Trial;
 constexpr const char* kBatchSize = "batch_size";
 constexpr std::int64_t kJump = 4;
 // A step up that promises less is not worth the samples of its trial.
-constexpr double kLeastGain = 1.02;
+constexpr double kMinGain = 1.02;
 // The part of the memory limit that predictions may use. The model of memory is a line through measured peaks, and an
 // allocator rounds; with one peak it is a guess.
 constexpr double kMemoryMargin = 0.98;
 constexpr double kGuessedMemoryMargin = 0.95;
 // The smallest increase that is worth a trial, as a part of the present size; larger while the gain is a guess because
 // no other size was measured.
-constexpr std::int64_t kLeastStep = 40;  // one in so many
-constexpr std::int64_t kLeastGuessedStep = 4;
+constexpr std::int64_t kMinStep = 40;  // one in so many
+constexpr std::int64_t kMinGuessedStep = 4;
 // Starting an operator and its share of the backward pass, on the CPU that starts it.
 constexpr double kOperatorOverheadNs = 4'000.0;
 constexpr double kUnknownOverheadShare = 0.2;
@@ -210,7 +210,7 @@ Step step_up(std::int64_t now, const std::optional<Loss>& loss) {
   if (loss->failure) {
     const std::int64_t middle =
         loss->size >= now * 3 ? now * 2 : rounded(now + (loss->size - now) / 2);
-    if (loss->size - now > now / kLeastStep && middle > now && middle < loss->size) {
+    if (loss->size - now > now / kMinStep && middle > now && middle < loss->size) {
       return {middle, {}};
     }
     return {0, "batches of " + format_count(loss->size) + " failed (" +
@@ -218,7 +218,7 @@ Step step_up(std::int64_t now, const std::optional<Loss>& loss) {
                    "), and no smaller size is worth a trial"};
   }
   // Slower at four times the size may be faster at twice; equally fast will not be.
-  const bool is_flat = loss->ratio > 0.98 && loss->ratio < kLeastGain;
+  const bool is_flat = loss->ratio > 0.98 && loss->ratio < kMinGain;
   if (!is_flat && loss->size >= now * 3) return {now * 2, {}};
   return {0,
           "batches of " + format_count(loss->size) + " were not faster than " + format_count(now)};
@@ -281,21 +281,21 @@ Answer propose(const Situation& situation) {
     return sdk::propose_one(change, situation.expected_gain(change, gain), std::move(reason));
   };
   if (const auto half = step_down(situation, now, loss, trials)) {
-    return propose_size(*half, kLeastGain,
+    return propose_size(*half, kMinGain,
                         "batches of " + format_count(loss->size) + " were slower than " +
                             format_count(now) + ", so a smaller size may be the fastest");
   }
   Step step = step_up(now, loss);
   if (step.size == 0) return sdk::none(std::move(step.why_not));
   const std::int64_t size = step.size > limit.size ? rounded(limit.size) : step.size;
-  const std::int64_t least = overhead.is_measured ? kLeastStep : kLeastGuessedStep;
+  const std::int64_t least = overhead.is_measured ? kMinStep : kMinGuessedStep;
   if (size < now + std::max<std::int64_t>(1, now / least)) {
     return sdk::none("batches of " + format_count(now) + " are as large as " + limit.cause +
                      " allows");
   }
   const double gain = predicted_gain(overhead, now, size);
   // The first jump is made whatever is predicted: no model knows how well threads share small batches.
-  if (overhead.is_measured && gain < kLeastGain) {
+  if (overhead.is_measured && gain < kMinGain) {
     return sdk::none("the time per sample hardly falls with the batch size: " + format_count(size) +
                      " samples would give " + format_gain(gain));
   }

@@ -17,15 +17,15 @@ using sdk::Situation;
 constexpr const char* kGraph = "cuda.graph";
 // The most host time of an operator that only starts kernels. A longer one did something else, or waited for a busy
 // GPU.
-constexpr double kMostLaunchNs = 10'000.0;
+constexpr double kMaxLaunchNs = 10'000.0;
 // Below, the GPU most likely hides the launches behind what it computes.
-constexpr double kLeastShare = 0.2;
+constexpr double kMinShare = 0.2;
 // The part of launches and of waiting that a graph saves: a cautious guess, because recording slows the host down.
 constexpr double kSavedShare = 0.5;
 
 // A trace saw the GPU wait, which says more than what the host needs for its operators.
 Answer from_trace(const Situation& situation, const sdk::Json& change, double waiting) {
-  if (waiting < kLeastShare) {
+  if (waiting < kMinShare) {
     return sdk::none("the GPU waits only " + sdk::percent(waiting) +
                      " of the time for the host to launch its next kernel");
   }
@@ -63,9 +63,9 @@ Answer propose(const Situation& situation) {
   if (!calls || !mean_ns || !step_ns || *step_ns <= 0.0) {
     return sdk::none("the profile does not say what launching operators costs");
   }
-  const double launch_ns = std::clamp(*mean_ns, 0.0, kMostLaunchNs);
+  const double launch_ns = std::clamp(*mean_ns, 0.0, kMaxLaunchNs);
   const double share = std::clamp(*calls * launch_ns / *step_ns, 0.0, 1.0);
-  if (share < kLeastShare) {
+  if (share < kMinShare) {
     return sdk::none("launching the operators takes only " + sdk::percent(share) +
                      " of a step, while the GPU computes");
   }

@@ -16,7 +16,7 @@ using sdk::Situation;
 constexpr const char* kRewrite = "rewrite.gather";
 constexpr const char* kSignal = "operators.gather_share_ratio";
 // The least share of gather in a step: less would be lost in the noise of any machine.
-constexpr double kLeastShare = 0.005;
+constexpr double kMinShare = 0.005;
 // The part of the time that row selection saves, as measured in docs/benchmarks.md.
 constexpr double kSavedShare = 0.6;
 
@@ -52,7 +52,7 @@ Answer propose(const Situation& situation) {
   const auto share = gather_share(situation);
   if (!share) return sdk::none("the profile does not say what gather costs");
   if (*share == 0.0) return sdk::none("the job does not use gather");
-  if (*share < kLeastShare) {
+  if (*share < kMinShare) {
     return sdk::none("gather and its backward take only " + sdk::percent(*share) + " of the step");
   }
   const sdk::Json change = {{kRewrite, "indexing"}};

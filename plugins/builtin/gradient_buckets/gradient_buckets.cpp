@@ -19,7 +19,7 @@ using sdk::Situation;
 constexpr const char* kCap = "ddp.bucket_cap_mb";
 constexpr const char* kView = "ddp.gradient_as_bucket_view";
 // Waits that could not be measured in a trial.
-constexpr double kLeastExposed = 0.02;
+constexpr double kMinExposed = 0.02;
 constexpr double kMebibyte = 1024.0 * 1024.0;
 // The parts of the wait that fewer messages, or one copy less, may save.
 constexpr double kSavedByFewer = 0.25;
@@ -72,7 +72,7 @@ Answer propose(const Situation& situation) {
   const std::string evidence = "a finished backward pass waits " + sdk::percent(*exposed) +
                                " of the step for gradients of other ranks, which come in " +
                                number_of_buckets(buckets);
-  if (*exposed < kLeastExposed) return sdk::none(evidence);
+  if (*exposed < kMinExposed) return sdk::none(evidence);
   Answer answer;
   for (const std::int64_t cap : caps_to_try(situation, *bytes, *now)) {
     const sdk::Json change = {{kCap, cap}};

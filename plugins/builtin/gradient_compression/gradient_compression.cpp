@@ -14,7 +14,7 @@ using sdk::Situation;
 
 constexpr const char* kHook = "ddp.comm_hook";
 // Rounding takes time itself.
-constexpr double kLeastExposed = 0.05;
+constexpr double kMinExposed = 0.05;
 constexpr double kSavedShare = 0.4;
 
 Answer propose(const Situation& situation) {
@@ -27,7 +27,7 @@ Answer propose(const Situation& situation) {
   if (!exposed) return sdk::none("the profile does not say how long ranks wait for gradients");
   const std::string evidence = "a finished backward pass waits " + sdk::percent(*exposed) +
                                " of the step for gradients of other ranks";
-  if (*exposed < kLeastExposed) return sdk::none(evidence);
+  if (*exposed < kMinExposed) return sdk::none(evidence);
   Answer answer;
   // bf16 has the range of 32 bits; fp16 rounds less, and overflows.
   for (const char* form : {"bf16", "fp16"}) {

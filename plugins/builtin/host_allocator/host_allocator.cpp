@@ -18,7 +18,7 @@ constexpr const char* kTunables = "env.GLIBC_TUNABLES";
 constexpr const char* kHugePages = "glibc.malloc.hugetlb=1";
 constexpr const char* kAllocator = "memory.allocator";
 constexpr const char* kMalloc = "memory.malloc";
-constexpr double kLeastShare = 0.005;
+constexpr double kMinShare = 0.005;
 // The part of the kernel time that another allocator saves; the rest is other work or comes back in another form.
 constexpr double kSavedShare = 0.5;
 
@@ -97,7 +97,7 @@ Answer propose(const Situation& situation) {
   const auto faults = situation.metric("memory.page_faults_per_step");
   if (!share || !faults)
     return sdk::none("the profile does not say how many page faults there are and what they cost");
-  if (*share < kLeastShare) {
+  if (*share < kMinShare) {
     return sdk::none("the kernel takes only " + sdk::percent(*share) + " of the CPU time");
   }
   const Signal signal{*share, "the kernel takes " + sdk::percent(*share) +

@@ -19,11 +19,11 @@ using sdk::Situation;
 
 constexpr const char* kCache = "input.cache";
 // A step that waits less than this has nothing to win that could be measured.
-constexpr double kLeastLoadingRatio = 0.02;
+constexpr double kMinLoadingRatio = 0.02;
 // Work that is a smaller share of a sample than this is not worth memory.
-constexpr double kLeastSavedRatio = 0.05;
+constexpr double kMinSavedRatio = 0.05;
 // With room for less of the data than this, most samples are made anew anyway.
-constexpr double kLeastFittingRatio = 0.2;
+constexpr double kMinFittingRatio = 0.2;
 // Filling makes every sample once, for the trial; so often must it come for the rest to be a gain.
 constexpr double kFewestVisits = 3;
 
@@ -80,7 +80,7 @@ Answer propose(const Situation& situation) {
   if (now != "none") return in_place(situation, now);
   const auto loading = situation.metric("loader.cost_ratio");
   if (!loading) return sdk::none("the profile does not say how long the step waits for data");
-  if (*loading < kLeastLoadingRatio) {
+  if (*loading < kMinLoadingRatio) {
     return sdk::none("loading costs the step only " + sdk::percent(*loading) + " of its time");
   }
   const auto stored = static_cast<double>(situation.integer("job", "stored_samples"));
@@ -104,13 +104,13 @@ Answer propose(const Situation& situation) {
   for (const Kind& kind : kKinds) {
     const double saved = situation.metric(kind.saved_metric).value_or(0.0);
     const auto needed = static_cast<double>(situation.integer("job", kind.bytes_fact));
-    if (needed <= 0.0 || saved < kLeastSavedRatio) continue;
+    if (needed <= 0.0 || saved < kMinSavedRatio) continue;
     const auto add = [&](const char* value, double allowed, double share, const std::string& what,
                          const char* setting) {
       const double fitting = std::min(1.0, allowed / needed);
       const std::string room = sdk::bytes_text(needed) + " of " + what + ", of " +
                                sdk::bytes_text(allowed) + " allowed (" + setting + ")";
-      if (fitting < kLeastFittingRatio) {
+      if (fitting < kMinFittingRatio) {
         because = "input.cache: " + std::string(value) + " would need " + room;
         return;
       }

@@ -15,15 +15,15 @@ using sdk::Situation;
 
 constexpr const char* kIndex = "input.jpeg_index";
 // A step that waits less than this has nothing to win that could be measured.
-constexpr double kLeastLoadingRatio = 0.02;
+constexpr double kMinLoadingRatio = 0.02;
 // The least share of decoding in a sample's time; less is not worth the memory.
-constexpr double kLeastDecodeRatio = 0.1;
+constexpr double kMinDecodeRatio = 0.1;
 // The first time costs about as much as a decoding.
 constexpr double kFewestVisits = 2;
 // The part of decoding a crop that an index saves: most of it is decoding around the crop.
 constexpr double kSavedShare = 0.5;
 // The most memory of an index, as a part of the memory that input.cache may use.
-constexpr double kMostMemoryRatio = 0.5;
+constexpr double kMaxMemoryRatio = 0.5;
 
 Answer propose(const Situation& situation) {
   std::string obstacle = situation.obstacle(kIndex);
@@ -54,7 +54,7 @@ Answer propose(const Situation& situation) {
     return sdk::none("the decoded pictures fit into memory (" + sdk::bytes_text(decoded) + " of " +
                      sdk::bytes_text(allowed) + "), where input.cache saves more");
   }
-  if (needed > kMostMemoryRatio * allowed) {
+  if (needed > kMaxMemoryRatio * allowed) {
     return sdk::none("an index of all files would need " + sdk::bytes_text(needed) +
                      " of memory, of " + sdk::bytes_text(allowed) + " allowed (tune.cache_memory)");
   }
@@ -69,10 +69,10 @@ Answer propose(const Situation& situation) {
   if (!loading || !decoding) {
     return sdk::none("the profile does not say how long the step waits for decoding");
   }
-  if (*loading < kLeastLoadingRatio) {
+  if (*loading < kMinLoadingRatio) {
     return sdk::none("loading costs the step only " + sdk::percent(*loading) + " of its time");
   }
-  if (*decoding < kLeastDecodeRatio) {
+  if (*decoding < kMinDecodeRatio) {
     return sdk::none("decoding takes only " + sdk::percent(*decoding) + " of a sample's time");
   }
   const sdk::Json change = {{kIndex, true}};

@@ -18,7 +18,7 @@ using sdk::Situation;
 constexpr const char* kAffinity = "loader.affinity";
 constexpr const char* kWorkers = "loader.workers";
 // Less could not be measured.
-constexpr double kLeastHoldUp = 0.01;
+constexpr double kMinHoldUp = 0.01;
 // The part of the loading cost beside the waiting that the change saves; sharing caches and memory costs the rest.
 constexpr double kSavedShare = 0.5;
 
@@ -55,7 +55,7 @@ Answer propose(const Situation& situation) {
   if (!hold_up) {
     return sdk::none("the rate of the step without loading was not measured");
   }
-  if (*hold_up < kLeastHoldUp) {
+  if (*hold_up < kMinHoldUp) {
     return sdk::none("besides the wait for data, loading costs the step only " +
                      sdk::percent(std::max(*hold_up, 0.0)) + " of its time");
   }

@@ -18,7 +18,7 @@ using sdk::Situation;
 constexpr const char* kThreads = "loader.native_threads";
 constexpr const char* kWorkers = "loader.workers";
 // Other settings of the loader change less, so a shorter wait, as a share of the step, is left to them.
-constexpr double kLeastWait = 0.05;
+constexpr double kMinWait = 0.05;
 // The share of the wait that the threads are expected to save. It is low, so that more workers are tried first.
 constexpr double kSavedShare = 0.5;
 
@@ -42,7 +42,7 @@ Answer propose(const Situation& situation) {
   const auto told = situation.first_metric({"parts.data_loading_ratio", "step.data_wait_ratio"});
   if (!told) return sdk::none("the profile does not say how long the step waits for data");
   const double wait = std::clamp(*told, 0.0, 1.0);
-  if (wait < kLeastWait) {
+  if (wait < kMinWait) {
     return sdk::none("the step waits only " + sdk::percent(wait) + " of its time for data");
   }
   const std::int64_t now = situation.incumbent<std::int64_t>(kThreads).value_or(0);

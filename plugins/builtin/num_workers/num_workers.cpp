@@ -19,12 +19,12 @@ using sdk::Situation;
 constexpr const char* kWorkers = "loader.workers";
 constexpr const char* kNativeThreads = "loader.native_threads";  // of scripts alone
 // A step that waits less than this has nothing to win that could be measured.
-constexpr double kLeastWaitRatio = 0.02;
+constexpr double kMinWaitRatio = 0.02;
 constexpr double kBusyRatio = 0.9;
 // A thread that computes for so much of the step's own time needs a CPU of its own.
 constexpr double kBusyThread = 0.5;
 // Beyond so many the step hardly computes, and the number says nothing.
-constexpr double kMostCores = 1000.0;
+constexpr double kMaxCores = 1000.0;
 // On a GPU, how much faster than the step of now the loader should be. Workers that are ahead sleep. Workers that just keep up
 // hide what any change of the step gains: in 16 bits a step takes half of its time or less, and would wait for them.
 constexpr double kHeadroom = 3.0;
@@ -135,7 +135,7 @@ std::string idle_clause(const Demand& demand) {
 // A clause with the number of CPUs that could keep up with this device; empty if this machine has them.
 std::string cores_clause(const Demand& demand, std::int64_t now, std::int64_t most) {
   const double wanted = workers_wanted(demand, now);
-  if (wanted <= static_cast<double>(most) || wanted > kMostCores) return {};
+  if (wanted <= static_cast<double>(most) || wanted > kMaxCores) return {};
   return "; loading fast enough for this device needs about " +
          std::to_string(std::llround(wanted) + 1) + " CPUs, one of them for the launching thread";
 }
@@ -161,7 +161,7 @@ std::string headroom_clause(std::int64_t count, std::int64_t needed, std::int64_
 std::vector<std::int64_t> counts_to_try(const Demand& demand, std::int64_t now, std::int64_t needed,
                                         std::int64_t spare) {
   const bool is_busy = demand.utilization_ratio.value_or(0.0) > kBusyRatio;
-  if (demand.wait_ratio >= kLeastWaitRatio) {
+  if (demand.wait_ratio >= kMinWaitRatio) {
     // This number should suffice. If steps still wait, the workers may be uneven, which one more evens out if there is
     // a CPU for it.
     if (spare <= now) return is_busy ? std::vector<std::int64_t>{} : std::vector{now + 1};
@@ -174,7 +174,7 @@ std::vector<std::int64_t> counts_to_try(const Demand& demand, std::int64_t now, 
     return counts;
   }
   // More workers than needed cost something only where they compete for the CPUs.
-  const bool do_compete = is_busy || demand.loading_ratio - demand.wait_ratio >= kLeastWaitRatio;
+  const bool do_compete = is_busy || demand.loading_ratio - demand.wait_ratio >= kMinWaitRatio;
   if (demand.production_ns && do_compete && needed < now) return {needed};
   return {};
 }
@@ -195,7 +195,7 @@ Answer propose(const Situation& situation) {
   const std::string cores = cores_clause(*demand, *now, most);
   const std::int64_t spare = with_headroom(situation, *demand, *now, needed, most);
   const std::vector<std::int64_t> counts = counts_to_try(*demand, *now, needed, spare);
-  if (counts.empty() && demand->wait_ratio >= kLeastWaitRatio) {
+  if (counts.empty() && demand->wait_ratio >= kMinWaitRatio) {
     return sdk::none("the step waits " + sdk::percent(demand->wait_ratio) +
                      " of its time for data, but the CPUs are busy, so another worker would only "
                      "slow down the others" +

@@ -21,8 +21,8 @@ constexpr const char* kSpins = "env.GOMP_SPINCOUNT";
 constexpr const char* kBoundedSpins = "300000";
 // Waking a thread and letting it go to sleep again: as a rule, and on a slow virtual machine.
 constexpr double kWakingNs = 15'000.0;
-constexpr double kMostWakingNs = 50'000.0;
-constexpr double kLeastShare = 0.005;
+constexpr double kMaxWakingNs = 50'000.0;
+constexpr double kMinShare = 0.005;
 
 Answer propose(const Situation& situation) {
   std::string obstacle = situation.obstacle(kSpins);
@@ -38,8 +38,8 @@ Answer propose(const Situation& situation) {
   if (!calls || !step_ns || *step_ns <= 0.0) {
     return sdk::none("the profile does not say how many operators a step has");
   }
-  const double share = std::min(1.0, *calls * kMostWakingNs / *step_ns);
-  if (share < kLeastShare) {
+  const double share = std::min(1.0, *calls * kMaxWakingNs / *step_ns);
+  if (share < kMinShare) {
     return sdk::none("waking threads takes at most " + sdk::percent(share) + " of a step");
   }
   const sdk::Json change = {{kSpins, kBoundedSpins}};

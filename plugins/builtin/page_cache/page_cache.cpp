@@ -17,9 +17,9 @@ using sdk::Situation;
 constexpr const char* kReadAhead = "input.read_ahead";
 constexpr std::int64_t kFirstBatches = 8;
 // A step that waits less than this has nothing to win that could be measured.
-constexpr double kLeastWaitRatio = 0.02;
+constexpr double kMinWaitRatio = 0.02;
 // The least share of reading in a sample's time; a smaller share is that of reading from memory.
-constexpr double kLeastReadRatio = 0.02;
+constexpr double kMinReadRatio = 0.02;
 // The part of the waiting for files that the change saves; the storage limits the rest.
 constexpr double kSavedShare = 0.5;
 
@@ -43,11 +43,11 @@ Answer propose(const Situation& situation) {
   if (!wait || !reading || !delivered) {
     return sdk::none("the profile does not say how much is read from storage");
   }
-  if (*wait < kLeastWaitRatio) {
+  if (*wait < kMinWaitRatio) {
     return sdk::none("the step waits only " + sdk::percent(*wait) + " of its time for data");
   }
   if (*delivered < 1.0) return sdk::none("the operating system has all files in memory");
-  if (*reading < kLeastReadRatio) {
+  if (*reading < kMinReadRatio) {
     return sdk::none("reading files takes only " + sdk::percent(*reading) + " of a sample's time");
   }
   const std::int64_t now = situation.incumbent<std::int64_t>(kReadAhead).value_or(0);

@@ -20,7 +20,7 @@ using sdk::Situation;
 constexpr const char* kPin = "loader.pin_memory";
 constexpr const char* kAsynchronous = "transfer.non_blocking";
 // The least share of a step: a smaller one could not be measured.
-constexpr double kLeastShare = 0.002;
+constexpr double kMinShare = 0.002;
 // The part of a waited-for copy that pinning saves: a cautious guess.
 constexpr double kSavedByPinning = 0.4;
 
@@ -108,7 +108,7 @@ Answer propose(const Situation& situation) {
     return sdk::none("batches are already page-locked and copied during the step");
   const auto copies = copies_of(situation, !change.contains(kPin));
   if (!copies) return sdk::none("the profile does not say how long copies to the GPU take");
-  if (copies->share < kLeastShare) {
+  if (copies->share < kMinShare) {
     return sdk::none("copying to the GPU takes only " + sdk::percent(copies->share) +
                      " of the step");
   }

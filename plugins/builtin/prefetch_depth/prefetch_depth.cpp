@@ -16,7 +16,7 @@ using sdk::Situation;
 
 constexpr const char* kDepth = "loader.prefetch_batches";
 constexpr const char* kWorkers = "loader.workers";
-constexpr double kLeastWait = 0.02;
+constexpr double kMinWait = 0.02;
 // Thread times are measured on CPUs that others use too.
 constexpr double kKeepsUp = 1.1;
 // The part of the waiting that deeper queues save.
@@ -34,7 +34,7 @@ Answer propose(const Situation& situation) {
   }
   const auto wait = situation.metric("step.data_wait_ratio");
   if (!wait) return sdk::none("the profile does not say how long the step waits for data");
-  if (*wait < kLeastWait) {
+  if (*wait < kMinWait) {
     return sdk::none("the step waits only " + sdk::percent(*wait) + " of its time for data");
   }
   const auto sample_ns = situation.metric("loader.sample_ns");

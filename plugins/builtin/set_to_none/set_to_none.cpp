@@ -14,7 +14,7 @@ using sdk::Situation;
 
 constexpr const char* kRelease = "optimizer.set_to_none";
 // Less than a tenth of a percent of the step cannot be measured.
-constexpr double kLeastShare = 0.001;
+constexpr double kMinShare = 0.001;
 
 Answer propose(const Situation& situation) {
   std::string obstacle = situation.obstacle(kRelease);
@@ -38,7 +38,7 @@ Answer propose(const Situation& situation) {
     return sdk::none("the profile does not say what zero-filling gradients costs");
   }
   const double share = std::max(zero_grad.value_or(0.0), fill.value_or(0.0));
-  if (share < kLeastShare) {
+  if (share < kMinShare) {
     return sdk::none("filling gradients with zeros takes only " + sdk::percent(share) +
                      " of the step");
   }

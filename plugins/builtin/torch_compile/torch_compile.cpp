@@ -26,7 +26,7 @@ constexpr double kSavedShare = 0.2;
 constexpr double kSearchSeconds = 300.0;
 constexpr double kSearchSavedShare = 0.05;
 // Below, compiled kernels cannot matter.
-constexpr double kLeastShare = 0.05;
+constexpr double kMinShare = 0.05;
 
 bool is_permitted_by_name(const Situation& situation) {
   const sdk::Json& named = sdk::member(situation.section("permissions"), "knobs");
@@ -70,7 +70,7 @@ Answer propose(const Situation& situation) {
   const auto forward = situation.metric("step.forward_ratio");
   const auto backward = situation.metric("step.backward_ratio");
   const double passes = std::clamp(forward.value_or(0.5) + backward.value_or(0.5), 0.0, 1.0);
-  if (passes < kLeastShare) {
+  if (passes < kMinShare) {
     return sdk::none("forward and backward pass take only " + sdk::percent(passes) +
                      " of the step");
   }

@@ -26,9 +26,9 @@ Interval interval_of(const Events& events, std::size_t row) {
 
 // The stretch of the host's events, or of all events if the host has none.
 Interval whole(const Events& events) {
-  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
-  Interval host{kMost, -kMost};
-  Interval any{kMost, -kMost};
+  constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
+  Interval host{kMax, -kMax};
+  Interval any{kMax, -kMax};
   const auto widen = [](Interval& to, const Interval& by) {
     to = {std::min(to.start_ns, by.start_ns), std::max(to.end_ns, by.end_ns)};
   };

@@ -12,7 +12,7 @@
 namespace autotuned::analysis {
 namespace {
 
-constexpr std::size_t kMostInputs = 16;
+constexpr std::size_t kMaxInputs = 16;
 
 using Size = std::vector<double>;  // sizes of a tensor; empty: not a tensor, or without dimensions
 using Flops = std::optional<double>;
@@ -44,7 +44,7 @@ std::vector<Size> sizes_in(std::string_view text) {
   int depth = 0;
   std::size_t begin = 0;
   bool is_list = false;
-  for (std::size_t i = 0; i < text.size() && sizes.size() < kMostInputs; ++i) {
+  for (std::size_t i = 0; i < text.size() && sizes.size() < kMaxInputs; ++i) {
     if (text[i] == '[') {
       ++depth;
       if (depth == 2) {
@@ -66,7 +66,7 @@ std::vector<Size> sizes_in(std::string_view text) {
 // Returns the contents of the strings of a list.
 std::vector<std::string_view> strings_in(std::string_view text) {
   std::vector<std::string_view> strings;
-  while (strings.size() < kMostInputs) {
+  while (strings.size() < kMaxInputs) {
     const std::size_t begin = text.find('"');
     const std::size_t end = begin == text.npos ? begin : text.find('"', begin + 1);
     if (end == text.npos) break;

@@ -12,7 +12,7 @@ namespace {
 
 // The most sequence numbers that are looked up for each of autograd's numbers, and the most threads: a hostile trace may have many of both.
 constexpr std::size_t kSamples = 16;
-constexpr std::size_t kMostThreads = 256;
+constexpr std::size_t kMaxThreads = 256;
 
 }  // namespace
 
@@ -41,8 +41,7 @@ std::unordered_map<std::uint32_t, std::uint32_t> forward_threads(const traces::E
     const std::size_t stride = (sequences.size() + kSamples - 1) / kSamples;
     auto best = free.end();
     std::size_t most = 0;
-    const auto end =
-        free.begin() + static_cast<std::ptrdiff_t>(std::min(free.size(), kMostThreads));
+    const auto end = free.begin() + static_cast<std::ptrdiff_t>(std::min(free.size(), kMaxThreads));
     for (auto thread = free.begin(); thread != end; ++thread) {
       std::size_t hits = 0;
       for (std::size_t i = 0; i < sequences.size(); i += stride) {

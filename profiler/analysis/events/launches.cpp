@@ -25,7 +25,7 @@ class CallIndex {
       ++count;
     });
     const auto span = static_cast<std::uint64_t>(most) - static_cast<std::uint64_t>(least_);
-    if (count > 0 && span < kMostSparse * static_cast<std::uint64_t>(count)) {
+    if (count > 0 && span < kMaxSparse * static_cast<std::uint64_t>(count)) {
       list_.resize(span + 1, kNoRow);
       each_call(events, [&](std::int64_t correlation, Row row) {
         list_[static_cast<std::size_t>(correlation - least_)] = row;
@@ -47,7 +47,7 @@ class CallIndex {
   }
 
  private:
-  static constexpr std::uint64_t kMostSparse = 8;
+  static constexpr std::uint64_t kMaxSparse = 8;
 
   template <class Use>
   static void each_call(const Events& events, const Use& use) {

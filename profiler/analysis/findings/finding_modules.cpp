@@ -76,11 +76,11 @@ struct Waits {
 };
 
 std::string text_of(const std::map<NameId, Waits>& waits, const traces::Trace& trace) {
-  constexpr std::size_t kMost = 3;
+  constexpr std::size_t kMax = 3;
   std::vector<std::pair<NameId, Waits>> longest(waits.begin(), waits.end());
   std::ranges::stable_sort(longest, std::greater{}, [](const auto& one) { return one.second.ns; });
   std::string text;
-  for (std::size_t i = 0; i < std::min(longest.size(), kMost); ++i) {
+  for (std::size_t i = 0; i < std::min(longest.size(), kMax); ++i) {
     const auto& [name, wait] = longest[i];
     text += fmt::format("{}{} x {} ({})", i == 0 ? "" : ", ", wait.calls,
                         printable(trace.names.text(name)), signal_text("wait_ns", wait.ns));
@@ -119,7 +119,7 @@ void name_waits(const traces::Trace& trace, const Launches& launches, const Stre
   if (!waits.empty()) add_place(*finding, "inside its backward: " + text_of(waits, trace));
 }
 
-Places places_of(const traces::Trace& trace, const Stretches& stretches) {
+SlowestModules places_of(const traces::Trace& trace, const Stretches& stretches) {
   const std::vector<std::size_t> signals = signals_by_name(trace);
   const Events& events = trace.events;
   std::array<std::map<NameId, double>, kSignalOperators.size()> ns_of_module;
@@ -131,7 +131,7 @@ Places places_of(const traces::Trace& trace, const Stretches& stretches) {
     all_ns[signal] += ns;
     if (events.module[row] != traces::kNoDetail) ns_of_module[signal][events.module[row]] += ns;
   }
-  Places places;
+  SlowestModules places;
   for (std::size_t i = 0; i < kSignalOperators.size(); ++i) {
     const auto largest =
         std::ranges::max_element(ns_of_module[i], {}, &std::pair<const NameId, double>::second);
@@ -142,7 +142,7 @@ Places places_of(const traces::Trace& trace, const Stretches& stretches) {
   return places;
 }
 
-void name_modules(const Places& places, std::vector<Finding>& findings) {
+void name_modules(const SlowestModules& places, std::vector<Finding>& findings) {
   for (Finding& finding : findings) {
     const auto place = places.find(finding.rule->signal);
     if (place == places.end()) continue;

@@ -14,19 +14,19 @@
 namespace autotuned::analysis {
 
 // The module that spends most of the host time of certain operators, backward included.
-struct Place {
+struct SlowestModule {
   std::string module;  // its path in the model
   double share = 0;    // share of these operators' time, 0 to 1
 };
 
 // The place for each signal of a rule about certain operators, whether or not the rule fires. Operators without a known module are left
 // out.
-using Places = std::map<std::string, Place>;
+using SlowestModules = std::map<std::string, SlowestModule>;
 
-[[nodiscard]] Places places_of(const traces::Trace& trace, const Stretches& stretches);
+[[nodiscard]] SlowestModules places_of(const traces::Trace& trace, const Stretches& stretches);
 
 // Adds the place of its signal to the evidence of each finding.
-void name_modules(const Places& places, std::vector<Finding>& findings);
+void name_modules(const SlowestModules& places, std::vector<Finding>& findings);
 
 // Adds to the finding about gather: the synchronising calls and the copies inside of its backward that begin
 // within `stretches`, the longest first.

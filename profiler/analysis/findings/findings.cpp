@@ -72,9 +72,9 @@ Severity severity_of(double most_saved_ratio) {
 std::string gain_text(const Gain& gain) {
   if (!gain.most_saved_ratio) return gain.reasoning;
   const double left = 1 - *gain.most_saved_ratio;
-  constexpr double kLeastLeft = 0.01;  // with less left, the factor would not be credible
+  constexpr double kMinLeft = 0.01;  // with less left, the factor would not be credible
   const std::string factor =
-      left < kLeastLeft ? std::string() : fmt::format(" ({:.2f} x the rate)", 1 / left);
+      left < kMinLeft ? std::string() : fmt::format(" ({:.2f} x the rate)", 1 / left);
   return fmt::format("at most {:.1f} % of the step{}, {}", 100 * *gain.most_saved_ratio, factor,
                      gain.reasoning);
 }

@@ -20,7 +20,7 @@ using traces::NameId;
 constexpr std::int64_t kChunks = 30;
 constexpr double kLowUse = 0.5;
 constexpr std::size_t kFewestCalls = 20;
-constexpr double kLeastShare = 0.01;  // kernels below this share of the kernel time do not count
+constexpr double kMinShare = 0.01;  // kernels below this share of the kernel time do not count
 
 // Returns the share of equal chunks in which a device is mostly idle although it is busy on the whole.
 void add_chunks(const AnalysisInput& input, Signals& signals) {
@@ -69,7 +69,7 @@ void add_drift(const AnalysisInput& input, Signals& signals) {
       first_ns += static_cast<double>(events.length_ns[rows[i]]);
       second_ns += static_cast<double>(events.length_ns[rows[rows.size() - 1 - i]]);
     }
-    if (first_ns <= 0 || first_ns + second_ns < kLeastShare * all_ns) continue;
+    if (first_ns <= 0 || first_ns + second_ns < kMinShare * all_ns) continue;
     is_known = true;
     most = std::max(most, second_ns / first_ns - 1);
   }

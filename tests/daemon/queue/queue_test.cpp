@@ -175,9 +175,9 @@ TEST(Queue, TellsInBoundedSpace) {
     job.recipe_name = job.recipe_file = job.folder = job.error = std::string(4096, '\x01');
     ASSERT_TRUE(queue.submit(job));
   }
-  constexpr std::size_t kMost = std::size_t{1} << 20U;
-  const ToldJobs told = queue.tell(kMost);
-  EXPECT_LE(to_line(told.jobs).size(), kMost);
+  constexpr std::size_t kMax = std::size_t{1} << 20U;
+  const ToldJobs told = queue.tell(kMax);
+  EXPECT_LE(to_line(told.jobs).size(), kMax);
   EXPECT_EQ(told.jobs.size() + told.left_out, 1200);
   EXPECT_GT(told.jobs.size(), 60);
 }

@@ -115,7 +115,7 @@ TEST_F(HistoryLedgerTest, TellsWhatThoseWhoWatchNeed) {
 }
 
 TEST_F(HistoryLedgerTest, StoresWhatWasFoundAndTellsNotesOnce) {
-  tuner::Profile profile;
+  tuner::StepProfile profile;
   profile.metrics = {{"step.duration_ns", 8e6}};
   profile.findings = {{.id = "data_loading",
                        .signal = "parts.data_loading_ratio",

@@ -187,7 +187,7 @@ TEST_F(SequelTest, AsksWhatBecomesOfTheLearningRate) {
   const RunRow base = put("r-1", RunState::finished);
   request_.recipe.train.epochs = 20;
   Sequel sequel{.run = "r-1", .state = {}, .schedule = {}, .base = base};
-  const auto told = [&](const recipes::Typed& schedule, const std::string& choice) {
+  const auto told = [&](const recipes::Component& schedule, const std::string& choice) {
     request_.recipe.schedule = schedule;
     sequel.schedule = choice;
     const auto checked = check_schedule_of(sequel, request_.recipe, kFacts);
@@ -196,14 +196,14 @@ TEST_F(SequelTest, AsksWhatBecomesOfTheLearningRate) {
   EXPECT_EQ(told({"constant"}, ""), "goes on");
   tests::Cases cases;
   cases.add("--schedule restart of a constant rate", told({"constant"}, "restart"));
-  const recipes::Typed cosine{"cosine", {{"warmup_ratio", 0.1}, {"min_lr_ratio", 0.0}}};
+  const recipes::Component cosine{"cosine", {{"warmup_ratio", 0.1}, {"min_lr_ratio", 0.0}}};
   cases.add("a cosine", told(cosine, ""));
   EXPECT_EQ(told(cosine, "stretch"), "goes on");
   EXPECT_EQ(told(cosine, "restart"), "goes on");
   EXPECT_EQ(sequel.to_request().at("restarts_schedule"), true);
   // A warm-up that is over in both lengths makes no jump.
   const auto warmed = [](double share) {
-    return recipes::Typed{"exponential", {{"gamma", 0.9}, {"warmup_ratio", share}}};
+    return recipes::Component{"exponential", {{"gamma", 0.9}, {"warmup_ratio", share}}};
   };
   EXPECT_EQ(told(warmed(0.5), ""), "goes on");
   cases.add("a warm-up that is not over in the longer one", told(warmed(0.6), ""));

@@ -28,7 +28,7 @@ class TrainedCheck : public testing::Test {
   Json check() { return check_training(run_, input_, job_, std::chrono::seconds(2)); }
 
   tuner::FakeClock clock_;
-  tuner::SimulatedJob job_{clock_};
+  tuner::SimulatedBackend job_{clock_};
   tuner::SessionInput input_ = tuner::simulated_input();
   storage::RunRow run_;
 };
@@ -43,7 +43,7 @@ TEST_F(TrainedCheck, KeepsThatItPassed) {
 
 TEST_F(TrainedCheck, NamesWhatIsToBlame) {
   job_.updates = [](const Configuration&, const Configuration&, std::int64_t steps) {
-    tuner::UpdateComparison updates = tuner::SimulatedJob::equal(steps);
+    tuner::UpdateComparison updates = tuner::SimulatedBackend::equal(steps);
     updates.parameters[0].norm_ratio = 0.0;
     return updates;
   };

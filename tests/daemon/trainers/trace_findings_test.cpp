@@ -21,14 +21,14 @@ std::filesystem::path data(const std::string& name) {
   return tests::source_folder() / "tests/profiler/data" / (name + ".pt.trace.json.gz");
 }
 
-std::optional<FindingRecord> found(const tuner::Profile& profile, const std::string& id) {
+std::optional<FindingRecord> found(const tuner::StepProfile& profile, const std::string& id) {
   const auto one = std::ranges::find(profile.findings, id, &FindingRecord::id);
   if (one == profile.findings.end()) return std::nullopt;
   return *one;
 }
 
 TEST(TraceFindings, SignalsOfAGpuStandBesideTheMetrics) {
-  tuner::Profile profile;
+  tuner::StepProfile profile;
   profile.metrics = {{"step.data_wait_ratio", 0.31}, {"steps_count", "ours"}};
   const auto added = add_findings(data("rank0"), profile);
   ASSERT_TRUE(added) << added.error().message();
@@ -55,7 +55,7 @@ TEST(TraceFindings, SignalsOfAGpuStandBesideTheMetrics) {
 
 // A finding and a plugin that judged by two measurements of one thing might contradict each other.
 TEST(TraceFindings, WhatAProfileOfTheCpuMeasuredCounts) {
-  tuner::Profile profile;
+  tuner::StepProfile profile;
   profile.metrics = {{"step.data_wait_ratio", 0.31},    {"step.duration_ns", 8e6},
                      {"step.optimizer_ratio", 0.2},     {"operators.count_per_step", 100.0},
                      {"operators.mean_ns", 4e4},        {"operators.gather_ratio", 0.1},
@@ -80,7 +80,7 @@ TEST(TraceFindings, WhatAProfileOfTheCpuMeasuredCounts) {
 // The rule fires by what the profile measured, or does not, and once.
 TEST(TraceFindings, RulesAreHeldAgainstWhatWasMeasured) {
   const auto loading_with = [](double wait) {
-    tuner::Profile profile;
+    tuner::StepProfile profile;
     profile.metrics = {{"step.data_wait_ratio", wait}};
     EXPECT_TRUE(add_findings(data("classifier"), profile));
     return std::ranges::count(profile.findings, "data_loading", &FindingRecord::id);
@@ -103,7 +103,7 @@ TEST(TraceFindings, PlacesAreModulesBySignal) {
                                 event("aten::gather", 40, 10, "model.head"),
                                 event("aten::mm", 50, 950, "model.head")}}}
                              .dump());
-  tuner::Profile profile;
+  tuner::StepProfile profile;
   ASSERT_TRUE(add_findings(folder / "a.json", profile));
   EXPECT_EQ(
       profile.places,
@@ -111,7 +111,7 @@ TEST(TraceFindings, PlacesAreModulesBySignal) {
 }
 
 TEST(TraceFindings, SignalsStayWhereTheProfileHasNoFigure) {
-  tuner::Profile profile;
+  tuner::StepProfile profile;
   ASSERT_TRUE(add_findings(data("classifier"), profile));
   EXPECT_LT(profile.metrics.at("parts.data_loading_ratio"), 1.0);
   EXPECT_GT(profile.metrics.at("step.mean_ns"), 0.0);
@@ -121,7 +121,7 @@ TEST(TraceFindings, DamagedTracesChangeNothing) {
   const TemporaryFolder folder;
   const auto error_of = [&](const std::string& text) {
     folder.write("a.json", text);
-    tuner::Profile profile;
+    tuner::StepProfile profile;
     profile.metrics = {{"a", 1}};
     const auto added = add_findings(folder / "a.json", profile);
     EXPECT_EQ(profile.metrics, Json({{"a", 1}}));
@@ -133,7 +133,7 @@ TEST(TraceFindings, DamagedTracesChangeNothing) {
               HasSubstr("ends too early"));
   EXPECT_NE(error_of("nothing"), "");
   EXPECT_NE(error_of(""), "");
-  tuner::Profile profile;
+  tuner::StepProfile profile;
   EXPECT_EQ(add_findings(folder / "missing.json", profile).error().kind, ErrorKind::not_found);
 }
 
@@ -141,7 +141,7 @@ TEST(TraceFindings, HugeTracesAreLeftToAnalyze) {
   const TemporaryFolder folder;
   folder.write("huge.json", "[");
   std::filesystem::resize_file(folder / "huge.json", (64 << 20) + 1);  // sparse
-  tuner::Profile profile;
+  tuner::StepProfile profile;
   const std::string message = add_findings(folder / "huge.json", profile).error().message();
   EXPECT_THAT(message, HasSubstr("looks at no more than 64.0 MiB"));
   EXPECT_THAT(message, HasSubstr("`autotuned analyze` takes it"));
@@ -150,7 +150,7 @@ TEST(TraceFindings, HugeTracesAreLeftToAnalyze) {
 // Plugins see both side by side.
 TEST(TraceFindings, NoSignalHasTheNameOfAMetric) {
   for (const char* name : {"rank0", "classifier", "workers", "stacks", "unmarked"}) {
-    tuner::Profile profile;
+    tuner::StepProfile profile;
     ASSERT_TRUE(add_findings(data(name), profile));
     for (const auto& metric : profiler::metric_definitions())
       EXPECT_FALSE(profile.metrics.contains(metric.name)) << metric.name;

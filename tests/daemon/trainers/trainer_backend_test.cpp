@@ -271,7 +271,7 @@ TEST_F(TrainerBackendTest, MeasuresWhileNoOtherSessionDoes) {
 
 TEST_F(TrainerBackendTest, TraceDoesNotWaitForACache) {
   ASSERT_TRUE(job().start(start_));
-  tuner::Profile profile;
+  tuner::StepProfile profile;
   profile.metrics = {{"input.cache_fill_ns", 12e9}};
   const auto added = job().add_trace(start_, profile, std::chrono::seconds(20));
   ASSERT_FALSE(added);
@@ -286,7 +286,7 @@ TEST_F(TrainerBackendTest, TraceThatHasNoRoomBesideOthersIsTakenAlone) {
       {{"faults",
         {{{"do", "error"}, {"kind", "out_of_memory"}, {"request", "trace"}, {"once", true}}}}});
   ASSERT_TRUE(job().start(start_));
-  tuner::Profile profile;
+  tuner::StepProfile profile;
   const auto added = job().add_trace(start_, profile, std::chrono::seconds(20));
   EXPECT_TRUE(added) << added.error().message();
   EXPECT_EQ(scene_.requests("trace").size(), 2U);
@@ -300,7 +300,7 @@ TEST_F(TrainerBackendTest, TraceOfAThirdConfigurationTakesThePlaceOfTheOldest) {
   ASSERT_TRUE(job().start(start_));
   const Configuration keep = with("memory.malloc", std::string("keep"));
   ASSERT_TRUE(job().run_block(keep, {}));
-  tuner::Profile profile;
+  tuner::StepProfile profile;
   ASSERT_TRUE(job().add_trace(keep, profile, std::chrono::seconds(20)));
   EXPECT_EQ(scene_.requests("trace")[0].at("path"),
             (scene_.folder() / "best.pt.trace.json.gz").string());

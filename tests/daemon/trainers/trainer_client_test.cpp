@@ -413,7 +413,7 @@ TEST_F(TrainerClientTest, LocksOfItsDeviceLiveAsLongAsItDoes) {
 
 // Eight times as much as is kept, and the newest stays.
 TEST_F(TrainerClientTest, LogOfATrainerThatPrintsMuchStaysSmall) {
-  constexpr std::uintmax_t kMostBytes = std::uintmax_t{1} << 20U;
+  constexpr std::uintmax_t kMaxBytes = std::uintmax_t{1} << 20U;
   constexpr int kKilobytes = 8 * 1024;
   const auto kept = [&] {
     return std::filesystem::file_size(scene_.folder() / "trainer.log") +
@@ -426,7 +426,7 @@ TEST_F(TrainerClientTest, LogOfATrainerThatPrintsMuchStaysSmall) {
     EXPECT_TRUE(client->request("restore", {{"name", "initial"}}, seconds(20)));
     client->stop();
   }
-  EXPECT_LE(kept(), kMostBytes);
+  EXPECT_LE(kept(), kMaxBytes);
   EXPECT_THAT(scene_.folder().read("trainer.log"), testing::EndsWith("\nfake: printed\n"));
 
   auto client =
@@ -437,7 +437,7 @@ TEST_F(TrainerClientTest, LogOfATrainerThatPrintsMuchStaysSmall) {
   ASSERT_FALSE(ends_.empty());
   EXPECT_EQ(ends_.back().exit_code, 3);
   EXPECT_THAT(answer.error().message(), HasSubstr("\nfake: printed"));
-  EXPECT_LE(kept(), kMostBytes);
+  EXPECT_LE(kept(), kMaxBytes);
 }
 
 TEST_F(TrainerClientTest, LogIsOfOneTrainerAlone) {

@@ -32,7 +32,7 @@ void add_cycle(TraceText& text, int begin_us, int first_number) {
   text.event("cuda_runtime", "cudaDeviceSynchronize", begin_us + kSteps * kStepUs + 10, 5000);
 }
 
-Profile profile_of_cycles(int count) {
+TraceProfile profile_of_cycles(int count) {
   TraceText text;
   for (int cycle = 0; cycle < count; ++cycle)
     add_cycle(text, cycle * 2'000'000, 3 + cycle * 20);
@@ -42,8 +42,8 @@ Profile profile_of_cycles(int count) {
 }
 
 TEST(Cycles, AreMeasuredAsOneIs) {
-  const Profile one = profile_of_cycles(1);
-  const Profile two = profile_of_cycles(2);
+  const TraceProfile one = profile_of_cycles(1);
+  const TraceProfile two = profile_of_cycles(2);
   ASSERT_EQ(two.summary.breakdown.stretches.intervals().size(), 2U);
   for (const auto& [name, value] : one.summary.signals) {
     if (name == "steps_count") continue;

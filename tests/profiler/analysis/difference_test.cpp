@@ -8,7 +8,7 @@
 namespace autotuned::analysis {
 namespace {
 
-Profile analysis_of(const TraceText& text) {
+TraceProfile analysis_of(const TraceText& text) {
   const auto trace = read_trace_text(text.text());
   EXPECT_TRUE(trace) << trace.error().message();
   return profile_of(*trace, Depth::views);
@@ -30,9 +30,9 @@ TEST(Difference, ComparesOneStep) {
   EXPECT_DOUBLE_EQ(difference.before_step_ns, 100'000);
   EXPECT_DOUBLE_EQ(difference.after_step_ns, 80'000);
   EXPECT_THAT(difference.operators,
-              testing::ElementsAre(Change{"aten::mm", 60'000, 20'000, 1, 1},
-                                   Change{"aten::gelu", 0, 5'000, 0, 1},
-                                   Change{"aten::relu", 10'000, 10'000, 1, 1}));
+              testing::ElementsAre(TimeChange{"aten::mm", 60'000, 20'000, 1, 1},
+                                   TimeChange{"aten::gelu", 0, 5'000, 0, 1},
+                                   TimeChange{"aten::relu", 10'000, 10'000, 1, 1}));
   ASSERT_EQ(difference.parts.size(), kParts);
   EXPECT_EQ(difference.parts[0].name, "CPU Exec");
   EXPECT_DOUBLE_EQ(difference.parts[0].change_ns(), -35'000);
@@ -61,10 +61,10 @@ TraceText whole_steps(int count, double module, double wait, int bytes) {
 TEST(Difference, ComparesModulesInputAndMemory) {
   const Difference difference = difference_of({analysis_of(whole_steps(1, 30, 10, 4000))},
                                               {analysis_of(whole_steps(2, 40, 2, 1000))});
-  EXPECT_THAT(difference.modules, testing::ElementsAre(Change{"Net_0", 30'000, 40'000, 1, 1}));
+  EXPECT_THAT(difference.modules, testing::ElementsAre(TimeChange{"Net_0", 30'000, 40'000, 1, 1}));
   EXPECT_THAT(difference.input,
-              testing::ElementsAre(Change{"waiting for a batch", 10'000, 2'000, 1, 1},
-                                   Change{"random_crop", 20'000, 20'000, 1, 1}));
+              testing::ElementsAre(TimeChange{"waiting for a batch", 10'000, 2'000, 1, 1},
+                                   TimeChange{"random_crop", 20'000, 20'000, 1, 1}));
   EXPECT_THAT(difference.memory,
               testing::UnorderedElementsAre(SizeChange{"aten::empty on CPU", 4000, 1000},
                                             SizeChange{"peak of CPU", 4000, 1000}));

@@ -11,7 +11,7 @@ namespace {
 
 using testing::ElementsAre;
 
-Profile profile_of(const TraceText& text, Depth depth = Depth::plots) {
+TraceProfile profile_of(const TraceText& text, Depth depth = Depth::plots) {
   const auto trace = read_trace_text(text.text());
   EXPECT_TRUE(trace) << trace.error().message();
   return profile_of(*trace, depth);
@@ -279,10 +279,10 @@ TEST(Flame, HasThePythonFunctionsToo) {
   }
   const auto trace = read_trace_text(text.text(), {.with_stacks = true});
   ASSERT_TRUE(trace);
-  const Profile profile = profile_of(*trace, Depth::plots);
+  const TraceProfile profile = profile_of(*trace, Depth::plots);
   const auto names = [](const Flame& flame) {
     std::vector<std::string> result;
-    for (const Frame& frame : flame.frames)
+    for (const FlameFrame& frame : flame.frames)
       result.push_back(flame.names[frame.name]);
     return result;
   };

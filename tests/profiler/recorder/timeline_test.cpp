@@ -70,7 +70,7 @@ TEST(ScriptModulePath, IsThatOfTheInnermostModule) {
 }
 
 TEST(ThreadLog, NestsOperatorsAndModules) {
-  EventRoom room(kPlenty);
+  EventQuota room(kPlenty);
   ThreadLog log(room, 100, 1);
   int first = 0;
   int second = 0;
@@ -113,7 +113,7 @@ TEST(ThreadLog, NestsOperatorsAndModules) {
 }
 
 TEST(ThreadLog, KnowsModulesOfAScriptByTheModuleThatRunsIt) {
-  EventRoom room(kPlenty);
+  EventQuota room(kPlenty);
   ThreadLog log(room, 100, 1);
   int model = 0;
   int other = 0;
@@ -130,7 +130,7 @@ TEST(ThreadLog, KnowsModulesOfAScriptByTheModuleThatRunsIt) {
 }
 
 TEST(ThreadLog, GivesWhatRunsInAnOperatorItsModule) {
-  EventRoom room(kPlenty);
+  EventQuota room(kPlenty);
   ThreadLog log(room, 100, 1);
   int model = 0;
   log.enter_module(&model);
@@ -147,7 +147,7 @@ TEST(ThreadLog, GivesWhatRunsInAnOperatorItsModule) {
 }
 
 TEST(ThreadLog, CountsWhatItHasNoRoomFor) {
-  EventRoom room(3);
+  EventQuota room(3);
   ThreadLog log(room, 100, 1);
   int module = 0;
   for (int i = 0; i < 2; ++i) {
@@ -173,7 +173,7 @@ TEST(ThreadLog, CountsWhatItHasNoRoomFor) {
 TEST(ThreadLog, SharesItsRoomWithOtherThreads) {
   constexpr int kThreads = 4;
   constexpr int kEach = 10'000;
-  EventRoom room(kThreads * kEach / 2);
+  EventQuota room(kThreads * kEach / 2);
   std::vector<std::int64_t> kept(kThreads);
   {
     std::vector<std::jthread> threads;
@@ -245,7 +245,7 @@ TEST(DeviceTimeline, WorkOfTheBackwardThreadGetsItsSpan) {
 TEST(ModuleSpan, IsNothingUnlessThisThreadRecords) {
   int module = 0;
   { const ModuleSpan span(&module); }
-  EventRoom room(kPlenty);
+  EventQuota room(kPlenty);
   ThreadLog log(room, 100, 1);
   ThreadLog::set_current(&log);
   { const ModuleSpan span(&module); }

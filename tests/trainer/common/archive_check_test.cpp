@@ -26,7 +26,7 @@ using namespace std::string_view_literals;
 using testing::AllOf;
 using testing::HasSubstr;
 
-constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
 
 Checkpoint small_checkpoint() {
   Checkpoint checkpoint;
@@ -148,12 +148,12 @@ TEST(ArchiveCheck, RefusesImpossibleSizes) {
     for (const std::string& refusal : {refusal_of(archives)...})
       EXPECT_THAT(refusal, HasSubstr(why));
   };
-  refuse(kNotThere, long_archive({.bytes = kMost}), long_archive({.bytes = kMost - 36}),
-         long_archive({.offset = kMost}), long_archive({.offset = kMost - 29}));
-  refuse(kUnreadable, long_archive({.entries = kMost}), long_archive({.entries = 0}),
+  refuse(kNotThere, long_archive({.bytes = kMax}), long_archive({.bytes = kMax - 36}),
+         long_archive({.offset = kMax}), long_archive({.offset = kMax - 29}));
+  refuse(kUnreadable, long_archive({.entries = kMax}), long_archive({.entries = 0}),
          long_archive({.extra_bytes = 16}), long_archive({.extra_bytes = 0xFFFF}));
-  refuse(kElsewhere, long_archive({.directory_bytes = kMost}),
-         long_archive({.directory_offset = kMost}), long_archive({.end_offset = kMost}));
+  refuse(kElsewhere, long_archive({.directory_bytes = kMax}),
+         long_archive({.directory_offset = kMax}), long_archive({.end_offset = kMax}));
 }
 
 // The same bytes under many names would take hours to sum.

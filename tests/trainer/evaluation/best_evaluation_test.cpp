@@ -108,7 +108,7 @@ TEST(BestEvaluation, ForgetsThatOfAnotherFigure) {
 
 // ReduceLROnPlateau(factor=0.5, patience=1, threshold=0.1): 0.95 and 0.91 are not 10 % below 1, 0.8 is.
 TEST(Plateau, IsPyTorchsReduceLrOnPlateau) {
-  const recipes::Typed schedule{
+  const recipes::Component schedule{
       "plateau", {{"factor", 0.5}, {"patience", 1}, {"threshold", 0.1}, {"min_lr_ratio", 0.2}}};
   Plateau straight(schedule);
   double factor = 1.0;
@@ -124,7 +124,7 @@ TEST(Plateau, IsPyTorchsReduceLrOnPlateau) {
     factors.push_back(factor);
   }
   EXPECT_THAT(factors, testing::ElementsAre(1.0, 1.0, 0.5, 0.5, 0.5, 0.5, 0.25, 0.25, 0.2));
-  EXPECT_EQ(Plateau(recipes::Typed{"constant"}).take(1.0, 1.0), 1.0);
+  EXPECT_EQ(Plateau(recipes::Component{"constant"}).take(1.0, 1.0), 1.0);
 }
 
 // Its factor is part of the state: what begins from a checkpoint goes on with it, what begins anew does not.

@@ -55,7 +55,7 @@ TEST_F(GivenBatchTest, KnowsWhatWasThereBeforeAChangeInPlace) {
 TEST(GivenBatch, SeesOtherMasksSoonerOrLater) {
   const at::Tensor images = at::ones({2, 1, 64, 64});
   const at::Tensor masks = at::zeros({2, 64, 64}, at::kLong);
-  ASSERT_GT(masks.nbytes(), GivenBatch::kMostLabelBytes);
+  ASSERT_GT(masks.nbytes(), GivenBatch::kMaxLabelBytes);
   at::Tensor other = masks.clone();
   other.narrow(1, 0, 16).fill_(1);
   GivenBatch given;

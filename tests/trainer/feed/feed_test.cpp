@@ -10,7 +10,7 @@ namespace {
 
 using testing::HasSubstr;
 
-recipes::Recipe recipe_with(std::vector<recipes::Typed> input) {
+recipes::Recipe recipe_with(std::vector<recipes::Component> input) {
   recipes::Recipe recipe = small_recipe();
   recipe.data.parameters["shape"] = {3, 12, 10};
   recipe.evaluation->data.parameters["shape"] = {3, 12, 10};
@@ -94,20 +94,20 @@ TEST(TransformsOfAJob, TravelAsBytesAlsoPerBatch) {
 
 // On the CPU the device is the training thread: the same arithmetic, written for any device.
 TEST(TransformsOfAJob, EndBehindTheTransferWithTheSameBits) {
-  const std::vector<recipes::Typed> crop_and_mask = {
+  const std::vector<recipes::Component> crop_and_mask = {
       {"random_crop", {{"size", 8}}},
       {"random_mask", {{"ratio", 0.25}, {"dilate", "4-neighbour"}}}};
-  const recipes::Typed yuv = {"rgb_to_yuv", Json::object()};
-  const recipes::Typed scale = {"scale", {{"by", "1/255"}}};
-  const recipes::Typed to_float = {"to_float", Json::object()};
-  const recipes::Typed normalize = {
+  const recipes::Component yuv = {"rgb_to_yuv", Json::object()};
+  const recipes::Component scale = {"scale", {{"by", "1/255"}}};
+  const recipes::Component to_float = {"to_float", Json::object()};
+  const recipes::Component normalize = {
       "normalize", {{"mean", {0.485, 0.456, 0.406}}, {"std", {0.229, 0.224, 0.225}}}};
-  for (const auto& end : std::vector<std::vector<recipes::Typed>>{{yuv, scale},
-                                                                  {yuv},
-                                                                  {yuv, scale, normalize},
-                                                                  {to_float, normalize},
-                                                                  {scale, yuv, scale}}) {
-    std::vector<recipes::Typed> input = crop_and_mask;
+  for (const auto& end : std::vector<std::vector<recipes::Component>>{{yuv, scale},
+                                                                      {yuv},
+                                                                      {yuv, scale, normalize},
+                                                                      {to_float, normalize},
+                                                                      {scale, yuv, scale}}) {
+    std::vector<recipes::Component> input = crop_and_mask;
     input.insert(input.end(), end.begin(), end.end());
     const recipes::Recipe recipe = recipe_with(input);
     const auto job = load(recipe);

@@ -14,7 +14,7 @@ namespace autotuned::trainer {
 namespace {
 
 constexpr const char* kDevice = "privateuseone:0";
-constexpr std::int64_t kMost = 1000;
+constexpr std::int64_t kMax = 1000;
 
 // Gives out nothing; its books are kept by Rings.
 class FakeHostAllocator final : public at::HostAllocator {
@@ -69,7 +69,7 @@ class PinnedCacheTest : public testing::Test {
   }
 
   // Returns the bytes that had to be locked.
-  std::int64_t change_to(const PinnedBlocks& next, std::int64_t most = kMost) {
+  std::int64_t change_to(const PinnedBlocks& next, std::int64_t most = kMax) {
     FakeHostAllocator& fake = allocator();
     cache_.make_way_for(next);
     const std::int64_t taken = fake.kept >= next.bytes() ? next.bytes() : 0;

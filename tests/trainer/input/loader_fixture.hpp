@@ -113,7 +113,7 @@ class Buffers {
   std::vector<std::vector<std::int64_t>> labels_;
 };
 
-struct Job {
+struct LoaderCase {
   int workers = 0;
   std::size_t slots = 1;
   std::int64_t batch_size = 8;
@@ -121,7 +121,7 @@ struct Job {
   bool drop_last = true;
 };
 
-inline LoaderSettings settings_of(const Job& job, Buffers& buffers) {
+inline LoaderSettings settings_of(const LoaderCase& job, Buffers& buffers) {
   return {job.workers, job.batch_size, job.drop_last, job.type, buffers.ring()};
 }
 
@@ -160,7 +160,7 @@ inline std::unique_ptr<Loader> make_loader(const Dataset& dataset, SampleOrder o
 }
 
 // Takes `count` batches and compares each with the definition.
-inline void expect_batches(Loader& loader, const Buffers& buffers, const Job& job,
+inline void expect_batches(Loader& loader, const Buffers& buffers, const LoaderCase& job,
                            Expected& expected, int count) {
   for (int i = 0; i < count; ++i) {
     const auto batch = loader.next();

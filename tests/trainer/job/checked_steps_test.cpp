@@ -48,9 +48,9 @@ tuner::UpdateComparison compared(const Job& job, const CheckedSteps& reference,
 }
 
 // What a session's check asks of trainers, of one job in this process.
-class CheckedJob final : public tuner::TrainingBackend {
+class CheckedBackend final : public tuner::TrainingBackend {
  public:
-  explicit CheckedJob(trainer::Job& job) : job_(&job) {}
+  explicit CheckedBackend(trainer::Job& job) : job_(&job) {}
 
   Result<tuner::UpdateComparison> compare_updates(const Configuration& reference,
                                                   const Configuration& candidate,
@@ -124,7 +124,7 @@ TEST(JobCheck, HonestAmpPassesAtAnUntrainedResNet) {
   const auto job = load(recipe);
   ASSERT_NE(job, nullptr);
   value_of(job->run_steps(3, never));  // as if it had been measured
-  CheckedJob checked(*job);
+  CheckedBackend checked(*job);
   tuner::SessionInput input;
   input.recipe = recipe;
   input.knobs = recipes::knobs_of(test_machine());
@@ -162,7 +162,7 @@ TEST(JobCheck, HonestAmpPassesAtATrainedResNet) {
   // The whole training, in 32 bits: a CPU without AVX-512 takes thirty times as long for sixteen.
   value_of(job->prepare(starting(recipe)));
   value_of(job->run_steps(20, never));
-  CheckedJob checked(*job);
+  CheckedBackend checked(*job);
   checked.set_samples_of_rate(288);
   const auto check = tuner::check_trained(input_of(recipe), checked, amp);
   ASSERT_TRUE(check) << check.error().message();
@@ -265,8 +265,7 @@ TEST(JobCheck, AnHonestOptimizerDecaysAsTheReference) {
   const auto job = load(adamw_recipe(0.01));
   const Configuration start = starting(adamw_recipe(0.01));
   const CheckedSteps reference = look(*job, start, "reference");
-  const CheckedSteps candidate =
-      look(*job, with(start, "optimizer.fused", true), "candidate");
+  const CheckedSteps candidate = look(*job, with(start, "optimizer.fused", true), "candidate");
   const tuner::UpdateComparison updates = compared(*job, reference, candidate);
   ASSERT_FALSE(updates.idle.empty());
   const tuner::CheckRecord check = tuner::check_numerics(updates);

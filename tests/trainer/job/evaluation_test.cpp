@@ -54,7 +54,7 @@ std::string trained(const recipes::Recipe& recipe) {
   return value_of(job->digest());
 }
 
-recipes::Recipe coloured_recipe(std::vector<recipes::Typed> input) {
+recipes::Recipe coloured_recipe(std::vector<recipes::Component> input) {
   recipes::Recipe recipe = small_recipe();
   recipe.data.parameters["shape"] = {3, 20, 24};
   recipe.evaluation->data.parameters["shape"] = {3, 20, 24};
@@ -62,7 +62,7 @@ recipes::Recipe coloured_recipe(std::vector<recipes::Typed> input) {
   return recipe;
 }
 
-const recipes::Typed kFloats = {"to_float", Json::object()};
+const recipes::Component kFloats = {"to_float", Json::object()};
 
 // With a mask over everything, what is trained is black; what is tested on is not.
 TEST(Evaluation, SeesWhatTrainingMasks) {
@@ -81,10 +81,10 @@ TEST(Evaluation, HasNothingRandomInIt) {
                                             {"random_crop", {{"size", {9, 8}}}},
                                             kFloats});
   recipes::Recipe listed = random;
-  listed.evaluation->input = std::vector<recipes::Typed>{{"resize_shorter", {{"size", 16}}},
-                                                         {"center_crop", {{"size", 14}}},
-                                                         {"center_crop", {{"size", {9, 8}}}},
-                                                         kFloats};
+  listed.evaluation->input = std::vector<recipes::Component>{{"resize_shorter", {{"size", 16}}},
+                                                             {"center_crop", {{"size", 14}}},
+                                                             {"center_crop", {{"size", {9, 8}}}},
+                                                             kFloats};
   expect_same(evaluated(random), evaluated(listed));
   // Another seed draws nothing else: the model aside, which is made from it.
   const auto job = load(random);
@@ -95,19 +95,19 @@ TEST(Evaluation, HasNothingRandomInIt) {
 TEST(Evaluation, FollowsItsOwnListWhereThereIsOne) {
   recipes::Recipe recipe = coloured_recipe({{"random_crop", {{"size", 8}}}, kFloats});
   const double middle = evaluated(recipe).loss;
-  recipe.evaluation->input = std::vector<recipes::Typed>{{"resize", {{"size", 8}}}, kFloats};
+  recipe.evaluation->input = std::vector<recipes::Component>{{"resize", {{"size", 8}}}, kFloats};
   EXPECT_NE(evaluated(recipe).loss, middle);
   EXPECT_EQ(load(recipe)->facts().sample_shape, (std::vector<std::int64_t>{3, 8, 8}));
 }
 
 TEST(Evaluation, SaysWhatItsListMayNotBe) {
   recipes::Recipe recipe = coloured_recipe({{"random_crop", {{"size", 8}}}, kFloats});
-  recipe.evaluation->input = std::vector<recipes::Typed>{recipe.input[0], kFloats};
+  recipe.evaluation->input = std::vector<recipes::Component>{recipe.input[0], kFloats};
   tests::Cases cases;
   cases.add("a random crop", message_of(recipe));
-  recipe.evaluation->input = std::vector<recipes::Typed>{kFloats};
+  recipe.evaluation->input = std::vector<recipes::Component>{kFloats};
   cases.add("another shape", message_of(recipe));
-  recipe.evaluation->input = std::vector<recipes::Typed>{kFloats, {"resize", {{"size", 8}}}};
+  recipe.evaluation->input = std::vector<recipes::Component>{kFloats, {"resize", {{"size", 8}}}};
   cases.add("another order", message_of(recipe));
   tests::expect_golden("trainer/job/golden/evaluation.txt", cases.text());
 }
@@ -183,7 +183,7 @@ TEST(Evaluation, IsTheSameWhateverIsTuned) {
 TEST(Evaluation, MayTakeFloatsWhereTrainingSendsBytes) {
   recipes::Recipe recipe = coloured_recipe({kFloats});
   recipe.evaluation->input =
-      std::vector<recipes::Typed>{{"rgb_to_yuv", Json::object()}, {"scale", {{"by", "1/255"}}}};
+      std::vector<recipes::Component>{{"rgb_to_yuv", Json::object()}, {"scale", {{"by", "1/255"}}}};
   const auto job = load(recipe);
   ASSERT_NE(job, nullptr);
   const TestResult expected = evaluated(*job);

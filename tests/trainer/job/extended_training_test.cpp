@@ -104,7 +104,8 @@ TEST_F(Extended, RefusesADamagedStateAndSaysWhatToDo) {
                 "to train from the start");
 }
 
-class ExtendedBySchedule : public Extended, public testing::WithParamInterface<recipes::Typed> {};
+class ExtendedBySchedule : public Extended,
+                           public testing::WithParamInterface<recipes::Component> {};
 
 // Every schedule that does not depend on the length.
 TEST_P(ExtendedBySchedule, IsOneThatWasSoLongFromTheStart) {
@@ -128,11 +129,11 @@ TEST_P(ExtendedBySchedule, IsOneThatWasSoLongFromTheStart) {
 INSTANTIATE_TEST_SUITE_P(
     Schedules, ExtendedBySchedule,
     testing::Values(
-        recipes::Typed{"constant"},
-        recipes::Typed{"multi_step", {{"epochs", {1, 3}}, {"gamma", 0.5}}},
-        recipes::Typed{"step", {{"step_epochs", 2}, {"gamma", 0.5}}},
-        recipes::Typed{"exponential", {{"gamma", 0.7}, {"warmup_epochs", 3}}},
-        recipes::Typed{
+        recipes::Component{"constant"},
+        recipes::Component{"multi_step", {{"epochs", {1, 3}}, {"gamma", 0.5}}},
+        recipes::Component{"step", {{"step_epochs", 2}, {"gamma", 0.5}}},
+        recipes::Component{"exponential", {{"gamma", 0.7}, {"warmup_epochs", 3}}},
+        recipes::Component{
             "plateau",
             {{"factor", 0.5}, {"patience", 0}, {"threshold", 0.5}, {"min_lr_ratio", 0.0}}}),
     [](const auto& tested) { return tested.param.type; });

@@ -23,7 +23,7 @@ TEST(RecipeCheck, OpensTestDataByTheNamesOfTheTraining) {
   folder.write("test.csv", "a.png,ant\na.png,cat\n");
   recipes::Recipe recipe = small_recipe();
   const auto table = [&folder](const char* name) {
-    return recipes::Typed{"image_index", {{"index", (folder / name).string()}, {"classes", 3}}};
+    return recipes::Component{"image_index", {{"index", (folder / name).string()}, {"classes", 3}}};
   };
   recipe.model.parameters["classes"] = 3;
   recipe.data = table("train.csv");
@@ -73,8 +73,8 @@ TEST(RecipeCheck, NotesPicturesThatOthersReplace) {
   recipe.train.batch_size = 2;
   const auto files = [&folder](const char* part) {
     const std::string pattern = (folder / part / "x/*.jpg").string();
-    return recipes::Typed{"image_files",
-                          {{"files", pattern}, {"classes", 3}, {"on_error", "skip"}}};
+    return recipes::Component{"image_files",
+                              {{"files", pattern}, {"classes", 3}, {"on_error", "skip"}}};
   };
   recipe.data = files("train");
   recipe.evaluation = recipes::Evaluation{.every = "epoch"};

@@ -93,7 +93,7 @@ Files written(const input::Dataset& data, const TemporaryFolder& folder) {
 }
 
 Files evaluated_files(const recipes::Recipe& recipe, const TemporaryFolder& folder) {
-  const recipes::Typed& data = recipe.evaluation->data;
+  const recipes::Component& data = recipe.evaluation->data;
   const auto opened = input::open_dataset(data.type, data.parameters);
   EXPECT_TRUE(opened);
   return opened ? written(**opened, folder) : Files{};

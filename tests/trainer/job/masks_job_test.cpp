@@ -24,7 +24,7 @@ namespace {
 
 using testing::HasSubstr;
 
-recipes::Typed discs(std::int64_t samples, std::int64_t classes = 3) {
+recipes::Component discs(std::int64_t samples, std::int64_t classes = 3) {
   return {"synthetic_masks",
           {{"samples", samples}, {"shape", {1, 24, 24}}, {"classes", classes}, {"shuffle", true}}};
 }
@@ -207,10 +207,10 @@ TEST(MaskJob, IsNotEvaluatedWithoutAPixelThatCounts) {
       folder.write(part + "/masks/" + name + ".png",
                    input::png_file(8, 8, std::vector<std::uint8_t>(64, number)));
     }
-    return recipes::Typed{"image_masks",
-                          {{"files", (folder / (part + "/images/*.png")).string()},
-                           {"masks", (folder / (part + "/masks/*.png")).string()},
-                           {"classes", 3}}};
+    return recipes::Component{"image_masks",
+                              {{"files", (folder / (part + "/images/*.png")).string()},
+                               {"masks", (folder / (part + "/masks/*.png")).string()},
+                               {"classes", 3}}};
   };
   recipes::Recipe recipe = mask_recipe();
   recipe.data = write("train", 1);

@@ -101,9 +101,9 @@ Profiled profiled(int ready_before, int ready_after, int more) {
 }
 
 TEST(RefillRule, ReadyBatchesDoNotHideASlowLoader) {
-  constexpr int kMost = RefillRule::kMostSteps;
-  EXPECT_EQ(profiled(4, 1, -1), (Profiled{kMost, true})) << "the steps lived off three batches";
-  EXPECT_EQ(profiled(4, 3, 0), (Profiled{kMost, true})) << "it never gets ahead again";
+  constexpr int kMax = RefillRule::kMaxSteps;
+  EXPECT_EQ(profiled(4, 1, -1), (Profiled{kMax, true})) << "the steps lived off three batches";
+  EXPECT_EQ(profiled(4, 3, 0), (Profiled{kMax, true})) << "it never gets ahead again";
 }
 
 TEST(RefillRule, ALoaderThatKeepsUpIsProfiledOnce) {
@@ -117,7 +117,7 @@ TEST(RefillRule, KeepsWhatItHasWhereTimeIsShort) {
   using Again = RefillRule::Next;
   EXPECT_EQ(RefillRule(4).after(100, 100, 0), Again::keep);
   RefillRule late(4);
-  for (int i = 0; i < RefillRule::kMostSteps; ++i)
+  for (int i = 0; i < RefillRule::kMaxSteps; ++i)
     EXPECT_EQ(late.after(50, 100, 0), Again::step);
   EXPECT_EQ(late.after(50, 100, 0), Again::keep) << "no second recording fits";
   EXPECT_EQ(RefillRule(4).after(1, INT64_MAX, 0), Again::step);

@@ -21,7 +21,7 @@ namespace {
 
 using testing::HasSubstr;
 
-recipes::Typed numbers(std::int64_t samples, std::int64_t targets) {
+recipes::Component numbers(std::int64_t samples, std::int64_t targets) {
   return {"synthetic_targets",
           {{"samples", samples}, {"shape", {1, 8, 8}}, {"targets", targets}, {"shuffle", true}}};
 }
@@ -221,8 +221,8 @@ TEST(TestTags, AreThoseOfAPlainCount) {
 recipes::Recipe tag_recipe() {
   recipes::Recipe recipe = number_recipe("bce");
   const auto tags = [](std::int64_t samples) {
-    return recipes::Typed{"synthetic_tags",
-                          {{"samples", samples}, {"shape", {1, 8, 8}}, {"tags", 2}}};
+    return recipes::Component{"synthetic_tags",
+                              {{"samples", samples}, {"shape", {1, 8, 8}}, {"tags", 2}}};
   };
   recipe.data = tags(1000);
   recipe.evaluation = recipes::Evaluation{.data = tags(50), .best_by = "f1"};

@@ -24,7 +24,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 
-recipes::Typed made_up(std::int64_t samples) {
+recipes::Component made_up(std::int64_t samples) {
   return {"synthetic_tokens", {{"samples", samples}, {"context", 12}, {"vocabulary", 16}}};
 }
 
@@ -230,8 +230,9 @@ TEST(TokenJob, HasTheVocabularyOfBothData) {
 TEST(TokenJob, DoubtsBytesBesideNumbersOfTokens) {
   const Folder folder;
   std::ofstream(folder / "a.txt") << "to be, or not to be: that is the question";
-  const recipes::Typed text = {"tokens", {{"files", (folder / "a.txt").string()}, {"context", 12}}};
-  const auto warning_of = [](const recipes::Typed& training, const recipes::Typed& tests) {
+  const recipes::Component text = {"tokens",
+                                   {{"files", (folder / "a.txt").string()}, {"context", 12}}};
+  const auto warning_of = [](const recipes::Component& training, const recipes::Component& tests) {
     recipes::Recipe recipe = token_recipe();
     recipe.data = training;
     recipe.evaluation->data = tests;

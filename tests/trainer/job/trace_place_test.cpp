@@ -21,7 +21,7 @@ std::string reason_for(const recipes::Recipe& recipe) {
   const auto job = load(recipe);
   if (job == nullptr) return {};
   value_of(job->trace({.file = file, .warmup = 1, .active = 3}, never));
-  tuner::Profile profile;
+  tuner::StepProfile profile;
   const auto added = daemon::add_findings(file, profile);
   if (!added) return added.error().message();
   Json asked = plugins::situation("fashion_cnn_cpu");

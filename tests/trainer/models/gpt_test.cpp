@@ -20,8 +20,8 @@ namespace {
 
 using testing::HasSubstr;
 
-recipes::Typed spec_of(const Json& model) {
-  recipes::Typed spec{"gpt", model};
+recipes::Component spec_of(const Json& model) {
+  recipes::Component spec{"gpt", model};
   spec.parameters.erase("type");
   return spec;
 }
@@ -146,7 +146,7 @@ TEST(Gpt, TakesWeightsOfPython) {
   const auto model = made(shape, 6);
   ASSERT_TRUE(expected && model);
   fill(*expected);
-  recipes::Typed spec = spec_of(shape);
+  recipes::Component spec = spec_of(shape);
   spec.parameters["weights"] = file;
   const auto started = start_as(spec, *model);
   ASSERT_TRUE(started) << started.error().message();
@@ -155,7 +155,7 @@ TEST(Gpt, TakesWeightsOfPython) {
     EXPECT_TRUE(at::equal(own[parameter.key()], parameter.value())) << parameter.key();
 
   // Not tied, it has two.
-  recipes::Typed untied =
+  recipes::Component untied =
       spec_of(small({{"layers", 1}, {"width", 8}, {"context", 6}, {"tied", false}}));
   untied.parameters["weights"] = file;
   const auto other = value_of(make_model(untied, block_of(6)));
@@ -172,7 +172,7 @@ TEST(Gpt, RefusesWeightsThatDifferWhereItHasOne) {
   for (const auto& parameter : untied->named_parameters())
     checkpoint.parameters.emplace_back(parameter.key(), parameter.value().detach());
   ASSERT_TRUE(write_model(folder / "untied.pt", checkpoint));
-  recipes::Typed spec = spec_of(small());
+  recipes::Component spec = spec_of(small());
   spec.parameters["weights"] = (folder / "untied.pt").string();
   const auto tied = value_of(make_model(spec, block_of(8)));
   const auto refused = start_as(spec, *tied);
@@ -202,7 +202,7 @@ TEST(Gpt, TakesATiedWeightUnderEitherName) {
     }
     checkpoint.parameters.emplace_back("lm_head.weight", of_head);
     EXPECT_TRUE(write_model(folder / "some.pt", checkpoint));
-    recipes::Typed spec = spec_of(small());
+    recipes::Component spec = spec_of(small());
     spec.parameters["weights"] = (folder / "some.pt").string();
     const auto model = value_of(make_model(spec, block_of(8)));
     const auto started = start_as(spec, *model);

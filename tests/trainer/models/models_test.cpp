@@ -20,8 +20,8 @@ input::SampleShape shape_of(const Json& sample) {
   return {.channels = sample[0], .height = sample[1], .width = sample[2]};
 }
 
-recipes::Typed spec_of(const Json& model) {
-  recipes::Typed spec{model["type"], model};
+recipes::Component spec_of(const Json& model) {
+  recipes::Component spec{model["type"], model};
   spec.parameters.erase("type");
   return spec;
 }

@@ -36,7 +36,7 @@ at::Tensor masks_of(const std::vector<std::int64_t>& shape, int classes) {
 }
 
 std::shared_ptr<Model> made(const Json& model, const Json& sample) {
-  recipes::Typed spec{model["type"], model};
+  recipes::Component spec{model["type"], model};
   spec.parameters.erase("type");
   at::manual_seed(3);
   return value_of(
@@ -91,7 +91,7 @@ TEST(UNet, ComputesTheSame) {
 }
 
 TEST(UNet, RefusesSizesThatItCannotHalve) {
-  const recipes::Typed spec{"unet", {{"width", 4}, {"depth", 3}, {"classes", 2}}};
+  const recipes::Component spec{"unet", {{"width", 4}, {"depth", 3}, {"classes", 2}}};
   const auto odd = make_model(spec, {.channels = 3, .height = 24, .width = 20});
   ASSERT_FALSE(odd);
   EXPECT_THAT(odd.error().message(), HasSubstr("height and width are multiples of 8"));

@@ -51,7 +51,7 @@ def forward(self, x):
 
 class TorchScript : public testing::Test {
  protected:
-  recipes::Typed spec(Json more = Json::object()) const {
+  recipes::Component spec(Json more = Json::object()) const {
     more["file"] = (folder_ / "net.pt").string();
     return {"torchscript", more};
   }
@@ -59,7 +59,7 @@ class TorchScript : public testing::Test {
     network(forward).save(folder_ / "net.pt");
     return value_of(make_model(spec(), kSample));
   }
-  std::string error_of(const recipes::Typed& spec) const {
+  std::string error_of(const recipes::Component& spec) const {
     const auto made = make_model(spec, kSample);
     if (made) return "no error";
     EXPECT_EQ(made.error().kind, ErrorKind::invalid);

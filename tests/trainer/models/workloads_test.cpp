@@ -11,7 +11,7 @@ namespace {
 
 using testing::ElementsAre;
 
-recipes::Typed of_tiny(Json parameters, int line) {
+recipes::Component of_tiny(Json parameters, int line) {
   return {"plugin", {{"plugin", "tiny"}, {"parameters", std::move(parameters)}, {"line", line}}};
 }
 

@@ -222,7 +222,7 @@ TEST_F(MeasuredRanks, TheirTracesTellWhoIsSlow) {
   EXPECT_EQ(profile.at("metrics").at("ranks.slowest"), 1.0);
   EXPECT_GT(profile.at("metrics").at("ranks.behind_ratio"), 0.1);
   EXPECT_EQ(written.at("steps"), 20);
-  std::vector<analysis::Profile> profiles;
+  std::vector<analysis::TraceProfile> profiles;
   std::int64_t events = 0;
   for (const std::string& file : files) {
     const auto trace = traces::read_trace(file);

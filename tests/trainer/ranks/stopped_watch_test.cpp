@@ -37,9 +37,9 @@ TEST(StoppedWatch, EndsWhatStaysStoppedAndNothingElse) {
 
 // However many ranks there are.
 TEST(FaultLimits, LeaveHalfAMinute) {
-  static_assert(kMostUntilVerdict < std::chrono::seconds(30));
-  static_assert(kMostUntilVerdict >= kMostStopped + kFailurePatience + kEndLimit);
-  static_assert(kMostUntilVerdict >= kJoinLimit + kFailurePatience + kEndLimit);
+  static_assert(kMaxUntilVerdict < std::chrono::seconds(30));
+  static_assert(kMaxUntilVerdict >= kMaxStopped + kFailurePatience + kEndLimit);
+  static_assert(kMaxUntilVerdict >= kJoinLimit + kFailurePatience + kEndLimit);
 }
 
 TEST(StoppedWatch, EndsAtOnceWithItsOwner) {

@@ -34,7 +34,7 @@ void set_gradients(const std::vector<at::Tensor>& parameters, int step) {
   }
 }
 
-std::unique_ptr<Optimizer> optimizer(const recipes::Typed& spec,
+std::unique_ptr<Optimizer> optimizer(const recipes::Component& spec,
                                      const std::vector<at::Tensor>& parameters) {
   return value_of(make_optimizer(spec, parameters));
 }
@@ -159,8 +159,8 @@ TEST(Optimizer, ComputesWhatThePythonOptimizersDo) {
   }
 }
 
-std::vector<recipes::Typed> every_optimizer() {
-  std::vector<recipes::Typed> specs;
+std::vector<recipes::Component> every_optimizer() {
+  std::vector<recipes::Component> specs;
   for (const double decay : {0.0, 0.1}) {
     for (const double momentum : {0.0, 0.9}) {
       for (const bool is_nesterov : {false, true}) {
@@ -199,7 +199,7 @@ std::vector<recipes::Typed> every_optimizer() {
 }
 
 TEST(Optimizer, LeavesAParameterWithoutGradientAlone) {
-  for (const recipes::Typed& spec : every_optimizer()) {
+  for (const recipes::Component& spec : every_optimizer()) {
     for (const bool is_fused : {false, true}) {
       SCOPED_TRACE(spec.type + spec.parameters.dump() + (is_fused ? " fused" : ""));
       const std::vector<at::Tensor> parameters = some_parameters();
@@ -225,7 +225,7 @@ void expect_close(const std::vector<at::Tensor>& a, const std::vector<at::Tensor
 
 // Fused in every second step, one parameter without a gradient at first: the state is the same.
 TEST(Optimizer, FusedComputesTheSameUpToRounding) {
-  for (const recipes::Typed& spec : every_optimizer()) {
+  for (const recipes::Component& spec : every_optimizer()) {
     SCOPED_TRACE(spec.type + spec.parameters.dump());
     const std::vector<at::Tensor> plain = some_parameters();
     const std::vector<at::Tensor> fused = some_parameters();
@@ -261,7 +261,7 @@ TEST(Optimizer, FusedComputesTheSameUpToRounding) {
 
 // What a checkpoint holds is all of the state: steps from there are those without an interruption.
 TEST(Optimizer, GoesOnFromItsState) {
-  for (const recipes::Typed& spec : every_optimizer()) {
+  for (const recipes::Component& spec : every_optimizer()) {
     SCOPED_TRACE(spec.type + spec.parameters.dump());
     const std::vector<at::Tensor> parameters = some_parameters();
     const auto first = optimizer(spec, parameters);
@@ -299,7 +299,7 @@ TEST(Optimizer, GoesOnFromItsState) {
 // LibTorch's fused kernels go by memory alone: with a gradient in another order they update other
 // elements and say nothing.
 TEST(Optimizer, FusedMindsTheLayoutOfGradients) {
-  for (const recipes::Typed& spec : every_optimizer()) {
+  for (const recipes::Component& spec : every_optimizer()) {
     SCOPED_TRACE(spec.type + spec.parameters.dump());
     const std::vector<at::Tensor> plain = some_parameters();
     std::vector<at::Tensor> fused = some_parameters();

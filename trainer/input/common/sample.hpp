@@ -24,7 +24,7 @@ struct SampleShape {
 inline constexpr int kRgb = 3;
 
 // The most pixels of a picture file. PIL refuses larger ones as an attack.
-inline constexpr std::int64_t kMostPixels = 178'956'970;
+inline constexpr std::int64_t kMaxPixels = 178'956'970;
 
 enum class Element {
   encoded,  // a picture file's bytes
@@ -92,7 +92,7 @@ enum class TargetKind {
 
 // The class of pixels in a class mask that do not count.
 inline constexpr std::uint8_t kNoClass = 255;
-inline constexpr int kMostMaskClasses = 255;
+inline constexpr int kMaxMaskClasses = 255;
 
 struct TargetType {
   TargetKind kind = TargetKind::class_number;

@@ -29,9 +29,9 @@ constexpr std::uint64_t kEmpty = 0;
 constexpr std::uint64_t kTaken = 1;  // somebody copies it just now, or there is no room
 constexpr std::size_t kCacheLineBytes = 64;
 // The most bytes of a sample that are prefetched: the hardware fetches the rest by itself.
-constexpr std::size_t kMostPrefetchedBytes = 4096;
+constexpr std::size_t kMaxPrefetchedBytes = 4096;
 constexpr unsigned kLengthBits = 24;
-constexpr std::uint64_t kMostLines = (std::uint64_t{1} << kLengthBits) - 1;
+constexpr std::uint64_t kMaxLines = (std::uint64_t{1} << kLengthBits) - 1;
 
 // Stands before the bytes of a sample.
 struct alignas(kCacheLineBytes) Header {
@@ -50,7 +50,7 @@ std::size_t begin_of(std::uint64_t place) {
 }
 
 std::size_t length_of(std::uint64_t place) {
-  return static_cast<std::size_t>(place & kMostLines) * kCacheLineBytes;
+  return static_cast<std::size_t>(place & kMaxLines) * kCacheLineBytes;
 }
 
 // Where the file system knows no files without a name: one that loses it at once.
@@ -169,7 +169,7 @@ void SampleCache::compact() {
   for (Place* const place : kept) {
     const std::uint64_t from = place->load();
     std::memmove(memory_ + end, memory_ + begin_of(from), length_of(from));
-    place->store(end / kCacheLineBytes << kLengthBits | (from & kMostLines));
+    place->store(end / kCacheLineBytes << kLengthBits | (from & kMaxLines));
     end += length_of(from);
   }
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
@@ -219,7 +219,7 @@ void SampleCache::keep(std::int64_t item, const Sample& sample) {
   // A sample that does not fit stays marked as taken: it would not fit the next time either.
   const std::size_t needed = sizeof(Header) + rounded_up(sample.bytes.size());
   const std::uint64_t lines = needed / kCacheLineBytes;
-  if (lines > kMostLines) return;
+  if (lines > kMaxLines) return;
   std::size_t at = used_.load(std::memory_order_relaxed);
   do {
     if (needed > size_ - at) return;
@@ -274,8 +274,7 @@ void SampleCache::will_need(std::int64_t item) const {
     return;
   }
   const std::uint8_t* const at = memory_ + begin_of(place);
-  for (std::size_t i = 0; i < std::min(length_of(place), kMostPrefetchedBytes);
-       i += kCacheLineBytes)
+  for (std::size_t i = 0; i < std::min(length_of(place), kMaxPrefetchedBytes); i += kCacheLineBytes)
     __builtin_prefetch(at + i);
 }
 

@@ -11,7 +11,7 @@
 namespace autotuned::input {
 namespace {
 
-constexpr std::size_t kMostNamed = 20;
+constexpr std::size_t kMaxNamed = 20;
 
 }  // namespace
 
@@ -70,11 +70,10 @@ std::string alike_names_text(std::span<const std::string> names) {
 
 std::string named(const std::vector<std::string>& names) {
   std::string text;
-  for (std::size_t i = 0; i < std::min(names.size(), kMostNamed); ++i)
+  for (std::size_t i = 0; i < std::min(names.size(), kMaxNamed); ++i)
     text += (i == 0 ? "" : ", ") + shown_text(names[i]);
-  if (names.size() > kMostNamed) {
-    text +=
-        " and " + format_count(static_cast<std::int64_t>(names.size() - kMostNamed)) + " others";
+  if (names.size() > kMaxNamed) {
+    text += " and " + format_count(static_cast<std::int64_t>(names.size() - kMaxNamed)) + " others";
   }
   return text;
 }

@@ -9,16 +9,16 @@
 namespace autotuned::input {
 namespace {
 
-constexpr std::int64_t kMostOfFew = 10;
-constexpr std::int64_t kMostPercent = 1;
-constexpr std::size_t kMostOthersNamed = 3;
+constexpr std::int64_t kMaxOfFew = 10;
+constexpr std::int64_t kMaxPercent = 1;
+constexpr std::size_t kMaxOthersNamed = 3;
 
 // "; others: b, c, d and 196 more" behind the first one.
 std::string others_text(std::span<const Error> errors) {
   std::vector<std::string> names;
   for (const Error& error : errors.subspan(1))
     names.push_back(error.where);
-  return names.empty() ? std::string() : "; others: " + format_names(names, kMostOthersNamed);
+  return names.empty() ? std::string() : "; others: " + format_names(names, kMaxOthersNamed);
 }
 
 }  // namespace
@@ -50,7 +50,7 @@ void Damage::add(std::int64_t item, const Error& error) {
 Result<void> Damage::check() const {
   const std::lock_guard guard(mutex_);
   const auto count = static_cast<std::int64_t>(errors_.size());
-  const bool is_bearable = count <= kMostOfFew || count * 100 <= items_ * kMostPercent;
+  const bool is_bearable = count <= kMaxOfFew || count * 100 <= items_ * kMaxPercent;
   if (count == 0 || (count < items_ && is_bearable)) return {};
   const Error& first = errors_.front();
   std::string remedy = common_remedy(errors_);

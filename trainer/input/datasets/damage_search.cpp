@@ -15,7 +15,7 @@
 namespace autotuned::input {
 namespace {
 
-constexpr std::size_t kMostNamedFiles = 20;
+constexpr std::size_t kMaxNamedFiles = 20;
 
 // Why a sample cannot be decoded; nothing for one that can, or whose reading failed otherwise.
 std::optional<Error> damage_of(const Dataset& data, std::int64_t index, const Stage& decoder,
@@ -76,10 +76,10 @@ Error with_others(Error error, const DamageFound& found) {
   if (names.empty()) return error;
   error.what += "; " + format_count(std::ssize(names)) + " more of " +
                 format_count(found.looked_at) + " files cannot be read: ";
-  for (std::size_t i = 0; i < std::min(names.size(), kMostNamedFiles); ++i)
+  for (std::size_t i = 0; i < std::min(names.size(), kMaxNamedFiles); ++i)
     error.what += (i == 0 ? "" : ", ") + names[i];
-  if (names.size() > kMostNamedFiles) {
-    const auto others = static_cast<std::int64_t>(names.size() - kMostNamedFiles);
+  if (names.size() > kMaxNamedFiles) {
+    const auto others = static_cast<std::int64_t>(names.size() - kMaxNamedFiles);
     error.what += " and " + format_count(others) + " others";
   }
   if (const std::string remedy = common_remedy(found.errors); !remedy.empty()) {

@@ -63,14 +63,14 @@ Result<void> read_all_at(const DataFile& file, std::int64_t offset, std::span<st
 }
 
 std::string shown_text(std::string_view text) {
-  constexpr std::size_t kMostShown = 200;
+  constexpr std::size_t kMaxShown = 200;
   constexpr unsigned char kDelete = 0x7f;
-  std::string shown(text.substr(0, kMostShown));
+  std::string shown(text.substr(0, kMaxShown));
   for (char& letter : shown) {
     const auto byte = static_cast<unsigned char>(letter);
     if (byte < ' ' || byte == kDelete) letter = '?';
   }
-  return shown + (text.size() > kMostShown ? "..." : "");
+  return shown + (text.size() > kMaxShown ? "..." : "");
 }
 
 }  // namespace autotuned::input

@@ -14,10 +14,10 @@
 
 namespace autotuned::input {
 
-inline constexpr std::int64_t kMostSamples = 0xffff'ffff;  // an index has 4 bytes in EpochOrder
-inline constexpr int kMostClasses = 65'536;
-inline constexpr std::int64_t kMostSide = 65'536;  // of an image
-inline constexpr std::int64_t kMostSampleBytes = std::int64_t{1} << 30U;
+inline constexpr std::int64_t kMaxSamples = 0xffff'ffff;  // an index has 4 bytes in EpochOrder
+inline constexpr int kMaxClasses = 65'536;
+inline constexpr std::int64_t kMaxSide = 65'536;  // of an image
+inline constexpr std::int64_t kMaxSampleBytes = std::int64_t{1} << 30U;
 
 // An integer parameter in [least, most], or `otherwise` if it is absent.
 [[nodiscard]] Result<std::int64_t> bounded_integer(const Json& parameters, const char* name,

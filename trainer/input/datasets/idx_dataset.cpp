@@ -108,8 +108,8 @@ Result<IdxFile> open_idx_file(const Json& parameters, const char* items, std::si
   }
   const auto& [count, height, width] = file.dimensions;
   if (count == 0) return not_idx(file, "holds no " + std::string(items));
-  if (height < 1 || width < 1 || height > kMostSide || width > kMostSide ||
-      height * width > kMostSampleBytes) {
+  if (height < 1 || width < 1 || height > kMaxSide || width > kMaxSide ||
+      height * width > kMaxSampleBytes) {
     return not_idx(file, "claims images of " + format_count(height) + " x " + format_count(width));
   }
   return file;
@@ -205,9 +205,9 @@ Result<int> check_labels(const IdxFile& file, const Bytes& labels, std::int64_t 
 }  // namespace
 
 Result<std::unique_ptr<Dataset>> open_idx(const Json& parameters) {
-  const auto limit = bounded_integer(parameters, "limit", 1, kMostSamples, kMostSamples);
+  const auto limit = bounded_integer(parameters, "limit", 1, kMaxSamples, kMaxSamples);
   if (!limit) return tl::unexpected(limit.error());
-  const auto classes = bounded_integer(parameters, "classes", 1, kMostClasses, 0);
+  const auto classes = bounded_integer(parameters, "classes", 1, kMaxClasses, 0);
   if (!classes) return tl::unexpected(classes.error());
   auto images = open_idx_file(parameters, "images", kImageDimensions);
   if (!images) return tl::unexpected(images.error());

@@ -88,10 +88,10 @@ Result<SampleType> sample_type_of(const ArrayFile& array, bool is_channels_last)
   if (has_channels && is_channels_last) std::rotate(sizes.begin(), sizes.begin() + 2, sizes.end());
   std::int64_t bytes = header.item_bytes;
   for (const std::int64_t size : sizes) {
-    if (size < 1 || size > kMostSide) return refuse("save samples of 1 to 65,536 along each side");
+    if (size < 1 || size > kMaxSide) return refuse("save samples of 1 to 65,536 along each side");
     bytes *= size;  // at most 4 * 2^48
   }
-  if (bytes > kMostSampleBytes) return refuse("save smaller samples");
+  if (bytes > kMaxSampleBytes) return refuse("save smaller samples");
   const SampleShape shape{static_cast<int>(sizes[0]), static_cast<int>(sizes[1]),
                           static_cast<int>(sizes[2])};
   return type_of(type == "|u1" ? Element::uint8 : Element::float32, shape);
@@ -106,7 +106,7 @@ std::optional<std::int64_t> integer_at(const std::uint8_t* bytes, const NpyHeade
   if (header.kind == 'i') {
     return static_cast<std::int64_t>(value << unused_bits) >> unused_bits;
   }
-  if (value > static_cast<std::uint64_t>(kMostSamples)) return std::nullopt;
+  if (value > static_cast<std::uint64_t>(kMaxSamples)) return std::nullopt;
   return static_cast<std::int64_t>(value);
 }
 
@@ -140,7 +140,7 @@ Result<void> append_labels(const ArrayFile& array, std::int64_t classes, Labels&
 }
 
 Result<Labels> read_labels(const Json& parameters, std::int64_t images) {
-  const auto classes = bounded_integer(parameters, "classes", 1, kMostClasses, 0);
+  const auto classes = bounded_integer(parameters, "classes", 1, kMaxClasses, 0);
   if (!classes) return tl::unexpected(classes.error());
   const auto arrays = open_arrays(parameters, "labels");
   if (!arrays) return tl::unexpected(arrays.error());
@@ -160,7 +160,7 @@ Result<Labels> read_labels(const Json& parameters, std::int64_t images) {
   }
   Labels labels;
   for (const ArrayFile& array : *arrays) {
-    auto appended = append_labels(array, *classes != 0 ? *classes : kMostClasses, labels);
+    auto appended = append_labels(array, *classes != 0 ? *classes : kMaxClasses, labels);
     if (!appended) return tl::unexpected(appended.error());
   }
   const int highest = *std::max_element(labels.all.begin(), labels.all.end());
@@ -270,7 +270,7 @@ Result<std::unique_ptr<Dataset>> open_npy(const Json& parameters) {
   const auto type = sample_type_of(images->front(), *is_channels_last);
   if (!type) return tl::unexpected(type.error());
   const std::int64_t count = count_of(*images);
-  if (count < 1 || count > kMostSamples) {
+  if (count < 1 || count > kMaxSamples) {
     return fail(ErrorKind::invalid, "holds " + format_count(count) + " samples",
                 images->front().path);
   }

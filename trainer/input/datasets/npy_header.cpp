@@ -18,8 +18,8 @@ namespace {
 constexpr std::array<std::uint8_t, 6> kMagic = {0x93, 'N', 'U', 'M', 'P', 'Y'};
 constexpr std::size_t kVersionEnd = kMagic.size() + 2;
 // NumPy itself refuses more than 10,000.
-constexpr std::uint32_t kMostHeaderBytes = 65'536;
-constexpr std::size_t kMostDimensions = 32;
+constexpr std::uint32_t kMaxHeaderBytes = 65'536;
+constexpr std::size_t kMaxDimensions = 32;
 constexpr const char* kSaveAgain = "save the array again with numpy.save";
 
 // The entries of the header's dictionary.
@@ -68,7 +68,7 @@ class Literals {
     std::vector<std::int64_t> shape;
     for (bool is_more = true; !take(')');) {
       const auto size = is_more ? take_size() : std::nullopt;
-      if (!size || shape.size() == kMostDimensions) return std::nullopt;
+      if (!size || shape.size() == kMaxDimensions) return std::nullopt;
       shape.push_back(*size);
       is_more = take(',');
     }
@@ -199,7 +199,7 @@ Result<std::pair<std::int64_t, std::uint32_t>> dictionary_place(std::span<const 
   std::uint32_t length = 0;
   for (std::size_t i = 0; i < length_bytes; ++i)
     length |= std::uint32_t{start[kVersionEnd + i]} << (8 * i);
-  if (length > kMostHeaderBytes) {
+  if (length > kMaxHeaderBytes) {
     return fail(ErrorKind::corrupt, "claims a header of " + format_count(length) + " bytes", path,
                 kSaveAgain);
   }
@@ -208,13 +208,13 @@ Result<std::pair<std::int64_t, std::uint32_t>> dictionary_place(std::span<const 
 
 // Whether the file holds the numbers of the header and nothing else.
 Result<void> check_size(const NpyHeader& header, const DataFile& file, const std::string& path) {
-  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
   const std::int64_t there = file.bytes - header.data_begin;
   std::int64_t needed = header.item_bytes;
   const bool is_empty = std::ranges::find(header.shape, 0) != header.shape.end();
   for (const std::int64_t size : header.shape) {
     if (is_empty) break;
-    if (needed > kMost / size) {
+    if (needed > kMax / size) {
       return fail(ErrorKind::corrupt, "claims the shape " + header.shape_text(), path, kSaveAgain);
     }
     needed *= size;

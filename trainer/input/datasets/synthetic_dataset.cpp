@@ -78,10 +78,10 @@ Result<SampleShape> shape_from(const Json& shape) {
   if (!shape.is_array() || shape.size() != kDimensions) return refuse();
   std::int64_t elements = 1;
   for (const Json& side : shape) {
-    if (!side.is_number_integer() || side < 1 || side > kMostSide) return refuse();
+    if (!side.is_number_integer() || side < 1 || side > kMaxSide) return refuse();
     elements *= side.get<std::int64_t>();
   }
-  if (elements > kMostSampleBytes) {
+  if (elements > kMaxSampleBytes) {
     return fail(ErrorKind::invalid, "`shape` makes samples larger than 1 GiB", "data",
                 "give smaller sizes");
   }
@@ -91,9 +91,9 @@ Result<SampleShape> shape_from(const Json& shape) {
 }  // namespace
 
 Result<SyntheticParameters> synthetic_parameters(const Json& parameters, const char* count) {
-  const auto samples = bounded_integer(parameters, "samples", 1, kMostSamples);
+  const auto samples = bounded_integer(parameters, "samples", 1, kMaxSamples);
   if (!samples) return tl::unexpected(samples.error());
-  const auto classes = bounded_integer(parameters, count, 1, kMostClasses);
+  const auto classes = bounded_integer(parameters, count, 1, kMaxClasses);
   if (!classes) return tl::unexpected(classes.error());
   constexpr std::int64_t kAnySeed = std::numeric_limits<std::int64_t>::max();
   const auto seed = bounded_integer(parameters, "seed", 0, kAnySeed, 1);

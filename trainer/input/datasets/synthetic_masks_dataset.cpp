@@ -16,8 +16,8 @@ namespace autotuned::input {
 namespace {
 
 // The radii of discs, as parts of the shorter side.
-constexpr double kLeastRadius = 0.1;
-constexpr double kMostRadius = 0.3;
+constexpr double kMinRadius = 0.1;
+constexpr double kMaxRadius = 0.3;
 constexpr double kEdge = 0.5;  // half the width of an edge, in pixels
 
 struct Disc {
@@ -97,8 +97,8 @@ class SyntheticMasksDataset final : public Dataset {
       const std::uint64_t first = static_cast<std::uint64_t>(i) * 3;
       discs.push_back({.row = share_of(draws.at(first)) * made_.shape.height,
                        .column = share_of(draws.at(first + 1)) * made_.shape.width,
-                       .radius = side * (kLeastRadius + (kMostRadius - kLeastRadius) *
-                                                            share_of(draws.at(first + 2)))});
+                       .radius = side * (kMinRadius + (kMaxRadius - kMinRadius) *
+                                                          share_of(draws.at(first + 2)))});
     }
     return discs;
   }
@@ -116,7 +116,7 @@ class SyntheticMasksDataset final : public Dataset {
 Result<std::unique_ptr<Dataset>> open_synthetic_masks(const Json& parameters) {
   const auto made = synthetic_parameters(parameters);
   if (!made) return tl::unexpected(made.error());
-  if (made->classes > kMostMaskClasses) {
+  if (made->classes > kMaxMaskClasses) {
     return fail(ErrorKind::invalid, "`classes` is more than 255", "data", "use fewer classes");
   }
   return std::make_unique<SyntheticMasksDataset>(*made);

@@ -20,12 +20,12 @@
 namespace autotuned::input {
 namespace {
 
-constexpr std::int64_t kMostContext = 65'536;
-constexpr std::int64_t kMostStride = 1'000'000'000'000;
-constexpr std::int64_t kMostVocabulary = 16'777'216;
+constexpr std::int64_t kMaxContext = 65'536;
+constexpr std::int64_t kMaxStride = 1'000'000'000'000;
+constexpr std::int64_t kMaxVocabulary = 16'777'216;
 constexpr std::int64_t kByteVocabulary = 256;
 // How many tokens are examined when files are opened: this takes a tenth of a second.
-constexpr std::int64_t kMostScanned = std::int64_t{1} << 26U;
+constexpr std::int64_t kMaxScanned = std::int64_t{1} << 26U;
 constexpr std::int64_t kScanChunk = 65'536;
 
 // How a token lies in a file, in little-endian.
@@ -169,7 +169,7 @@ struct TokenScan {
 Result<TokenScan> scan_tokens(const std::vector<TokenFile>& files, std::int64_t vocabulary) {
   TokenScan found;
   bool has_other = false;
-  std::int64_t room = kMostScanned;
+  std::int64_t room = kMaxScanned;
   std::vector<std::int32_t> tokens;
   for (const TokenFile& file : files) {
     for (std::int64_t first = 0; first < file.count; first += kScanChunk) {
@@ -331,11 +331,11 @@ class SyntheticTokens final : public Dataset {
 }  // namespace
 
 Result<std::unique_ptr<Dataset>> open_tokens(const Json& parameters) {
-  const auto context = bounded_integer(parameters, "context", 1, kMostContext);
+  const auto context = bounded_integer(parameters, "context", 1, kMaxContext);
   if (!context) return tl::unexpected(context.error());
-  const auto stride = bounded_integer(parameters, "stride", 1, kMostStride, *context);
+  const auto stride = bounded_integer(parameters, "stride", 1, kMaxStride, *context);
   if (!stride) return tl::unexpected(stride.error());
-  const auto given = bounded_integer(parameters, "vocabulary", 2, kMostVocabulary, 0);
+  const auto given = bounded_integer(parameters, "vocabulary", 2, kMaxVocabulary, 0);
   if (!given) return tl::unexpected(given.error());
   auto files = open_token_files(parameters);
   if (!files) return tl::unexpected(files.error());
@@ -352,8 +352,8 @@ Result<std::unique_ptr<Dataset>> open_tokens(const Json& parameters) {
                     format_count(*context + 1) + ": the context, and the token after it",
                 where, "give more text, or a shorter context");
   }
-  if ((count - *context - 1) / *stride >= kMostSamples) {
-    return fail(ErrorKind::unsupported, "gives more than " + format_count(kMostSamples) + " blocks",
+  if ((count - *context - 1) / *stride >= kMaxSamples) {
+    return fail(ErrorKind::unsupported, "gives more than " + format_count(kMaxSamples) + " blocks",
                 where, "use a longer stride");
   }
 
@@ -361,7 +361,7 @@ Result<std::unique_ptr<Dataset>> open_tokens(const Json& parameters) {
   const bool are_bytes = files->front().type == kTokenTypes[0];
   if (are_bytes && *given == 0) blocks.vocabulary = kByteVocabulary;
   if (!are_bytes || blocks.vocabulary < kByteVocabulary) {
-    const auto scanned = scan_tokens(*files, *given != 0 ? *given : kMostVocabulary);
+    const auto scanned = scan_tokens(*files, *given != 0 ? *given : kMaxVocabulary);
     if (!scanned) return tl::unexpected(scanned.error());
     if (*given == 0 && !scanned->is_whole) {
       return fail(ErrorKind::invalid,
@@ -375,11 +375,11 @@ Result<std::unique_ptr<Dataset>> open_tokens(const Json& parameters) {
 }
 
 Result<std::unique_ptr<Dataset>> open_synthetic_tokens(const Json& parameters) {
-  const auto samples = bounded_integer(parameters, "samples", 1, kMostSamples);
+  const auto samples = bounded_integer(parameters, "samples", 1, kMaxSamples);
   if (!samples) return tl::unexpected(samples.error());
-  const auto context = bounded_integer(parameters, "context", 1, kMostContext);
+  const auto context = bounded_integer(parameters, "context", 1, kMaxContext);
   if (!context) return tl::unexpected(context.error());
-  const auto vocabulary = bounded_integer(parameters, "vocabulary", 2, kMostVocabulary);
+  const auto vocabulary = bounded_integer(parameters, "vocabulary", 2, kMaxVocabulary);
   if (!vocabulary) return tl::unexpected(vocabulary.error());
   constexpr std::int64_t kAnySeed = std::numeric_limits<std::int64_t>::max();
   const auto seed = bounded_integer(parameters, "seed", 0, kAnySeed, 1);

@@ -23,7 +23,7 @@ constexpr std::size_t kRowBytes =
 // within the picture.
 constexpr int kMargin = 2;
 // A small file can ask for any number of passes over a large picture.
-constexpr int kMostScans = 500;
+constexpr int kMaxScans = 500;
 
 // Warnings of libjpeg after which every pixel is still what it should be.
 bool is_harmless(int warning) {
@@ -72,9 +72,9 @@ void skip(j_decompress_ptr info, long count) {
 void do_nothing(j_decompress_ptr /*info*/) {}
 
 void count_scans(j_common_ptr info) {
-  if (reinterpret_cast<j_decompress_ptr>(info)->input_scan_number <= kMostScans) return;
+  if (reinterpret_cast<j_decompress_ptr>(info)->input_scan_number <= kMaxScans) return;
   Trap& trap = trap_of(info);
-  std::snprintf(trap.message.data(), trap.message.size(), "more than %d scans", kMostScans);
+  std::snprintf(trap.message.data(), trap.message.size(), "more than %d scans", kMaxScans);
   std::longjmp(trap.target, 1);
 }
 
@@ -227,7 +227,7 @@ Result<SampleShape> JpegDecoder::begin(std::span<const std::uint8_t> file) {
         "has " + std::to_string(info.num_components) + " colour components (CMYK), not grey or RGB",
         {}, "convert it to RGB");
   }
-  if (std::int64_t{info.image_width} * info.image_height > kMostPixels) {
+  if (std::int64_t{info.image_width} * info.image_height > kMaxPixels) {
     return fail(ErrorKind::unsupported,
                 "has " + std::to_string(info.image_height) + " x " +
                     std::to_string(info.image_width) + " pixels",

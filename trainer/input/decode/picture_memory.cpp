@@ -11,20 +11,20 @@
 namespace autotuned::input {
 namespace {
 
-constexpr std::size_t kLeastBlockBytes = std::size_t{32} << 10U;
+constexpr std::size_t kMinBlockBytes = std::size_t{32} << 10U;
 // The most memory that is kept between pictures; otherwise every thread would hold that of the largest picture for
 // ever.
-constexpr std::size_t kMostKeptBytes = std::size_t{64} << 20U;
-constexpr std::size_t kMostBytes = std::numeric_limits<std::size_t>::max() / 4;
+constexpr std::size_t kMaxKeptBytes = std::size_t{64} << 20U;
+constexpr std::size_t kMaxBytes = std::numeric_limits<std::size_t>::max() / 4;
 
 }  // namespace
 
 void* PictureMemory::take(std::size_t bytes) noexcept {
-  if (bytes > kMostBytes) return nullptr;
+  if (bytes > kMaxBytes) return nullptr;
   bytes = std::max((bytes + kAlignment - 1) / kAlignment * kAlignment, kAlignment);
   if (last_ == nullptr || bytes > last_->bytes - last_->used) {
     const std::size_t block_bytes =
-        std::max({bytes, kLeastBlockBytes, last_ == nullptr ? wanted_ : 0});
+        std::max({bytes, kMinBlockBytes, last_ == nullptr ? wanted_ : 0});
     void* const memory = std::aligned_alloc(kAlignment, sizeof(Block) + block_bytes);
     if (memory == nullptr) return nullptr;
     last_ = new (memory) Block{last_, block_bytes, 0};
@@ -47,10 +47,10 @@ void PictureMemory::give_back(void* memory) noexcept {
 
 void PictureMemory::reset() noexcept {
   const bool is_one_block = last_ != nullptr && last_->before == nullptr;
-  if (is_one_block && last_->bytes <= kMostKeptBytes) {
+  if (is_one_block && last_->bytes <= kMaxKeptBytes) {
     last_->used = 0;
   } else if (last_ != nullptr) {
-    wanted_ = most_taken_ <= kMostKeptBytes ? most_taken_ : 0;
+    wanted_ = most_taken_ <= kMaxKeptBytes ? most_taken_ : 0;
     release();
   }
   taken_ = 0;

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::array<std::uint8_t, 8> kSignature = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
 // The most bytes of one unpacked chunk. Only chunks that are skipped can be larger.
-constexpr png_alloc_size_t kMostChunkBytes = 8U << 20U;
+constexpr png_alloc_size_t kMaxChunkBytes = 8U << 20U;
 
 }  // namespace
 
@@ -82,7 +82,7 @@ struct PngDecoder::State {
     info = png_create_info_struct(png);
     if (info == nullptr) return false;
     png_set_read_fn(png, this, on_read);
-    png_set_chunk_malloc_max(png, kMostChunkBytes);
+    png_set_chunk_malloc_max(png, kMaxChunkBytes);
     // Profiles, notes and whatever else changes no pixel.
     png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
     png_read_info(png, info);
@@ -164,7 +164,7 @@ Result<SampleShape> PngDecoder::begin(std::span<const std::uint8_t> file) {
   if (!state.read_header()) return state.failure();
   const png_uint_32 height = png_get_image_height(state.png, state.info);
   const png_uint_32 width = png_get_image_width(state.png, state.info);
-  if (std::int64_t{width} * height > kMostPixels) {
+  if (std::int64_t{width} * height > kMaxPixels) {
     return fail(ErrorKind::unsupported,
                 "has " + std::to_string(height) + " x " + std::to_string(width) + " pixels", {},
                 "make it smaller");

@@ -32,8 +32,8 @@ bool JpegCodes::add(std::span<const std::uint8_t> symbols) {
     if (++bits > kLongestCode) return false;
     next <<= 1U;
   }
-  constexpr std::size_t kMostOfOneLength = 255;  // a byte holds their number
-  if (table_[static_cast<std::size_t>(bits - 1)] + missing > kMostOfOneLength) return false;
+  constexpr std::size_t kMaxOfOneLength = 255;  // a byte holds their number
+  if (table_[static_cast<std::size_t>(bits - 1)] + missing > kMaxOfOneLength) return false;
   for (const std::uint8_t symbol : symbols) {
     if (of(symbol).bits != 0) continue;
     codes_[symbol] = {static_cast<std::uint16_t>(next++), static_cast<std::uint8_t>(bits)};

@@ -23,7 +23,7 @@ constexpr std::uint8_t kAdobe = 0xee;
 constexpr std::uint8_t kLastApplication = 0xef;
 constexpr std::uint8_t kComment = 0xfe;
 constexpr std::size_t kLengths = 16;  // of Huffman codes, in bits
-constexpr std::size_t kMostSymbols = 256;
+constexpr std::size_t kMaxSymbols = 256;
 
 int two_bytes(Bytes bytes, std::size_t at) {
   return bytes[at] << 8 | bytes[at + 1];
@@ -58,7 +58,7 @@ bool read_huffman(Bytes segment, JpegHeader& header) {
     for (const std::uint8_t count : segment.subspan(1, kLengths))
       symbols += count;
     const std::size_t bytes = kLengths + symbols;
-    if (symbols > kMostSymbols || segment.size() < 1 + bytes) return false;
+    if (symbols > kMaxSymbols || segment.size() < 1 + bytes) return false;
     (kind == 0 ? header.dc : header.ac)[number] = segment.subspan(1, bytes);
     segment = segment.subspan(1 + bytes);
   }
@@ -93,8 +93,8 @@ bool read_frame(Bytes segment, JpegHeader& header) {
           .across = static_cast<std::uint8_t>(from[1] >> 4U),
           .down = static_cast<std::uint8_t>(from[1] & 15U),
           .quantisation = from[2]};
-    constexpr int kMostFactor = 4;
-    const auto is_factor = [](int factor) { return factor >= 1 && factor <= kMostFactor; };
+    constexpr int kMaxFactor = 4;
+    const auto is_factor = [](int factor) { return factor >= 1 && factor <= kMaxFactor; };
     if (!is_factor(to.across) || !is_factor(to.down)) return false;
     if (to.quantisation >= header.quantisation.size()) return false;
   }

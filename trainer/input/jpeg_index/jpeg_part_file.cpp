@@ -19,14 +19,14 @@ namespace {
 using Bytes = std::span<const std::uint8_t>;
 
 constexpr std::uint8_t kEndOfBlock = 0;
-constexpr int kMostSide = 65'500;  // that libjpeg takes
+constexpr int kMaxSide = 65'500;  // that libjpeg takes
 // Smooth upsampling looks so far beside and above.
 constexpr int kMarginColumns = 2;
 constexpr int kMarginRows = 1;
 
-constexpr std::size_t kMostHeaderBytes = 4096;
+constexpr std::size_t kMaxHeaderBytes = 4096;
 // The most bytes that make() adds to a copied row: six blocks of the longest codes, and the end of the row.
-constexpr std::size_t kMostRowBytes = 256;
+constexpr std::size_t kMaxRowBytes = 256;
 // libjpeg reads ahead by a word, and would read the last MCU of a row twice if it found a mark there.
 constexpr std::size_t kRowPadding = 8;
 // With less behind it, libjpeg reads an MCU of six blocks bit by bit.
@@ -79,12 +79,12 @@ struct Tables {
   }
 
   static Filler filler_of(const JpegCodes& codes, std::size_t component) {
-    constexpr unsigned kMostRun = 7;  // seven such leave room for the end of the block
+    constexpr unsigned kMaxRun = 7;  // seven such leave room for the end of the block
     for (const std::uint8_t symbol : codes.table().subspan(kLongestCode)) {
       const unsigned value_bits = symbol & 15U;
       const JpegCode code = codes.of(symbol);
       const unsigned bits = code.bits + value_bits;
-      if (value_bits == 0 || symbol >> 4U > kMostRun || bits % 2 == 0) continue;
+      if (value_bits == 0 || symbol >> 4U > kMaxRun || bits % 2 == 0) continue;
       const unsigned value = (1U << value_bits) - 1;
       return {component, static_cast<unsigned>(code.code) << value_bits | value,
               static_cast<int>(bits)};
@@ -211,10 +211,10 @@ struct JpegPartFile::State {
                                   header.mcus_down(), header.height);
     const int width = small_size(range.columns(), header.mcu_width(), range.end_column,
                                  header.mcus_across(), header.width);
-    if (width > kMostSide || height > kMostSide) return false;
+    if (width > kMaxSide || height > kMaxSide) return false;
     const Bytes code = file.subspan(header.scan_begin);
-    const std::size_t most = kMostHeaderBytes + code.size() + kTailBytes +
-                             kMostRowBytes * static_cast<std::size_t>(range.rows());
+    const std::size_t most = kMaxHeaderBytes + code.size() + kTailBytes +
+                             kMaxRowBytes * static_cast<std::size_t>(range.rows());
     if (bytes.size() < most) bytes.resize(most);
     writer.begin(bytes.data());
     put_header(header, height, width, range.columns());

@@ -17,7 +17,7 @@ constexpr int kBlockEnd = 64;
 // The bytes that a reader may read after the end: a whole block of the longest codes, and a word.
 constexpr std::size_t kPadding = 64 * 4 + 16;
 // A larger difference of DC values than any of 8 bits.
-constexpr int kMostDc = 2047;
+constexpr int kMaxDc = 2047;
 
 // A code as it is looked up, by the bits that begin with it.
 struct alignas(4) Entry {
@@ -49,11 +49,11 @@ class Lookup {
   bool assign(std::span<const std::uint8_t> table, bool is_dc) {
     short_.fill({});
     long_.clear();
-    constexpr std::uint8_t kMostDcBits = 15;
+    constexpr std::uint8_t kMaxDcBits = 15;
     bool is_known = true;
     const bool is_code =
         for_each_code(table, [&](std::uint8_t symbol, std::uint32_t code, int bits) {
-          is_known &= !is_dc || symbol <= kMostDcBits;
+          is_known &= !is_dc || symbol <= kMaxDcBits;
           const Entry entry = entry_of(symbol, bits, is_dc);
           if (bits > kLook) {
             long_.push_back({code << static_cast<unsigned>(kLongestCode - bits), entry});
@@ -161,7 +161,7 @@ struct JpegScanner::State {
                          int& dc_value) const {
     // A word that begins at any bit has at least this many bits of the code.
     constexpr unsigned kSure = 57;
-    constexpr unsigned kMostBits = kLongestCode + 15;
+    constexpr unsigned kMaxBits = kLongestCode + 15;
     const std::uint8_t* const bytes = code.bytes.data();
     std::uint64_t word = word_at(bytes, bit);
     const Entry dc_entry = dc_table.find(word);
@@ -171,7 +171,7 @@ struct JpegScanner::State {
     word = word_at(bytes, bit);
     unsigned used = 0;
     for (int at = 1; at < kBlockEnd;) {
-      if (used > kSure - kMostBits) {
+      if (used > kSure - kMaxBits) {
         bit += used;
         word = word_at(bytes, bit);
         used = 0;
@@ -192,7 +192,7 @@ struct JpegScanner::State {
       const JpegComponent& one = header.component[number];
       for (int block = 0; block < one.across * one.down; ++block) {
         bit = pass_block(bit, dc[one.dc], ac[one.ac], last[number]);
-        if (bit == 0 || bit > end || std::abs(last[number]) > kMostDc) return 0;
+        if (bit == 0 || bit > end || std::abs(last[number]) > kMaxDc) return 0;
       }
     }
     return bit;

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kCacheLineBytes = 64;
 // The most bytes of a sample that are prefetched: the hardware fetches the rest by itself.
-constexpr std::size_t kMostPrefetchedBytes = 4096;
+constexpr std::size_t kMaxPrefetchedBytes = 4096;
 // Shuffled samples lie anywhere in memory, so that every one starts with cache misses. Asking for
 // each two samples early nearly doubles the rate of small images.
 constexpr std::size_t kPrefetchDistance = 2;
@@ -115,7 +115,7 @@ Result<void> SampleWriter::write_sample(const BatchRing::Chunk& chunk, std::size
 void SampleWriter::prefetch(std::int64_t index) const {
   if (cache_ != nullptr) return cache_->will_need(dataset_.stored_index(index));
   const auto bytes = dataset_.view(index);
-  const std::size_t count = std::min(bytes.size(), kMostPrefetchedBytes);
+  const std::size_t count = std::min(bytes.size(), kMaxPrefetchedBytes);
   for (std::size_t i = 0; i < count; i += kCacheLineBytes)
     __builtin_prefetch(bytes.data() + i);
 }

@@ -82,7 +82,7 @@ class MadeSamples final : public StandIn {
       : sample_bytes_(sample_bytes),
         target_(target),
         kept_(std::min(static_cast<std::size_t>(samples),
-                       std::max<std::size_t>(1, kMostBytes / sample_bytes))) {
+                       std::max<std::size_t>(1, kMaxBytes / sample_bytes))) {
     const auto* const images = static_cast<const std::uint8_t*>(batch.images);
     images_.assign(images, images + kept_ * sample_bytes);
     if (target.floats > 0) {
@@ -159,7 +159,7 @@ Result<std::unique_ptr<const StandIn>> stored_samples(const Dataset& dataset,
     bytes += sample->size();
     kept.push_back(index);
     all.push_back(std::move(*sample));
-    if (bytes > StandIn::kMostBytes) break;
+    if (bytes > StandIn::kMaxBytes) break;
   }
   if (kept.empty()) return tl::unexpected(*first_error);
   return std::make_unique<StoredSamples>(

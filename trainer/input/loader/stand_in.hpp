@@ -18,7 +18,7 @@ namespace autotuned::input {
 class StandIn {
  public:
   // The most bytes of samples that it keeps: more than the caches of a processor hold.
-  static constexpr std::size_t kMostBytes = 64U << 20U;
+  static constexpr std::size_t kMaxBytes = 64U << 20U;
 
   virtual ~StandIn() = default;
 

@@ -12,7 +12,7 @@ namespace autotuned::input {
 namespace {
 
 // Larger machines than CPU_SETSIZE take a longer mask.
-constexpr std::size_t kMostSets = 64;
+constexpr std::size_t kMaxSets = 64;
 
 tl::unexpected<Error> refused(int number) {
   return fail(
@@ -28,7 +28,7 @@ Result<void> place_threads(std::span<std::jthread> threads, Affinity affinity) {
   std::vector<cpu_set_t> mask(1);
   const auto bytes = [&mask] { return mask.size() * sizeof(cpu_set_t); };
   while (::sched_getaffinity(0, bytes(), mask.data()) != 0) {
-    if (errno != EINVAL || mask.size() >= kMostSets) return refused(errno);
+    if (errno != EINVAL || mask.size() >= kMaxSets) return refused(errno);
     mask.resize(2 * mask.size());
   }
   // A caller that is bound to one CPU (OMP_PROC_BIND does that) says nothing about where the others may run.

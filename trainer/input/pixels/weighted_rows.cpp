@@ -22,7 +22,7 @@ constexpr unsigned kHalfBits = kWeightBits / 2;
 constexpr std::uint32_t kLowMask = (std::uint32_t{1} << kHalfBits) - 1;
 constexpr std::uint32_t kRounding = std::uint32_t{1} << (kWeightBits - 1);
 // The lower halves of more weights than this may not add up in 32 bits.
-constexpr std::size_t kMostQuickWeights = 2000;
+constexpr std::size_t kMaxQuickWeights = 2000;
 
 // The k-th weight of a pixel.
 std::uint32_t weight_of(const Pair* pairs, std::size_t k) {
@@ -172,7 +172,7 @@ void RowWeights::weigh(std::size_t pixel, const std::uint8_t* rows, std::size_t 
   const auto [first, count] = pixels_[pixel];
   const Pair* const pairs = pairs_.data() + pixel * pairs_of_pixel_;
   rows += first * width;
-  if (count > kMostQuickWeights) return weigh_many(rows, width, pairs, count, out);
+  if (count > kMaxQuickWeights) return weigh_many(rows, width, pairs, count, out);
 #if defined(AUTOTUNED_AVX2)
   if (width >= kRowVectorBytes && has_avx2()) return weigh_avx2(rows, width, pairs, count, out);
 #endif

@@ -131,13 +131,13 @@ class PadStage final : public Stage {
 };
 
 Result<Sides> sides_of(const Transform& transform) {
-  constexpr int kMost = 4096;
+  constexpr int kMax = 4096;
   const Json& by = member(transform.parameters, "by");
   const bool is_list = by.is_array() && by.size() == 4;
   std::array<int, 4> sides{};
   for (std::size_t i = 0; i < sides.size(); ++i) {
     const Json& side = is_list ? by[i] : by;
-    if (!side.is_number_integer() || side < 0 || side > kMost) {
+    if (!side.is_number_integer() || side < 0 || side > kMax) {
       return bad_parameter(transform, "by", "is not a number of pixels from 0 to 4096",
                            "give one such as 4, or [left, top, right, bottom]");
     }
@@ -353,15 +353,15 @@ MadeStage make_pad(const Transform& transform, const SampleType& input) {
 }
 
 MadeStage make_random_rotation(const Transform& transform, const SampleType& input) {
-  constexpr double kMost = 360;
+  constexpr double kMax = 360;
   const Json& given = member(transform.parameters, "degrees");
   const auto reach = number_of(given);
-  if (!given.is_array() && (!reach || *reach < 0 || *reach > kMost)) {
+  if (!given.is_array() && (!reach || *reach < 0 || *reach > kMax)) {
     return bad_parameter(transform, "degrees", "is not a number from 0 to 360",
                          "give an angle such as 15, or [lowest, highest]");
   }
   const auto degrees = given.is_array()
-                           ? interval_parameter(transform, "degrees", {}, {-kMost, kMost})
+                           ? interval_parameter(transform, "degrees", {}, {-kMax, kMax})
                            : Result<Interval>(Interval{-*reach, *reach});
   if (!degrees) return tl::unexpected(degrees.error());
   auto fill = fill_parameter(transform, "fill", input);

@@ -155,10 +155,10 @@ void change_hue(std::uint8_t by, const Planes& planes) {
   }
 }
 
-enum class Change { brightness, contrast, saturation, hue };
+enum class Adjustment { brightness, contrast, saturation, hue };
 
 struct DrawnChange {
-  Change change;
+  Adjustment change;
   Interval amount;
 };
 
@@ -188,16 +188,16 @@ class ColorJitterStage final : public Stage {
   }
 
  private:
-  static void apply(Change change, double amount, const Planes& planes) {
+  static void apply(Adjustment change, double amount, const Planes& planes) {
     const auto factor = static_cast<float>(amount);
     switch (change) {
-      case Change::brightness:
+      case Adjustment::brightness:
         return change_brightness(factor, planes);
-      case Change::contrast:
+      case Adjustment::contrast:
         return change_contrast(factor, planes);
-      case Change::saturation:
+      case Adjustment::saturation:
         return change_saturation(factor, planes);
-      case Change::hue:
+      case Adjustment::hue:
         return change_hue(static_cast<std::uint8_t>(static_cast<int>(amount * 255)), planes);
     }
   }
@@ -248,9 +248,10 @@ MadeStage make_color_jitter(const Transform& transform, const SampleType& input)
   constexpr Interval kTurns{-0.5, 0.5};
   std::vector<DrawnChange> changes;
   for (const auto& [change, name] :
-       {std::pair{Change::brightness, "brightness"}, std::pair{Change::contrast, "contrast"},
-        std::pair{Change::saturation, "saturation"}, std::pair{Change::hue, "hue"}}) {
-    const bool is_hue = change == Change::hue;
+       {std::pair{Adjustment::brightness, "brightness"},
+        std::pair{Adjustment::contrast, "contrast"},
+        std::pair{Adjustment::saturation, "saturation"}, std::pair{Adjustment::hue, "hue"}}) {
+    const bool is_hue = change == Adjustment::hue;
     const auto amount = amount_of(transform, name, is_hue ? 0 : 1, is_hue ? kTurns : kFactors);
     if (!amount) return tl::unexpected(amount.error());
     const double neutral = is_hue ? 0 : 1;

@@ -22,7 +22,7 @@ constexpr std::size_t kVectorBytes = 64;
 // The forms of instructions with a mask, since GCC 12 warns of the others in its own header.
 constexpr __mmask16 kAll = 0xffff;
 // Fewer bytes do not repay taking the table apart.
-constexpr std::size_t kLeastForVectors = 512;
+constexpr std::size_t kMinForVectors = 512;
 
 bool has_vbmi() {
   static const bool has =
@@ -107,7 +107,7 @@ void convert_channel(const PixelTable& table, int channel, std::span<const std::
   const std::uint8_t* const from = bytes.data();
   std::size_t i = 0;
 #if defined(AUTOTUNED_VBMI)
-  if (bytes.size() >= kLeastForVectors && has_vbmi()) {
+  if (bytes.size() >= kMinForVectors && has_vbmi()) {
     i = convert_vectors(values, from, bytes.size(), out);
   }
 #endif

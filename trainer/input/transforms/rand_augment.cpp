@@ -15,7 +15,7 @@
 namespace autotuned::input {
 namespace {
 
-constexpr int kMostByte = 255;
+constexpr int kMaxByte = 255;
 
 // In the order in which they are drawn.
 enum class Operation {
@@ -43,9 +43,9 @@ using Histogram = std::array<std::int64_t, 256>;
 template <class Formula>
 Table table_of(const Formula& formula) {
   Table table{};
-  for (int i = 0; i <= kMostByte; ++i)
+  for (int i = 0; i <= kMaxByte; ++i)
     table[static_cast<std::size_t>(i)] =
-        static_cast<std::uint8_t>(std::clamp<std::int64_t>(formula(i), 0, kMostByte));
+        static_cast<std::uint8_t>(std::clamp<std::int64_t>(formula(i), 0, kMaxByte));
   return table;
 }
 
@@ -57,9 +57,9 @@ void look_up(const Table& table, std::uint8_t* pixels, std::size_t count) {
 // PIL's ImageOps.autocontrast: from the darkest to the brightest byte of a channel becomes 0 to 255.
 Table contrast_table(const Histogram& histogram) {
   int low = 0;
-  while (low < kMostByte && histogram[static_cast<std::size_t>(low)] == 0)
+  while (low < kMaxByte && histogram[static_cast<std::size_t>(low)] == 0)
     ++low;
-  int high = kMostByte;
+  int high = kMaxByte;
   while (high > 0 && histogram[static_cast<std::size_t>(high)] == 0)
     --high;
   if (high <= low) return table_of([](int i) { return i; });
@@ -76,7 +76,7 @@ Table equal_table(const Histogram& histogram) {
     all += count;
     if (count > 0) last = count;
   }
-  const std::int64_t step = (all - last) / kMostByte;
+  const std::int64_t step = (all - last) / kMaxByte;
   if (step == 0) return table_of([](int i) { return i; });
   std::int64_t counted = step / 2;
   return table_of([&](int i) {
@@ -208,8 +208,8 @@ class RandAugmentStage final : public Stage {
         return look_up(table_of([&](int i) { return i & mask; }), to, before.bytes.size());
       }
       case Operation::solarize: {
-        const double threshold = strength_.between(kMostByte, 0);
-        return look_up(table_of([&](int i) { return i < threshold ? i : kMostByte - i; }), to,
+        const double threshold = strength_.between(kMaxByte, 0);
+        return look_up(table_of([&](int i) { return i < threshold ? i : kMaxByte - i; }), to,
                        before.bytes.size());
       }
       case Operation::auto_contrast:

@@ -69,10 +69,10 @@ class AreaCropStage final : public CutStage {
 }  // namespace
 
 MadeStage make_random_resized_crop(const Transform& transform, const SampleType& input) {
-  constexpr double kLeast = 0.001;
+  constexpr double kMin = 0.001;
   const auto size = size_parameter(transform);  // for its error
   if (!size) return tl::unexpected(size.error());
-  const auto scale = interval_parameter(transform, "scale", {0.08, 1.0}, {kLeast, 1.0});
+  const auto scale = interval_parameter(transform, "scale", {0.08, 1.0}, {kMin, 1.0});
   if (!scale) return tl::unexpected(scale.error());
   const auto ratio = interval_parameter(transform, "ratio", {3.0 / 4, 4.0 / 3}, {0.01, 100.0});
   if (!ratio) return tl::unexpected(ratio.error());

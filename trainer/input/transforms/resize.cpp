@@ -22,7 +22,7 @@ constexpr int kExtraBits = kWeightBits - kPilWeightBits;
 // once.
 constexpr std::size_t kTileBytes = std::size_t{16} << 10U;
 constexpr std::size_t kRowsAtOnce = 32;
-constexpr std::size_t kMostTileRows = 128;
+constexpr std::size_t kMaxTileRows = 128;
 
 // The weights of the source pixels for each pixel of the result, along one axis.
 class Axis {
@@ -89,7 +89,7 @@ struct ResizeMemory final : StageMemory {
 void resize_columns(const RowWeights& axis, const std::uint8_t* from, std::size_t height,
                     std::size_t width, ResizeMemory& memory, std::uint8_t* to) {
   const std::size_t fitting = kTileBytes / width / kRowsAtOnce * kRowsAtOnce;
-  const std::size_t rows = std::min(height, std::clamp(fitting, kRowsAtOnce, kMostTileRows));
+  const std::size_t rows = std::min(height, std::clamp(fitting, kRowsAtOnce, kMaxTileRows));
   memory.tile.resize(std::max(memory.tile.size(), rows * width));
   memory.narrow_tile.resize(std::max(memory.narrow_tile.size(), rows * axis.size()));
   for (std::size_t row = 0;;) {
@@ -197,7 +197,7 @@ class ResizeShorterStage final : public Stage {
   Result<Sample> apply(const Sample& sample, const RandomStream& /*draws*/, StageMemory* memory,
                        OutputBuffer& room) const override {
     const Sides to = sides_after(least_, {sample.shape.height, sample.shape.width});
-    if (to.height * to.width > kMostPixels) {
+    if (to.height * to.width > kMaxPixels) {
       return fail(ErrorKind::unsupported,
                   "the picture would become " + std::to_string(to.height) + " x " +
                       std::to_string(to.width) + " pixels, which is too large",
@@ -231,7 +231,7 @@ class ResizeShorterStage final : public Stage {
     const Sides widest = sides_after(least, {input.height.least, input.width.most});
     const Sides highest = sides_after(least, {input.height.most, input.width.least});
     const auto side = [](std::int64_t pixels) {
-      return static_cast<int>(std::min(pixels, kMostPixels));
+      return static_cast<int>(std::min(pixels, kMaxPixels));
     };
     SampleType output = input;
     output.height = {least.height, side(highest.height)};

@@ -176,13 +176,13 @@ Result<Interval> interval_parameter(const Transform& transform, const char* name
 }
 
 Result<Size> size_parameter(const Transform& transform) {
-  constexpr int kMost = 65'536;
+  constexpr int kMax = 65'536;
   const Json& value = member(transform.parameters, "size");
   const bool is_pair = value.is_array() && value.size() == 2;
   const Json& height = is_pair ? value[0] : value;
   const Json& width = is_pair ? value[1] : value;
   for (const Json* side : {&height, &width}) {
-    if (!side->is_number_integer() || *side < 1 || *side > kMost) {
+    if (!side->is_number_integer() || *side < 1 || *side > kMax) {
       return bad_parameter(transform, "size", "is not a number of pixels",
                            "give one such as 224, or [height, width]");
     }
@@ -214,14 +214,14 @@ Result<std::vector<float>> per_channel(const Transform& transform, const char* n
 
 Result<std::vector<float>> fill_parameter(const Transform& transform, const char* name,
                                           const SampleType& input) {
-  constexpr float kMostByte = 255;
+  constexpr float kMaxByte = 255;
   if (member(transform.parameters, name).is_null()) {
     return std::vector<float>(static_cast<std::size_t>(input.channels), 0.0F);
   }
   auto values = per_channel(transform, name, input.channels);
   if (!values || input.element == Element::float32) return values;
   for (const float value : *values) {
-    if (value >= 0 && value <= kMostByte && value == std::trunc(value)) continue;
+    if (value >= 0 && value <= kMaxByte && value == std::trunc(value)) continue;
     return bad_parameter(
         transform, name, "is not a byte, and the pixels are bytes",
         "give whole numbers from 0 to 255, or put " + transform.type + " after to_float");

@@ -22,14 +22,14 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-Profile profile_of(const std::string& text) {
+TraceProfile profile_of(const std::string& text) {
   const auto trace = read_trace_text(text, {.with_stacks = true});
   EXPECT_TRUE(trace) << trace.error().message();
   return profile_of(*trace, Depth::plots);
 }
 
 // The parts add up to the step, whatever the times are.
-void expect_whole_steps(const Profile& profile) {
+void expect_whole_steps(const TraceProfile& profile) {
   const Breakdown& breakdown = profile.summary.breakdown;
   std::int64_t end_ns = breakdown.steps.front().time.start_ns;
   for (const Step& step : breakdown.steps) {
@@ -44,7 +44,7 @@ void expect_whole_steps(const Profile& profile) {
     EXPECT_TRUE(std::isfinite(value)) << name;
 }
 
-std::int64_t calls_of(const Profile& profile, const std::string& name) {
+std::int64_t calls_of(const TraceProfile& profile, const std::string& name) {
   const auto& rows = profile.summary.operators;
   const auto row = std::ranges::find(rows, name, &OperatorRow::name);
   return row == rows.end() ? 0 : row->calls;
@@ -64,7 +64,7 @@ TEST(OddTimes, ThousandsOfThreads) {
     text.event("user_annotation", "make_samples", at + 150, 30, Json::object(), thread);
     text.memory(at + 20, 64, 64, 0, -1, thread, 1 + thread);
   }
-  const Profile profile = profile_of(text.json().dump());
+  const TraceProfile profile = profile_of(text.json().dump());
   EXPECT_THAT(profile.summary.damage, IsEmpty());
   EXPECT_THAT(profile.summary.notes, IsEmpty());
   EXPECT_EQ(calls_of(profile, "aten::addmm"), kThreads);
@@ -79,11 +79,11 @@ TEST(OddTimes, TheOrderDoesNotMatter) {
   for (const char* name : {"rank0", "workers"}) {
     Json json = read_packed_json(tests::source_folder() / "tests/profiler/data" /
                                  (std::string(name) + ".pt.trace.json.gz"));
-    const Profile ordered = profile_of(json.dump());
+    const TraceProfile ordered = profile_of(json.dump());
     std::vector<Json> events = json["traceEvents"];
     std::shuffle(events.begin(), events.end(), std::mt19937_64(11));
     json["traceEvents"] = events;
-    const Profile mixed = profile_of(json.dump());
+    const TraceProfile mixed = profile_of(json.dump());
     EXPECT_EQ(mixed.summary.damage, ordered.summary.damage);
     EXPECT_EQ(mixed.summary.notes, ordered.summary.notes);
     ASSERT_EQ(mixed.summary.signals.size(), ordered.summary.signals.size());
@@ -106,7 +106,7 @@ TEST(OddTimes, AClockThatWasSetBack) {
   text.step(1, 0, 100).event("cpu_op", "aten::mm", 10, 80);
   text.step(2, 40, 100).event("cpu_op", "aten::mm", 60, 70);
   text.step(3, 140, 100).event("cpu_op", "aten::mm", 150, 80);
-  const Profile profile = profile_of(text.text());
+  const TraceProfile profile = profile_of(text.text());
   EXPECT_THAT(profile.summary.notes,
               ElementsAre(HasSubstr("1 event overlaps another event of its thread without lying "
                                     "inside it, by up to 60.0 µs: a clock jumped")));
@@ -125,7 +125,7 @@ TEST(OddTimes, AClockThatJumpsFar) {
     text.kernel("gemm", at + 12, at + 20, 30).memory(at + 15, 64, 64);
     text.python("main", at, 90);
   }
-  const Profile profile = profile_of(text.text());
+  const TraceProfile profile = profile_of(text.text());
   EXPECT_EQ(calls_of(profile, "aten::mm"), 4);
   EXPECT_EQ(profile.summary.kernels.at(0).calls, 4);
   expect_whole_steps(profile);
@@ -137,7 +137,7 @@ TEST(OddTimes, ADeviceWithAnotherClock) {
   text.step(1, 10'000, 1000).step(2, 11'000, 1000);
   text.kernel("a", 10'100, 5'150, 300).kernel("b", 11'100, 6'150, 300);
   text.kernel("c", 11'500, 11'495, 100);  // no more than clocks are off anyhow
-  const Profile profile = profile_of(text.text());
+  const TraceProfile profile = profile_of(text.text());
   EXPECT_THAT(profile.summary.notes,
               Contains(HasSubstr("2 operations of devices begin before their launches, by up to "
                                  "4.95 ms: the clocks")));
@@ -151,7 +151,7 @@ TEST(OddTimes, TimesThatAreNone) {
   text.event("cpu_op", "aten::back", 20, -5).event("cpu_op", "aten::long", 20, 1e16);
   text.event("cpu_op", "aten::far", 1e300, 5).event("cpu_op", "aten::when", 20, 5);
   text.json()["traceEvents"].back()["ts"] = "soon";
-  const Profile profile = profile_of(text.text());
+  const TraceProfile profile = profile_of(text.text());
   EXPECT_THAT(profile.summary.damage, Contains(HasSubstr("a negative \"dur\", taken as 0")));
   EXPECT_THAT(profile.summary.damage, Contains(HasSubstr("no usable \"ts\" and \"dur\"")));
   EXPECT_EQ(calls_of(profile, "aten::mm"), 1);

@@ -243,7 +243,7 @@ TEST_P(CachedLoader, GivesTheSameBatchesAndReadsNothingTwice) {
   };
   const Pipeline pipeline = numbered_in_form(kind);
   const auto cache = cache_of(kSamples, kPlenty, place);
-  const input::Job job{.workers = workers, .slots = 3, .batch_size = 8};
+  const input::LoaderCase job{.workers = workers, .slots = 3, .batch_size = 8};
   Buffers buffers(job.slots, job.batch_size, job.type);
   const SampleOrder order{.seed = 5};
   LoaderSettings settings = settings_of(job, buffers);
@@ -278,7 +278,7 @@ TEST_P(CachedLoader, IsFilledAheadInTheOrderOfWhatComes) {
   };
   const Pipeline pipeline = numbered_in_form(kind);
   const auto cache = cache_of(kSamples, kPlenty, place);
-  const input::Job job{.workers = workers, .slots = 3, .batch_size = 8};
+  const input::LoaderCase job{.workers = workers, .slots = 3, .batch_size = 8};
   Buffers buffers(job.slots, job.batch_size, job.type);
   LoaderSettings settings = settings_of(job, buffers);
   settings.kept.cache = cache.get();
@@ -313,7 +313,7 @@ TEST(CachedLoader, TakesOnAnotherCacheAndNoneOnItsWay) {
   const Pipeline prefix = numbered_in_form(CacheKind::prefix);
   const auto first = cache_of(kSamples, kPlenty);
   const auto second = cache_of(kSamples, 1000);  // room for few
-  const input::Job job{.workers = 2, .slots = 3, .batch_size = 8};
+  const input::LoaderCase job{.workers = 2, .slots = 3, .batch_size = 8};
   Buffers buffers(job.slots, job.batch_size, job.type);
   const SampleOrder order{.seed = 5};
   auto loader = Loader::create(dataset, order, raw, settings_of(job, buffers));
@@ -350,7 +350,7 @@ class TimedLoader : public testing::Test {
 
   const NumberedDataset dataset_{40};
   const Pipeline pipeline_ = numbered_in_form(CacheKind::none);
-  const input::Job job_{.workers = 0, .slots = 1, .batch_size = 8};
+  const input::LoaderCase job_{.workers = 0, .slots = 1, .batch_size = 8};
   Buffers buffers_{job_.slots, job_.batch_size, job_.type};
   std::unique_ptr<Loader> loader_;
 };

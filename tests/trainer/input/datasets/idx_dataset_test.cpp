@@ -149,11 +149,11 @@ TEST_F(IdxDataset, TellsWhatIsWrongWithAFile) {
   add("a byte behind gzip", gzipped(good_images_) + "x", good_labels_);
   add("another member of gzip", gzipped(good_images_) + gzipped("x"), good_labels_);
   // None of these may take memory for what the header claims.
-  constexpr std::uint32_t kMost = 0xffffffff;
-  add("images of 2^64 bytes", idx_header({kCount, kMost, kMost}), good_labels_);
+  constexpr std::uint32_t kMax = 0xffffffff;
+  add("images of 2^64 bytes", idx_header({kCount, kMax, kMax}), good_labels_);
   add("images without rows", idx_header({kCount, 0, 5}), good_labels_);
   add("no images", idx_header({0, 7, 5}), idx_header({0}));
-  add("2^32 - 1 images", idx_header({kMost, 7, 5}) + pixels_, idx_header({kMost}) + labels_);
+  add("2^32 - 1 images", idx_header({kMax, 7, 5}) + pixels_, idx_header({kMax}) + labels_);
   add("images of 1 GiB", gzipped(idx_header({kCount, 32768, 32768})), good_labels_);
   add("49 labels", good_images_, idx_header({49}) + labels_.substr(0, 49));
   tests::expect_golden("trainer/input/datasets/golden/idx.txt", cases.text());

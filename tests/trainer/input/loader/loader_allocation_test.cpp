@@ -75,7 +75,7 @@ TEST(LoaderAllocation, DoesNotHappenInSteadyState) {
     const NumberedDataset dataset(1000, is_in_memory);
     for (const int workers : {0, 1, 3}) {
       for (const PixelType type : {PixelType::float32, PixelType::uint8}) {
-        const Job job{.workers = workers, .slots = 4, .batch_size = 32, .type = type};
+        const LoaderCase job{.workers = workers, .slots = 4, .batch_size = 32, .type = type};
         Buffers buffers(job.slots, job.batch_size, job.type);
         const auto loader = make_loader(dataset, {}, settings_of(job, buffers));
         loader->resume();

@@ -15,8 +15,8 @@ using testing::HasSubstr;
 
 constexpr SampleOrder kShuffled{.seed = 3, .is_shuffled = true};
 
-std::vector<Job> many_jobs() {
-  std::vector<Job> jobs;
+std::vector<LoaderCase> many_jobs() {
+  std::vector<LoaderCase> jobs;
   for (const int workers : {0, 1, 2, 4}) {
     for (const std::size_t slots : {1U, 2U, 5U}) {
       for (const PixelType type : {PixelType::float32, PixelType::uint8}) {
@@ -34,7 +34,7 @@ std::vector<Job> many_jobs() {
 TEST(Loader, GivesTheSameSequenceWhoeverFillsIt) {
   for (const bool is_in_memory : {true, false}) {
     const NumberedDataset dataset(100, is_in_memory);
-    for (const Job& job : many_jobs()) {
+    for (const LoaderCase& job : many_jobs()) {
       Buffers buffers(job.slots, job.batch_size, job.type);
       const auto loader = make_loader(dataset, kShuffled, settings_of(job, buffers));
       Expected expected(dataset.size(), kShuffled);
@@ -47,7 +47,7 @@ TEST(Loader, GivesTheSameSequenceWhoeverFillsIt) {
 
 TEST(Loader, ShowsEverySampleOncePerEpoch) {
   const NumberedDataset dataset(1000);
-  const Job job{.workers = 2, .slots = 3, .batch_size = 64, .drop_last = false};
+  const LoaderCase job{.workers = 2, .slots = 3, .batch_size = 64, .drop_last = false};
   Buffers buffers(job.slots, job.batch_size, job.type);
   const auto loader = make_loader(dataset, kShuffled, settings_of(job, buffers));
   loader->resume();
@@ -72,7 +72,7 @@ TEST(Loader, ShowsEverySampleOncePerEpoch) {
 TEST(Loader, MarksTheLastBatchOfAnEpoch) {
   const NumberedDataset dataset(10);
   for (const bool drop_last : {true, false}) {
-    const Job job{.batch_size = 4, .drop_last = drop_last};
+    const LoaderCase job{.batch_size = 4, .drop_last = drop_last};
     Buffers buffers(job.slots, job.batch_size, job.type);
     const auto loader = make_loader(dataset, kShuffled, settings_of(job, buffers));
     std::vector<bool> ends;
@@ -91,7 +91,7 @@ TEST(Loader, MarksTheLastBatchOfAnEpoch) {
 
 TEST(Loader, GoesOnAnywhere) {
   const NumberedDataset dataset(100);
-  for (const Job& job : many_jobs()) {
+  for (const LoaderCase& job : many_jobs()) {
     Buffers buffers(job.slots, job.batch_size, job.type);
     const auto loader = make_loader(dataset, kShuffled, settings_of(job, buffers));
     Expected expected(dataset.size(), kShuffled);
@@ -115,7 +115,7 @@ TEST(Loader, KeepsItsPositionWhenSettingsChange) {
   loader->resume();
   // A fixed order in which neighbours differ in everything.
   for (std::size_t i = 0; i < 2 * jobs.size(); ++i) {
-    const Job& job = jobs[i * 29 % jobs.size()];
+    const LoaderCase& job = jobs[i * 29 % jobs.size()];
     auto other = std::make_unique<Buffers>(job.slots, job.batch_size, job.type);
     const auto changed = loader->reconfigure(settings_of(job, *other));
     ASSERT_TRUE(changed) << changed.error().message();
@@ -127,7 +127,7 @@ TEST(Loader, KeepsItsPositionWhenSettingsChange) {
 // 96 of 100 are seen; the four left are too few for another 32, but not for a batch of four.
 TEST(Loader, ReturnsToTheRestOfAnEpochWithSmallerBatches) {
   const NumberedDataset dataset(100);
-  Job job{.workers = 2, .slots = 4, .batch_size = 32};
+  LoaderCase job{.workers = 2, .slots = 4, .batch_size = 32};
   Buffers large(job.slots, job.batch_size, job.type);
   Buffers small(job.slots, 4, job.type);  // the loader still fills it when the test ends
   const auto loader = make_loader(dataset, kShuffled, settings_of(job, large));
@@ -144,7 +144,7 @@ TEST(Loader, ReturnsToTheRestOfAnEpochWithSmallerBatches) {
 TEST(Loader, TakesSlotsBackInAnyOrder) {
   const NumberedDataset dataset(100);
   for (const int workers : {0, 2}) {
-    const Job job{.workers = workers, .slots = 3};
+    const LoaderCase job{.workers = workers, .slots = 3};
     Buffers buffers(job.slots, job.batch_size, job.type);
     const auto loader = make_loader(dataset, kShuffled, settings_of(job, buffers));
     Expected expected(dataset.size(), kShuffled);
@@ -161,7 +161,7 @@ TEST(Loader, TakesSlotsBackInAnyOrder) {
 
 TEST(Loader, FillsInTheCallersThreadWhilePaused) {
   const NumberedDataset dataset(100);
-  const Job job{.workers = 2, .slots = 2};
+  const LoaderCase job{.workers = 2, .slots = 2};
   Buffers buffers(job.slots, job.batch_size, job.type);
   const auto loader = make_loader(dataset, kShuffled, settings_of(job, buffers));
   Expected expected(dataset.size(), kShuffled);
@@ -171,7 +171,7 @@ TEST(Loader, FillsInTheCallersThreadWhilePaused) {
 
 TEST(Loader, CountsWhatItProduces) {
   const NumberedDataset dataset(100);
-  const Job job{.batch_size = 10};
+  const LoaderCase job{.batch_size = 10};
   Buffers buffers(job.slots, job.batch_size, job.type);
   const auto loader = make_loader(dataset, kShuffled, settings_of(job, buffers));
   const auto batch = loader->next();
@@ -193,7 +193,7 @@ TEST(Loader, EndsWithTheErrorOfTheDataSetInItsPlace) {
   };
   for (const int workers : {0, 1, 4}) {
     is_broken = true;
-    const Job job{.workers = workers, .slots = 4};
+    const LoaderCase job{.workers = workers, .slots = 4};
     Buffers buffers(job.slots, job.batch_size, job.type);
     const auto loader = make_loader(dataset, kShuffled, settings_of(job, buffers));
     Expected expected(dataset.size(), kShuffled);
@@ -218,7 +218,7 @@ TEST(Loader, TurnsExceptionsIntoErrors) {
     if (index == 51) throw std::bad_alloc();
     return {};
   };
-  const Job job{.workers = 2, .slots = 2, .batch_size = 1};
+  const LoaderCase job{.workers = 2, .slots = 2, .batch_size = 1};
   Buffers buffers(job.slots, job.batch_size, job.type);
   const auto loader = make_loader(dataset, {.is_shuffled = false}, settings_of(job, buffers));
   loader->resume();
@@ -234,7 +234,7 @@ TEST(Loader, TurnsExceptionsIntoErrors) {
 
 TEST(Loader, RefusesSettingsThatCannotWorkAndKeepsTheOldOnes) {
   const NumberedDataset dataset(20);
-  const Job job{.slots = 2};
+  const LoaderCase job{.slots = 2};
   Buffers buffers(job.slots, job.batch_size, job.type);
   const auto loader = make_loader(dataset, kShuffled, settings_of(job, buffers));
   Expected expected(dataset.size(), kShuffled);
@@ -259,7 +259,7 @@ TEST(Loader, RefusesSettingsThatCannotWorkAndKeepsTheOldOnes) {
 
 TEST(Loader, MayHaveABatchLargerThanTheData) {
   const NumberedDataset dataset(20);
-  const Job job{.workers = 1, .slots = 2, .batch_size = 64, .drop_last = false};
+  const LoaderCase job{.workers = 1, .slots = 2, .batch_size = 64, .drop_last = false};
   Buffers buffers(job.slots, job.batch_size, job.type);
   const auto loader = make_loader(dataset, kShuffled, settings_of(job, buffers));
   Expected expected(dataset.size(), kShuffled);

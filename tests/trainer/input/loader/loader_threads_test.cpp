@@ -47,7 +47,7 @@ TEST(LoaderThreads, FillTheRingAheadWithoutBeingAsked) {
     gate.change([&] { ++reads; });
     return {};
   };
-  const Job job{.workers = 2, .slots = 3, .batch_size = 4};
+  const LoaderCase job{.workers = 2, .slots = 3, .batch_size = 4};
   Buffers buffers(job.slots, job.batch_size, job.type);
   const auto loader = make_loader(dataset, kShuffled, settings_of(job, buffers));
   loader->resume();
@@ -72,7 +72,7 @@ TEST(LoaderThreads, ShareOneBatch) {
     gate.wait([&] { return inside.size() >= 2; });
     return {};
   };
-  const Job job{.workers = 2, .slots = 1, .batch_size = 8};
+  const LoaderCase job{.workers = 2, .slots = 1, .batch_size = 8};
   Buffers buffers(job.slots, job.batch_size, job.type);
   const auto loader = make_loader(dataset, kShuffled, settings_of(job, buffers));
   Expected expected(dataset.size(), kShuffled);
@@ -92,7 +92,7 @@ TEST(LoaderThreads, GoOnWhileOneSampleIsSlow) {
     gate.change([&] { read.insert(index); });
     return {};
   };
-  const Job job{.workers = 2, .slots = 3, .batch_size = 8};
+  const LoaderCase job{.workers = 2, .slots = 3, .batch_size = 8};
   Buffers buffers(job.slots, job.batch_size, job.type);
   const SampleOrder in_turn{.is_shuffled = false};
   const auto loader = make_loader(dataset, in_turn, settings_of(job, buffers));
@@ -154,7 +154,7 @@ TEST(LoaderThreads, KeepOffTheCpuOfTheCallerWhereTold) {
     gate.change([&] { seen.insert(cpus_of(::pthread_self())); });
     return {};
   };
-  const Job job{.workers = 3, .slots = 2, .batch_size = 8};
+  const LoaderCase job{.workers = 3, .slots = 2, .batch_size = 8};
   Buffers buffers(job.slots, job.batch_size, job.type);
   Expected expected(dataset.size(), kShuffled);
   const auto loader = make_loader(dataset, kShuffled, settings_of(job, buffers));
@@ -187,7 +187,7 @@ TEST(LoaderThreads, DoNothingWhilePaused) {
     if (is_paused) ++reads_while_paused;
     return {};
   };
-  const Job job{.workers = 3, .slots = 4, .batch_size = 16};
+  const LoaderCase job{.workers = 3, .slots = 4, .batch_size = 16};
   Buffers buffers(job.slots, job.batch_size, job.type);
   const auto loader = make_loader(dataset, kShuffled, settings_of(job, buffers));
   for (int i = 0; i < 1000; ++i) {
@@ -208,7 +208,7 @@ TEST(LoaderThreads, DoNothingWhilePaused) {
 TEST(LoaderThreads, EndWithTheLoaderInAnyState) {
   const NumberedDataset dataset(100);
   for (int i = 0; i < 200; ++i) {
-    const Job job{.workers = i % 4, .slots = static_cast<std::size_t>(1 + i % 3)};
+    const LoaderCase job{.workers = i % 4, .slots = static_cast<std::size_t>(1 + i % 3)};
     Buffers buffers(job.slots, job.batch_size, job.type);
     const auto loader = make_loader(dataset, kShuffled, settings_of(job, buffers));
     if (i % 2 == 0) loader->resume();
@@ -220,7 +220,7 @@ TEST(LoaderThreads, EndWithTheLoaderInAnyState) {
 
 TEST(LoaderThreads, SurviveEveryChangeWhileTheyWork) {
   const NumberedDataset dataset(200, true);
-  Job job{.workers = 2, .slots = 3, .batch_size = 8};
+  LoaderCase job{.workers = 2, .slots = 3, .batch_size = 8};
   auto buffers = std::make_unique<Buffers>(job.slots, job.batch_size, job.type);
   const auto loader = make_loader(dataset, kShuffled, settings_of(job, *buffers));
   Expected expected(dataset.size(), kShuffled);
@@ -260,7 +260,7 @@ TEST(LoaderThreads, SurviveEveryChangeWhileTheyWork) {
 
 TEST(LoaderThreads, MayBeWatchedAndGivenSlotsFromOtherThreads) {
   const NumberedDataset dataset(1000);
-  const Job job{.workers = 2, .slots = 4, .batch_size = 16};
+  const LoaderCase job{.workers = 2, .slots = 4, .batch_size = 16};
   Buffers buffers(job.slots, job.batch_size, job.type);
   const auto loader = make_loader(dataset, kShuffled, settings_of(job, buffers));
   loader->resume();

@@ -35,7 +35,7 @@ TEST(StandIn, StoredSamplesAreReadOnce) {
       ++reads;
       return {};
     };
-    const Job job{.workers = workers, .slots = 2, .batch_size = 8, .type = type};
+    const LoaderCase job{.workers = workers, .slots = 2, .batch_size = 8, .type = type};
     Buffers buffers(job.slots, job.batch_size, job.type);
     const auto loader = make_loader(dataset, kShuffled, settings_of(job, buffers));
     Expected expected(dataset.size(), kShuffled);
@@ -72,7 +72,7 @@ TEST(StandIn, MadeSamplesAreCopied) {
       ++reads;
       return {};
     };
-    const Job job{.workers = 1, .slots = 3, .batch_size = 8, .type = type};
+    const LoaderCase job{.workers = 1, .slots = 3, .batch_size = 8, .type = type};
     Buffers buffers(job.slots, job.batch_size, job.type);
     const auto loader = make_loader(dataset, kShuffled, settings_of(job, buffers));
     Expected expected(dataset.size(), kShuffled);
@@ -124,7 +124,7 @@ TEST(StandIn, MadeSamplesAreWholeBatches) {
 TEST(StandIn, WhatWouldBeTheSameIsRefused) {
   const NumberedDataset dataset(40, /*is_in_memory=*/true);
   for (const PixelType type : {PixelType::float32, PixelType::uint8}) {
-    const Job job{.type = type};
+    const LoaderCase job{.type = type};
     Buffers buffers(job.slots, job.batch_size, job.type);
     const auto loader = make_loader(dataset, kShuffled, settings_of(job, buffers));
     EXPECT_EQ(loader->supply(Supply::stored_samples).error().kind, ErrorKind::unsupported);
@@ -140,7 +140,7 @@ TEST(StandIn, SamplesThatCannotBeReadAreLeftOut) {
     if (index == readable) return {};
     return fail(ErrorKind::corrupt, "is damaged", "sample " + std::to_string(index));
   };
-  const Job job;
+  const LoaderCase job;
   Buffers buffers(job.slots, job.batch_size, job.type);
   const auto loader = make_loader(dataset, kShuffled, settings_of(job, buffers));
   const auto nothing = loader->supply(Supply::stored_samples);

@@ -23,7 +23,7 @@
 namespace autotuned::input {
 namespace {
 
-constexpr int kMostWidth = 130;  // more than four vectors of the longest kind
+constexpr int kMaxWidth = 130;  // more than four vectors of the longest kind
 
 // Any bytes, the darkest and the brightest more often than others.
 std::vector<std::uint8_t> bytes_of(std::size_t count, std::uint64_t seed) {
@@ -64,7 +64,7 @@ struct Bytes {
 template <class Check>
 void for_every_width(Check check) {
   for (const int height : {1, 3}) {
-    for (int width = 1; width <= kMostWidth; ++width) {
+    for (int width = 1; width <= kMaxWidth; ++width) {
       SCOPED_TRACE(testing::Message() << height << " x " << width);
       const SampleShape shape{3, height, width};
       check(shape, static_cast<std::uint64_t>(1000 * height + width));
@@ -231,7 +231,7 @@ TEST(AUTOTUNED_KERNELS, PointWise) {
   const PointOperation scale = operation({"scale", {{"by", "1/255"}}});
   const PointOperation normalize =
       operation({"normalize", {{"mean", {0.485, 0.456, 0.406}}, {"std", {0.229, 0.224, 0.225}}}});
-  for (std::size_t count = 1; count <= kMostWidth; ++count) {
+  for (std::size_t count = 1; count <= kMaxWidth; ++count) {
     const auto floats = floats_of(count, count);
     const auto expect = [&](const PointOperation& one, auto scalar) {
       auto values = floats;
@@ -252,7 +252,7 @@ TEST(AUTOTUNED_KERNELS, PointWise) {
 }
 
 TEST(AUTOTUNED_KERNELS, WeightedRows) {
-  for (std::size_t width = 1; width <= kMostWidth; ++width) {
+  for (std::size_t width = 1; width <= kMaxWidth; ++width) {
     for (std::size_t count = 1; count <= 9; ++count) {
       const auto rows = bytes_of(count * width, width * 10 + count);
       // Together 1.

@@ -33,7 +33,7 @@ class FileSource final : public PictureSource {
     const auto file = open_data_file(path);
     if (!file) return tl::unexpected(file.error());
     const auto size = static_cast<std::size_t>(file->bytes);
-    if (size > kMostPictureBytes) {
+    if (size > kMaxPictureBytes) {
       return fail(ErrorKind::invalid,
                   "has " + format_bytes(file->bytes) + ", too much for a picture", path);
     }
@@ -71,11 +71,11 @@ Result<PictureLabels> labels_from_folders(const std::vector<std::string>& files,
   const auto numbers = number_classes(folders, known_classes, "the folders of the files");
   if (!numbers) return tl::unexpected(numbers.error());
   const auto count = static_cast<std::int64_t>(numbers->size());
-  if (count > kMostClasses || (classes != 0 && classes < count)) {
+  if (count > kMaxClasses || (classes != 0 && classes < count)) {
     return fail(ErrorKind::invalid,
                 "the files lie in " + format_count(count) +
                     " folders, which are more classes than " +
-                    std::to_string(classes != 0 ? classes : kMostClasses),
+                    std::to_string(classes != 0 ? classes : kMaxClasses),
                 "data", "set `classes` to the number of folders, or labels: random");
   }
   PictureLabels labels;
@@ -90,7 +90,7 @@ Result<std::unique_ptr<Dataset>> open_files(const Json& parameters, PictureForma
                                             std::span<const std::string> known_classes) {
   auto files = file_list(parameters, "files");
   if (!files) return tl::unexpected(files.error());
-  const auto classes = bounded_integer(parameters, "classes", 1, kMostClasses, 0);
+  const auto classes = bounded_integer(parameters, "classes", 1, kMaxClasses, 0);
   if (!classes) return tl::unexpected(classes.error());
   constexpr std::int64_t kAnySeed = std::numeric_limits<std::int64_t>::max();
   const auto seed = bounded_integer(parameters, "seed", 0, kAnySeed, 1);
@@ -129,7 +129,7 @@ Result<std::unique_ptr<Dataset>> open_image_index(const Json& parameters,
                                                   std::span<const std::string> known_classes) {
   const auto file = get_string(parameters, "index");
   if (!file) return tl::unexpected(file.error());
-  const auto classes = bounded_integer(parameters, "classes", 1, kMostClasses, 0);
+  const auto classes = bounded_integer(parameters, "classes", 1, kMaxClasses, 0);
   if (!classes) return tl::unexpected(classes.error());
   auto index = read_image_index(*file, *classes, known_classes);
   if (!index) return tl::unexpected(index.error());

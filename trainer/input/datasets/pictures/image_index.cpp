@@ -83,13 +83,13 @@ Result<ImageIndex> read_image_index(const fs::path& file, std::int64_t classes,
     if (!numbered) return tl::unexpected(numbered.error());
     numbers = std::move(*numbered);
   }
-  std::int64_t most = classes != 0 ? classes : kMostClasses;
+  std::int64_t most = classes != 0 ? classes : kMaxClasses;
   const std::int64_t names = std::ssize(numbers);
   const bool are_padded = std::ranges::all_of(*rows, [](const Row& row) {
     return !row.label.empty() && row.label.find_first_not_of("0123456789") == std::string::npos;
   });
   // Another data set of the job would number other names otherwise.
-  if (has_names && (names > kMostClasses || (classes != 0 && names != classes))) {
+  if (has_names && (names > kMaxClasses || (classes != 0 && names != classes))) {
     return fail(ErrorKind::invalid,
                 "has " + std::to_string(names) + " different labels, not " + std::to_string(most),
                 file.string(),

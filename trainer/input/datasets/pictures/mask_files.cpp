@@ -21,8 +21,8 @@ namespace {
 // Where the headers of nearly every file end.
 constexpr std::size_t kMaskHeaderBytes = std::size_t{64} << 10U;
 // Masks that are decoded before the training: some milliseconds each.
-constexpr std::int64_t kMostDecoded = 50;
-constexpr std::int64_t kMostNumber = 255;
+constexpr std::int64_t kMaxDecoded = 50;
+constexpr std::int64_t kMaxNumber = 255;
 
 std::string size_text(const SampleShape& shape) {
   return std::to_string(shape.height) + " x " + std::to_string(shape.width) + " pixels";
@@ -71,16 +71,16 @@ Result<MaskClasses> mask_classes_from(const Json& parameters) {
   }
   std::optional<std::int64_t> named;
   if (!classes.names.empty()) named = std::ssize(classes.names);
-  const auto count = bounded_integer(parameters, "classes", 1, kMostMaskClasses, named);
+  const auto count = bounded_integer(parameters, "classes", 1, kMaxMaskClasses, named);
   if (!count) return tl::unexpected(count.error());
-  if ((named && *named != *count) || *count > kMostMaskClasses) {
+  if ((named && *named != *count) || *count > kMaxMaskClasses) {
     return wrong("names",
                  "has " + std::to_string(classes.names.size()) + " names for " +
                      std::to_string(*count) + " classes",
                  "leave `classes` out; there are at most 255");
   }
   classes.count = static_cast<int>(*count);
-  const auto ignored = bounded_integer(parameters, "ignore_index", 0, kMostNumber, kMostNumber);
+  const auto ignored = bounded_integer(parameters, "ignore_index", 0, kMaxNumber, kMaxNumber);
   if (!ignored) return tl::unexpected(ignored.error());
 
   const Json& values = member(parameters, "values");
@@ -96,7 +96,7 @@ Result<MaskClasses> mask_classes_from(const Json& parameters) {
   for (std::size_t i = 0; i < static_cast<std::size_t>(*count); ++i) {
     const auto plain = static_cast<std::int64_t>(i);
     const Json number = values.is_array() ? values[i] : Json(plain);
-    if (!number.is_number_integer() || number < 0 || number > kMostNumber ||
+    if (!number.is_number_integer() || number < 0 || number > kMaxNumber ||
         !taken.insert(number.get<std::int64_t>()).second) {
       return wrong("values", "is no list of different integers from 0 to 255",
                    "give the number that the pixels of each class have");
@@ -177,11 +177,11 @@ Result<void> MaskFiles::look_at(std::int64_t item, const SampleShape& picture,
   MaskRoom& room = peek.room;
   auto shape = begin(item, kMaskHeaderBytes, room);
   if (!shape && !file(item).empty() && room.file.size() == kMaskHeaderBytes) {
-    shape = begin(item, kMostPictureBytes, room);
+    shape = begin(item, kMaxPictureBytes, room);
   }
   if (!shape) return tl::unexpected(shape.error());
   if (auto fits = check_size(item, *shape, picture); !fits) return fits;
-  if (item >= kMostDecoded) return {};
+  if (item >= kMaxDecoded) return {};
   if (const auto decoded = read(item, room); !decoded) return tl::unexpected(decoded.error());
   ++peek.masks;
   for (const std::uint8_t number : room.classes) {
@@ -192,7 +192,7 @@ Result<void> MaskFiles::look_at(std::int64_t item, const SampleShape& picture,
 }
 
 Result<SampleShape> MaskFiles::read(std::int64_t item, MaskRoom& room) const {
-  const auto shape = begin(item, kMostPictureBytes, room);
+  const auto shape = begin(item, kMaxPictureBytes, room);
   if (!shape) return shape;
   room.classes.resize(static_cast<std::size_t>(shape->elements()));
   if (auto decoded = room.decoder->decode(room.classes.data()); !decoded) {

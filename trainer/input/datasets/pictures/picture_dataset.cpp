@@ -20,12 +20,12 @@ namespace autotuned::input {
 namespace {
 
 // How many files are examined before training; each takes some tens of microseconds.
-constexpr std::int64_t kMostInspected = 20'000;
+constexpr std::int64_t kMaxInspected = 20'000;
 // Where nearly every header ends, notes of the camera included.
 constexpr std::size_t kHeaderBytes = std::size_t{64} << 10U;
 
 // How long other damaged files are searched for once one is known: less than a person would wait.
-constexpr std::chrono::nanoseconds kMostSearching = std::chrono::seconds(10);
+constexpr std::chrono::nanoseconds kMaxSearching = std::chrono::seconds(10);
 
 struct Looked {
   SampleShape shape;
@@ -39,7 +39,7 @@ Result<Looked> look_at(const PictureSource& source, std::int64_t item, Decoder& 
   if (!read) return tl::unexpected(read.error());
   auto shape = decoder.begin(bytes);
   if (!shape && bytes.size() == kHeaderBytes) {
-    read = source.read_front(item, kMostPictureBytes, bytes);
+    read = source.read_front(item, kMaxPictureBytes, bytes);
     if (!read) return tl::unexpected(read.error());
     shape = decoder.begin(bytes);
   }
@@ -67,7 +67,7 @@ Result<LookedAt> look_at_all(const PictureSource& source, const MaskFiles* masks
   std::vector<std::uint8_t> bytes;
   LookedAt all;
   SampleType& type = all.type;
-  const std::int64_t count = std::min(source.size(), kMostInspected);
+  const std::int64_t count = std::min(source.size(), kMaxInspected);
   for (std::int64_t i = 0; i < count; ++i) {
     auto looked = look_at(source, i, decoder, bytes);
     if (looked && masks != nullptr) {
@@ -102,7 +102,7 @@ Result<LookedAt> look_at_all(const PictureSource& source, const MaskFiles* masks
     return fail(ErrorKind::corrupt,
                 "none of the first " + format_count(count) + " files can be read", source.name(0));
   }
-  type.is_complete = source.size() <= kMostInspected;
+  type.is_complete = source.size() <= kMaxInspected;
   type.skips_damaged = damage != nullptr;
   const double share = static_cast<double>(source.size()) / static_cast<double>(all.good);
   for (std::int64_t* const sum : {&all.stored.bytes, &all.stored.decoded_bytes})
@@ -150,13 +150,13 @@ class PictureDataset final : public Dataset {
   }
   Result<FileStamp> read_encoded(std::int64_t index,
                                  std::vector<std::uint8_t>& out) const override {
-    return source_->read_front(stored_index(index), kMostPictureBytes, out);
+    return source_->read_front(stored_index(index), kMaxPictureBytes, out);
   }
   Result<SampleShape> read_mask(std::int64_t index, MaskRoom& room) const override {
     const MaskFiles& masks = *labels_.masks;
     const std::int64_t item = stored_index(index);
     auto shape = masks.read(item, room);
-    if (!shape || item < kMostInspected) return shape;
+    if (!shape || item < kMaxInspected) return shape;
     PictureDecoder decoder;
     std::vector<std::uint8_t> bytes;
     const auto picture = look_at(*source_, item, decoder, bytes);
@@ -193,7 +193,7 @@ Error told_with_all(const LookedAt& all, const Dataset& data, PictureFormats for
                           Json::object()};
   const int threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 64U));
   const DamageFound found =
-      search_damage(data, decoder, threads, kMostSearching, [] { return false; });
+      search_damage(data, decoder, threads, kMaxSearching, [] { return false; });
   return with_others(first, found.errors.size() >= all.damaged.errors.size() ? found : all.damaged);
 }
 
@@ -209,10 +209,10 @@ Result<bool> skips_damaged(const Json& parameters) {
 Result<std::unique_ptr<Dataset>> open_pictures(const Json& parameters,
                                                std::unique_ptr<PictureSource> source,
                                                PictureLabels labels, PictureFormats formats) {
-  if (source->size() > kMostSamples) {
+  if (source->size() > kMaxSamples) {
     return fail(ErrorKind::invalid, "there are too many files", "data");
   }
-  const auto size = bounded_integer(parameters, "repeat_to", 1, kMostSamples, source->size());
+  const auto size = bounded_integer(parameters, "repeat_to", 1, kMaxSamples, source->size());
   if (!size) return tl::unexpected(size.error());
   const auto skips = skips_damaged(parameters);
   if (!skips) return tl::unexpected(skips.error());

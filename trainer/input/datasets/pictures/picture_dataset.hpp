@@ -49,7 +49,7 @@ struct PictureLabels {
 
 enum class PictureFormats { jpeg, jpeg_and_png };
 
-inline constexpr std::size_t kMostPictureBytes = std::size_t{1} << 30U;
+inline constexpr std::size_t kMaxPictureBytes = std::size_t{1} << 30U;
 
 // Examines the first 20,000 files. Parameters: repeat_to, the number of samples, repeating the files (default: each
 // once); on_error, `stop` (default) or `skip`.

@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t kMostFlagBytes = std::int64_t{1} << 30U;
+constexpr std::int64_t kMaxFlagBytes = std::int64_t{1} << 30U;
 
 std::string_view trimmed(std::string_view text) {
   while (text.starts_with(' '))
@@ -183,7 +183,7 @@ class ValueTable {
  private:
   Result<void> set_width(const TableRow& row) {
     const std::size_t width = row.cells.size() - 1;
-    if (width < 1 || width > static_cast<std::size_t>(kMostClasses)) {
+    if (width < 1 || width > static_cast<std::size_t>(kMaxClasses)) {
       return fail(ErrorKind::invalid,
                   "has " + std::to_string(width) + " " + what_ + " for a picture",
                   table_place(file_, row.line),
@@ -282,16 +282,16 @@ Result<PictureTable> lists_of(const fs::path& file, std::string_view text, const
   if (form.number) return tl::unexpected(*form.number);
   const auto numbers = number_classes(form.tags, known_names, file.string());
   if (!numbers) return tl::unexpected(numbers.error());
-  if (numbers->empty() || std::ssize(*numbers) > kMostClasses) {
+  if (numbers->empty() || std::ssize(*numbers) > kMaxClasses) {
     return fail(ErrorKind::invalid, "has " + std::to_string(numbers->size()) + " different tags",
                 file.string(), "give 1 to 65536 tags");
   }
   const std::int64_t bytes = form.files * std::ssize(*numbers);
-  if (bytes > kMostFlagBytes) {
+  if (bytes > kMaxFlagBytes) {
     return fail(ErrorKind::invalid,
                 "a flag for each of " + format_count(std::ssize(*numbers)) + " tags of " +
                     format_count(form.files) + " files takes " + format_bytes(bytes) +
-                    ", more than " + format_bytes(kMostFlagBytes),
+                    ", more than " + format_bytes(kMaxFlagBytes),
                 file.string(), "leave out tags that few files have");
   }
   PictureTable table{

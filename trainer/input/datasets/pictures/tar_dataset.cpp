@@ -85,9 +85,8 @@ bool is_picture(std::string_view extension) {
 
 // An integer, and spaces around it.
 Result<std::int64_t> read_label(const Shard& shard, const TarMember& member) {
-  constexpr std::size_t kMostLabelBytes = 64;
-  std::vector<std::uint8_t> bytes(
-      std::min(static_cast<std::size_t>(member.bytes), kMostLabelBytes));
+  constexpr std::size_t kMaxLabelBytes = 64;
+  std::vector<std::uint8_t> bytes(std::min(static_cast<std::size_t>(member.bytes), kMaxLabelBytes));
   if (auto read = read_all_at(shard.file, member.begin, bytes, shard.path); !read) {
     return tl::unexpected(read.error());
   }
@@ -157,12 +156,12 @@ class Packer {
     if (!picture && !label_file) return {};  // of something else
     if (!picture) return refuse(key, "has a label, but no picture");
     if (!label_file) return refuse(key, "has a picture, but no label");
-    if (picture->bytes > static_cast<std::int64_t>(kMostPictureBytes)) {
+    if (picture->bytes > static_cast<std::int64_t>(kMaxPictureBytes)) {
       return refuse(key, "has " + format_bytes(picture->bytes) + ", too much for a picture");
     }
     const auto label = read_label(shards_.back(), *label_file);
     if (!label) return tl::unexpected(label.error());
-    const std::int64_t most = classes_ != 0 ? classes_ : kMostClasses;
+    const std::int64_t most = classes_ != 0 ? classes_ : kMaxClasses;
     if (*label < 0 || *label >= most) {
       return refuse(key, "has the label " + std::to_string(*label) + ", not one from 0 to " +
                              std::to_string(most - 1));
@@ -188,7 +187,7 @@ class Packer {
 Result<std::unique_ptr<Dataset>> open_tar(const Json& parameters) {
   const auto paths = file_list(parameters, "files");
   if (!paths) return tl::unexpected(paths.error());
-  const auto classes = bounded_integer(parameters, "classes", 1, kMostClasses, 0);
+  const auto classes = bounded_integer(parameters, "classes", 1, kMaxClasses, 0);
   if (!classes) return tl::unexpected(classes.error());
   Packer packer(*classes);
   try {

@@ -16,8 +16,8 @@ namespace autotuned::input {
 namespace {
 
 constexpr std::int64_t kBlockBytes = 512;
-constexpr std::int64_t kMostNameBytes = std::int64_t{64} << 10U;
-constexpr std::int64_t kMostRecordBytes = std::int64_t{1} << 20U;
+constexpr std::int64_t kMaxNameBytes = std::int64_t{64} << 10U;
+constexpr std::int64_t kMaxRecordBytes = std::int64_t{1} << 20U;
 constexpr const char* kFetchAgain = "copy or download it again";
 
 using Block = std::array<std::uint8_t, kBlockBytes>;
@@ -247,7 +247,7 @@ class Reader {
   }
 
   Result<void> take_ahead(char type, std::int64_t size) {
-    if (size > (type == 'L' ? kMostNameBytes : kMostRecordBytes)) {
+    if (size > (type == 'L' ? kMaxNameBytes : kMaxRecordBytes)) {
       return refuse("a name takes " + format_count(size) + " bytes");
     }
     if (auto checked = check_room(size); !checked) return checked;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which candidates get a trial, and in which order.
+// Which proposals get a trial, and in which order.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@
 
 namespace autotuned::tuner {
 
-// What screen() compares a candidate with. Refers to values of the caller.
+// What screen() compares a proposal with. Refers to values of the caller.
 struct SearchState {
   const SessionInput& input;
   const Configuration& incumbent;
@@ -26,13 +26,13 @@ struct SearchState {
   const Json& metrics;  // of the incumbent's profile
 };
 
-// Why a candidate gets no trial.
+// Why a proposal gets no trial.
 struct Refusal {
   bool is_fault = false;  // the plugin may not propose this; it is not asked again
   std::string reason;
 };
 
-// Why `candidate` gets no trial against the incumbent now; nothing if it gets one. Applies these rules in
+// Why `proposal` gets no trial against the incumbent now; nothing if it gets one. Applies these rules in
 // order; the first that refuses gives the answer:
 //
 // - Fault: the change names an unknown knob, a knob that the trainer does not support, a value outside the
@@ -48,14 +48,13 @@ struct Refusal {
 //   wrong by more than the rung's threshold.) For a near miss no further rule applies.
 // - Too small: the whole signal behind the proposal is worth less than the recipe's min_gain. This rule is
 //   skipped on a GPU, where a signal is a share of host time and bounds nothing.
-// - Tried already: the same candidate was tried against the same incumbent. A candidate that lost against
+// - Tried already: the same change was tried against the same incumbent. A change that lost against
 //   another incumbent gets one second trial, if more gain is expected than before. A configuration that was
 //   beaten is not tried again.
-[[nodiscard]] std::optional<Refusal> screen(const Candidate& candidate, const SearchState& state);
+[[nodiscard]] std::optional<Refusal> screen(const Proposal& proposal, const SearchState& state);
 
 // Whether `a` is tried before `b` where the budget suffices for both: more expected gain (rounded to a percent) first, then
 // lower risk, then no restart, then fewer knobs, then the name of the plugin.
-[[nodiscard]] bool is_tried_before(const Candidate& a, const Candidate& b,
-                                   const SessionInput& input);
+[[nodiscard]] bool is_tried_before(const Proposal& a, const Proposal& b, const SessionInput& input);
 
 }  // namespace autotuned::tuner

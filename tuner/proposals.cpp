@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tuner/candidates.hpp"
+#include "tuner/proposals.hpp"
 
 #include <fmt/format.h>
 
@@ -72,13 +72,13 @@ bool has_lost(const TrialRecord& trial) {
          (trial.verdict == Verdict::rejected || trial.verdict == Verdict::failed);
 }
 
-std::optional<std::string> fault_of(const Candidate& candidate, const SessionInput& input) {
-  for (const auto& [name, value] : candidate.change.values()) {
+std::optional<std::string> fault_of(const Proposal& proposal, const SessionInput& input) {
+  for (const auto& [name, value] : proposal.change.values()) {
     if (auto fault = fault_of_value(name, value, input)) return fault;
   }
-  const RiskClass risk = recipes::risk_of(input.knobs, candidate.change);
-  if (!input.recipe.allows(risk, candidate.change)) {
-    return "it proposed " + candidate.change.canonical_text() + ", a change of class " +
+  const RiskClass risk = recipes::risk_of(input.knobs, proposal.change);
+  if (!input.recipe.allows(risk, proposal.change)) {
+    return "it proposed " + proposal.change.canonical_text() + ", a change of class " +
            std::string(recipes::to_string(risk)) +
            (input.is_script ? " that --allow does not permit" : " that the recipe does not permit");
   }
@@ -182,20 +182,20 @@ std::optional<std::string> at_ceiling(const Configuration& change, const Ceiling
                      std::max(*ratio - 1.0, 0.0) * 100.0);
 }
 
-std::optional<std::string> below_min_gain(const Candidate& candidate, const SessionInput& input) {
-  if (!candidate.signal_share_ratio || is_on_gpu(input)) return std::nullopt;
-  const double share = *candidate.signal_share_ratio;
+std::optional<std::string> below_min_gain(const Proposal& proposal, const SessionInput& input) {
+  if (!proposal.signal_share_ratio || is_on_gpu(input)) return std::nullopt;
+  const double share = *proposal.signal_share_ratio;
   const double least = input.recipe.tune.min_gain_ratio;
   if (share >= 1.0 || 1.0 / (1.0 - share) >= 1.0 + least) return std::nullopt;
   return fmt::format("{} can save at most {:.1f} % of the step, less than {} ({:.1f} %)",
-                     candidate.change.canonical_text(), share * 100.0,
+                     proposal.change.canonical_text(), share * 100.0,
                      input.is_script ? "a change must give" : "tune.min_gain asks for",
                      least * 100.0);
 }
 
-std::optional<std::string> tried_before(const Candidate& candidate, const SearchState& state) {
-  const Configuration target = state.incumbent.with(candidate.change);
-  const std::string what = candidate.change.canonical_text();
+std::optional<std::string> tried_before(const Proposal& proposal, const SearchState& state) {
+  const Configuration target = state.incumbent.with(proposal.change);
+  const std::string what = proposal.change.canonical_text();
   if (target == state.incumbent) return "the job already runs with " + what;
   if (std::ranges::find(state.past_incumbents, target) != state.past_incumbents.end()) {
     return what + " leads back to a configuration that an accepted change has replaced";
@@ -219,7 +219,7 @@ std::optional<std::string> tried_before(const Candidate& candidate, const Search
   if (losses == 0) return std::nullopt;
   if (losses > 1) return "two trials of " + what + " did not show a gain";
   const double grown = 1.0 + kGrownSignal * (expected_then - 1.0);
-  if (candidate.expected_gain_ratio <= grown) {
+  if (proposal.expected_gain_ratio <= grown) {
     return "a trial of " + what +
            " did not show a gain, and its expected gain has not grown enough since";
   }
@@ -239,33 +239,33 @@ std::optional<std::string> refused_before(const Configuration& change, const Sea
 
 }  // namespace
 
-std::optional<Refusal> screen(const Candidate& candidate, const SearchState& state) {
+std::optional<Refusal> screen(const Proposal& proposal, const SearchState& state) {
   const auto skipped = [](std::string reason) {
     return Refusal{.is_fault = false, .reason = std::move(reason)};
   };
-  const CandidateSource source = candidate.source;
-  if (auto fault = fault_of(candidate, state.input)) {
+  const ProposalSource source = proposal.source;
+  if (auto fault = fault_of(proposal, state.input)) {
     return Refusal{.is_fault = true, .reason = *std::move(fault)};
   }
-  if (auto reason = refused_before(candidate.change, state)) return skipped(*std::move(reason));
-  if (source == CandidateSource::remembered) return std::nullopt;
-  if (auto reason = failed_extension(candidate.change, state)) return skipped(*std::move(reason));
-  if (source == CandidateSource::undecided) return std::nullopt;
-  if (auto reason = at_ceiling(candidate.change, state.ceiling, state.metrics)) {
+  if (auto reason = refused_before(proposal.change, state)) return skipped(*std::move(reason));
+  if (source == ProposalSource::remembered) return std::nullopt;
+  if (auto reason = failed_extension(proposal.change, state)) return skipped(*std::move(reason));
+  if (source == ProposalSource::undecided) return std::nullopt;
+  if (auto reason = at_ceiling(proposal.change, state.ceiling, state.metrics)) {
     return skipped(*std::move(reason));
   }
-  if (source == CandidateSource::near_miss) return std::nullopt;
-  if (auto reason = below_min_gain(candidate, state.input)) return skipped(*std::move(reason));
-  if (auto reason = tried_before(candidate, state)) return skipped(*std::move(reason));
+  if (source == ProposalSource::near_miss) return std::nullopt;
+  if (auto reason = below_min_gain(proposal, state.input)) return skipped(*std::move(reason));
+  if (auto reason = tried_before(proposal, state)) return skipped(*std::move(reason));
   return std::nullopt;
 }
 
-bool is_tried_before(const Candidate& a, const Candidate& b, const SessionInput& input) {
-  const auto key = [&](const Candidate& candidate) {
-    return std::tuple(-std::round(candidate.expected_gain_ratio * 100.0),
-                      static_cast<int>(recipes::risk_of(input.knobs, candidate.change)),
-                      recipes::needs_restart(input.knobs, candidate.change),
-                      candidate.change.values().size(), candidate.plugin);
+bool is_tried_before(const Proposal& a, const Proposal& b, const SessionInput& input) {
+  const auto key = [&](const Proposal& proposal) {
+    return std::tuple(-std::round(proposal.expected_gain_ratio * 100.0),
+                      static_cast<int>(recipes::risk_of(input.knobs, proposal.change)),
+                      recipes::needs_restart(input.knobs, proposal.change),
+                      proposal.change.values().size(), proposal.plugin);
   };
   return key(a) < key(b);
 }
