@@ -161,8 +161,7 @@ TEST(SmallBudget, HoldsWhatAChangeTakesBeforeItsFirstStep) {
     };
     simulation.advisors.plugins["loading"] = once({{"loader.workers", 2}}, 1.2);
     simulation.job.rate = [](const Configuration& configuration) {
-      return 1000.0 *
-             faster_with(configuration, "precision.autocast", std::string("bf16"), 1.5) *
+      return 1000.0 * faster_with(configuration, "precision.autocast", std::string("bf16"), 1.5) *
              faster_with(configuration, "loader.workers", std::int64_t{2}, 1.2);
     };
     simulation.input.recipe.tune.budget = seconds(budget_s);
