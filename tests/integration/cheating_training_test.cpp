@@ -33,7 +33,7 @@ class CheatingTraining : public testing::TestWithParam<Cheat> {
     scene_.use_trainer_plugins({"tiny", "cheats"});
     scene_.write_plugin("cheats", "cheats.cheat: " + GetParam().name);
     scene_.write_job(
-        "model: {plugin: tiny, wait_ms: 4}\ndata: {plugin: tiny, samples: 2048}\n"
+        "model: {plugin: tiny, wait_ms: 8}\ndata: {plugin: tiny, samples: 2048}\n"
         "input: [scale: {by: 1/255}]\noptimizer: {type: sgd, lr: 0.1}\n"
         "train: {epochs: 2, batch_size: 32" +
         more_of_training +

@@ -87,7 +87,7 @@ TEST_F(TrainerPlugins, AMistakeIsNamedWithItsLine) {
 
 TEST_F(TrainerPlugins, AnExtensionThatFreezesALayerIsRejected) {
   // It is four times as fast, so it is the check that must find it.
-  write_recipe("{plugin: tiny, wait_ms: 4}", kTuned);
+  write_recipe("{plugin: tiny, wait_ms: 8}", kTuned);
   propose("freezes");
   const Json outcome = result_of(run({"--tune-only"}));
   const Json trials = outcome.at("trials");
@@ -99,7 +99,7 @@ TEST_F(TrainerPlugins, AnExtensionThatFreezesALayerIsRejected) {
 }
 
 TEST_F(TrainerPlugins, AnExtensionThatIsFasterAndTrainsTheSameWins) {
-  write_recipe("{plugin: tiny, wait_ms: 4}", kTuned);
+  write_recipe("{plugin: tiny, wait_ms: 8}", kTuned);
   propose("hurries");
   const Json outcome = result_of(run({"--tune-only"}));
   const Json trials = outcome.at("trials");
@@ -156,7 +156,7 @@ TEST_F(TrainerPlugins, AKnobOfAnExtensionIsSetByHandAndShown) {
 
 // The policy goes, and with it the library and the knob that the run has kept by then.
 TEST_F(TrainerPlugins, AnExtensionWhosePolicyCrashesLeavesTheRunItsOtherTrials) {
-  write_recipe("{plugin: tiny, wait_ms: 4}", kTuned);
+  write_recipe("{plugin: tiny, wait_ms: 8}", kTuned);
   add_crashing_policy();
   const Outcome outcome = ended(0, run());
   const Json result = outcome.json();
@@ -171,7 +171,7 @@ TEST_F(TrainerPlugins, AnExtensionWhosePolicyCrashesLeavesTheRunItsOtherTrials) 
 }
 
 TEST_F(TrainerPlugins, AStartThatGoesWithItsExtensionIsTold) {
-  write_recipe("{plugin: tiny, wait_ms: 4}", kTuned);
+  write_recipe("{plugin: tiny, wait_ms: 8}", kTuned);
   add_crashing_policy();
   const Outcome outcome = ended(0, run({"--set", "tricks.trick=counts"}));
   told_.lines("the start", outcome.err, "whose knob has gone with its plugin");
@@ -180,7 +180,7 @@ TEST_F(TrainerPlugins, AStartThatGoesWithItsExtensionIsTold) {
 }
 
 TEST_F(TrainerPlugins, ARunIsContinuedWithoutTheExtensionThatItKept) {
-  write_recipe("{plugin: tiny, wait_ms: 4}", kTuned);
+  write_recipe("{plugin: tiny, wait_ms: 8}", kTuned);
   propose("hurries");
   Running first = scene_.start_run_until("accepted   tricks", {"--plugin-dir", folder_.string()});
   first.end_at_once();
