@@ -94,7 +94,9 @@ TEST_F(Extend, GoesOnAfterAnInterruptionAndAgain) {
   const std::string model = file("model.pt");
   const std::string state = file("training_state.pt");
   write_recipe(4'000);
-  Running running = scene_.start_run_until("\ntraining ", {"--extend"});
+  // Its first evaluation. A line of the training comes after half a second of steps, and an epoch here has a few milliseconds
+  // of them beside the saving of the best model.
+  Running running = scene_.start_run_until("\nepoch ", {"--extend"});
   running.signal(SIGINT);
   EXPECT_EQ(running.finish().code, 130);
   EXPECT_TRUE(file("model.pt") == model) << "until the new one is complete";
@@ -127,7 +129,7 @@ TEST_F(Extend, LeavesTheBestModelUntilAnotherTrainingIsComplete) {
     ASSERT_FALSE(before.back().empty()) << name;
   }
   write_recipe(4'000);
-  Running running = scene_.start_run_until("\ntraining ");
+  Running running = scene_.start_run_until("\nepoch ");
   const std::string id = scene_.last_run().at("run");
   const auto own = scene_.folder() / ("out/model_best-" + id + ".pt");
   for (int looks = 0; looks < 2000 && !std::filesystem::exists(own); ++looks) {
