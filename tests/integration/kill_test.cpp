@@ -327,7 +327,7 @@ TEST(Kill, AtRandomMomentsEndsInTheRightResult) {
   const unsigned seed = std::random_device()();
   std::mt19937 random(seed);
   const std::vector<std::string> victims = {"program", "session", "trainer"};
-  for (int i = 0; i < 15; ++i) {
+  for (int i = 0; i < 9; ++i) {
     const std::string& victim = victims[static_cast<std::size_t>(i) % victims.size()];
     const auto moment = length * std::uniform_real_distribution(0.0, 1.0)(random);
     SCOPED_TRACE("seed " + std::to_string(seed) + ", kill " + std::to_string(i) + ": " + victim +
