@@ -106,18 +106,23 @@ class AttachTest(unittest.TestCase):
         )
         self.assert_same(script)
 
-    def test_another_sitecustomize_keeps_its_turn(self):
-        self.write("own/sitecustomize.py", "import builtins\nbuiltins.turn = 'mine'\n")
+    def test_another_sitecustomize_and_a_module_named_like_the_package_are_the_scripts(self):
+        self.write("own/sitecustomize.py", "import builtins\nbuiltins.turn = 'its turn'\n")
+        self.write("autotuned.py", "NAME = 'my name'\n")
         script = self.write(
-            "turn.py",
+            "own.py",
             """
             import sitecustomize, torch
             print(turn, sitecustomize.__file__)
+            import autotuned
+            print(autotuned.NAME)
             """,
         )
         path = os.pathsep.join([str(self.folder / "own"), os.environ.get("PYTHONPATH", "")])
-        _, (_, out, _) = self.assert_same(script, environment={"PYTHONPATH": path})
-        self.assertIn("mine", out)
+        _, (code, out, _) = self.assert_same(script, environment={"PYTHONPATH": path})
+        self.assertEqual(code, 0)
+        self.assertIn("its turn", out)
+        self.assertIn("my name", out)
 
     def test_the_exit_code_and_the_output_are_the_scripts(self):
         for name, text, code in (
@@ -270,11 +275,6 @@ class AttachTest(unittest.TestCase):
         code, out, _ = running.rest()
         self.assertEqual(code, 0)
         self.assertIn("steps 12", out)
-
-    def test_a_module_named_like_the_package_is_the_scripts(self):
-        self.write("autotuned.py", "NAME = 'mine'\n")
-        script = self.write("named.py", "import torch\nimport autotuned\nprint(autotuned.NAME)\n")
-        self.assert_same(script)
 
     def test_training_in_a_thread_is_left_alone(self):
         script = self.write(
