@@ -61,6 +61,11 @@ function(_autotuned_add_filtered name filter seconds cases)
   add_test("${name}" "${program}" "--gtest_filter=${filter}")
   set_tests_properties("${name}" PROPERTIES
     WORKING_DIRECTORY "${folder}" TIMEOUT ${seconds} COST ${seconds} LABELS "${labels}")
+  # As the program starts its trainers: threads of LibTorch that wait for each other would else spin, on the CPUs of the
+  # tests beside.
+  if("torch" IN_LIST labels)
+    set_tests_properties("${name}" PROPERTIES ENVIRONMENT "OMP_WAIT_POLICY=passive")
+  endif()
   if(cases EQUAL 1)
     set_tests_properties("${name}" PROPERTIES SKIP_REGULAR_EXPRESSION "\\[  SKIPPED \\]")
   endif()

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The models against PyTorch's, torchvision's and timm's.
 #include <ATen/Functions.h>
-#include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 #include <torch/csrc/autograd/function.h>
 
@@ -16,14 +15,6 @@ namespace autotuned::trainer {
 namespace {
 
 using testing::HasSubstr;
-
-// Of the whole program: other tests run beside it, and threads that wait for each other would wait for those, too.
-class OneThread final : public testing::Environment {
- public:
-  void SetUp() override { at::set_num_threads(1); }
-};
-// GoogleTest deletes it.
-[[maybe_unused]] const auto* const kThreads = testing::AddGlobalTestEnvironment(new OneThread);
 
 input::SampleShape shape_of(const Json& sample) {
   return {.channels = sample[0], .height = sample[1], .width = sample[2]};
