@@ -2,6 +2,10 @@
 // A fresh folder for one test, removed with all that is in it.
 #pragma once
 
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -12,10 +16,23 @@
 
 namespace autotuned {
 
+// A place in memory, where nobody waits for the syncs of a disk. The usual place if TMPDIR names one, or if there is no folder
+// in memory that has room and may hold programs.
+inline std::filesystem::path place_in_memory() {
+  constexpr const char* kMemory = "/dev/shm";
+  constexpr std::uint64_t kMinFreeBytes = std::uint64_t{1} << 30U;
+  struct statvfs facts {};
+  const bool fits = std::getenv("TMPDIR") == nullptr && ::access(kMemory, W_OK | X_OK) == 0 &&
+                    ::statvfs(kMemory, &facts) == 0 && (facts.f_flag & ST_NOEXEC) == 0 &&
+                    std::uint64_t{facts.f_bavail} * facts.f_frsize >= kMinFreeBytes;
+  return fits ? std::filesystem::path(kMemory) : std::filesystem::temp_directory_path();
+}
+
 class TemporaryFolder {
  public:
-  TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "autotuned-test-XXXXXX").string();
+  TemporaryFolder() : TemporaryFolder(std::filesystem::temp_directory_path()) {}
+  explicit TemporaryFolder(const std::filesystem::path& above) {
+    std::string name = (above / "autotuned-test-XXXXXX").string();
     if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
     path_ = name;
   }

@@ -52,7 +52,7 @@ class FakeScene {
  private:
   [[nodiscard]] std::filesystem::path gate() const { return folder_ / "gate"; }
 
-  TemporaryFolder folder_;
+  TemporaryFolder folder_{place_in_memory()};
 };
 
 }  // namespace autotuned
