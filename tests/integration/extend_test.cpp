@@ -94,8 +94,8 @@ TEST_F(Extend, GoesOnAfterAnInterruptionAndAgain) {
   const std::string model = file("model.pt");
   const std::string state = file("training_state.pt");
   write_recipe(4'000);
-  // Its first evaluation. A line of the training comes after half a second of steps, and an epoch here has a few milliseconds
-  // of them beside the saving of the best model.
+  // Its first evaluation. A line of the training comes after half a second of steps, and an epoch here has a few
+  // milliseconds of them beside the saving of the best model.
   Running running = scene_.start_run_until("\nepoch ", {"--extend"});
   running.signal(SIGINT);
   EXPECT_EQ(running.finish().code, 130);

@@ -99,9 +99,15 @@ def setUpModule():
     """What is compiled is kept for later processes: not here, and not for these."""
     folder = tempfile.TemporaryDirectory()
     unittest.addModuleCleanup(folder.cleanup)
-    cache = mock.patch.dict(os.environ, {"TORCHINDUCTOR_CACHE_DIR": folder.name})
-    cache.start()
-    unittest.addModuleCleanup(cache.stop)
+    variables = {
+        "TORCHINDUCTOR_CACHE_DIR": folder.name,
+        # Else each process that compiles looks whether the vector units work that the CPU says it
+        # has: it compiles a program for them, and starts PyTorch once more to load it.
+        "TORCHINDUCTOR_VEC_ISA_OK": "1",
+    }
+    environment = mock.patch.dict(os.environ, variables)
+    environment.start()
+    unittest.addModuleCleanup(environment.stop)
 
 
 class CompileTest(unittest.TestCase):
