@@ -16,8 +16,8 @@
 
 namespace autotuned {
 
-// A place in memory, where nobody waits for the syncs of a disk. The usual place if TMPDIR names one, or if no folder in
-// memory has room and may hold programs.
+// A place in memory, where nobody waits for the syncs of a disk. The usual place if TMPDIR names one, or if no folder
+// in memory has room and may hold programs.
 inline std::filesystem::path place_in_memory() {
   constexpr const char* kMemory = "/dev/shm";
   constexpr std::uint64_t kMinFreeBytes = std::uint64_t{1} << 30U;
