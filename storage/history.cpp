@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/enum_names.hpp"
+#include "base/printable.hpp"
 #include "base/user_folders.hpp"
 #include "storage/connection.hpp"
 #include "storage/location.hpp"
@@ -50,6 +51,13 @@ int wait_for_lock(void* patience, int tries) {
   }
   std::this_thread::sleep_for(kAgain);
   return 1;
+}
+
+// The command that brings this history up to date; the default one needs no --history.
+std::string updating_command(const fs::path& file) {
+  std::error_code error;
+  const bool is_default = fs::absolute(History::default_path(), error) == file;
+  return "autotuned run" + (is_default ? "" : " --history " + shell_word(file.string()));
 }
 
 // Looks for damage, without writing, before open() brings a history of an earlier version up to date or makes one. Other errors are
@@ -139,9 +147,9 @@ std::string History::outdated_text() const {
          " of an earlier autotuned, and this one writes " + std::to_string(known) +
          ": what later versions store is not shown. " +
          (is_writable
-              ? "The next 'autotuned run' brings it up to date"
-              : "It cannot be written: 'autotuned history import FILE --history COPY' makes "
-                "a copy that is up to date");
+              ? "The next '" + updating_command(path()) + "' brings it up to date"
+              : "It cannot be written: 'autotuned history import " + shell_word(path().string()) +
+                    " --history COPY' makes COPY, which is up to date");
 }
 
 bool History::is_gone() const {

@@ -79,7 +79,7 @@ struct RunRow {
   // `resumed_from_step` and `damaged_files`, `duration_ns`, `evaluation_ns`, `final_loss`, `test_*`), with these keys of
   // daemon/session:
   //   budget_ns, is_budget_spent  the time for tuning, and whether it was used up
-  //   beyond_budget               trials that ended after it: [{"trial", "by"}] (kBeyondBudget)
+  //   beyond_budget               trials that ended after it: [{"trial", "by"}], null: not known (kBeyondBudget)
   //   untried                     proposals without a trial: [{"plugin", "change"}]
   //   shortage                    why the budget sufficed for no trial (kShortage)
   //   searched_by                 the run whose complete search stands in for one of this run (kSearchedBy)

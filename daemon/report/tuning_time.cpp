@@ -91,7 +91,7 @@ std::string overrun_text(const storage::RunRow& run) {
   if (budget_ns <= 0 || run.tuning_duration_ns - budget_ns < kMinOverrunNs) return {};
   std::string text = "the budget was " + format_duration(nanoseconds(budget_ns));
   const Json& beyond = member(run.training, kBeyondBudget);
-  if (!beyond.is_array()) return text;  // of an older version
+  if (!beyond.is_array()) return text;  // not known
   if (beyond.empty()) return text + ", and measurements outside of trials ended after that";
   std::string trials;
   for (const Json& trial : beyond) {

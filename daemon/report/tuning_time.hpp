@@ -4,7 +4,8 @@
 //   budget_ns        the budget
 //   is_budget_spent  whether something was left to try, but no time
 //   beyond_budget    the trials that ended after the budget: [{"trial", "by"}], with the plugin of a proposal, else the
-//                    kind of the trial
+//                    kind of the trial; of a continued run those of its last process, and null instead of none; missing
+//                    in runs of older versions
 //   untried          the proposals without a trial, the most promising first: [{"plugin", "change"}]
 //   shortage         why the budget did not suffice for any trial, and which one would
 #pragma once

@@ -65,7 +65,8 @@ bool take_end(const Error& error, std::int64_t ended_unix_ns, storage::RunRow& r
   return false;
 }
 
-Json end_of_search(const tuner::SessionOutcome& outcome, std::chrono::nanoseconds budget) {
+Json end_of_search(const tuner::SessionOutcome& outcome, std::chrono::nanoseconds budget,
+                   bool is_continued) {
   Json untried = Json::array();
   for (const tuner::UntriedProposal& proposal : outcome.untried) {
     untried.push_back({{"plugin", proposal.plugin},
@@ -81,6 +82,8 @@ Json end_of_search(const tuner::SessionOutcome& outcome, std::chrono::nanosecond
     beyond.push_back({{"trial", trial.number},
                       {"by", is_proposal ? trial.plugin : std::string(to_string(trial.kind))}});
   }
+  // "None" would say that nothing but measurements outside of trials took longer.
+  if (is_continued && beyond.empty()) beyond = nullptr;
   Json end = {{"budget_ns", budget.count()},
               {"is_budget_spent", outcome.is_budget_spent},
               {kBeyondBudget, std::move(beyond)},

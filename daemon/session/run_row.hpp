@@ -25,9 +25,10 @@ namespace autotuned::daemon {
 // Puts the result of the tuning into the row. The state is `training` afterwards.
 void take_outcome(const tuner::SessionOutcome& outcome, storage::RunRow& run);
 
-// Says which trials ended after the budget and what the search had no time for, as keys of RunRow::training.
+// Says which trials ended after the budget and what the search had no time for, as keys of RunRow::training. If the run
+// was continued, it is not known which trials of earlier processes ended so late.
 [[nodiscard]] Json end_of_search(const tuner::SessionOutcome& outcome,
-                                 std::chrono::nanoseconds budget);
+                                 std::chrono::nanoseconds budget, bool is_continued);
 
 // Gives a run that has begun the state from which the same command continues it after this error. Returns true if nothing
 // is wrong with the run itself: the command continues it unchanged, once there is room or a lock is gone.

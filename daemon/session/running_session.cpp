@@ -430,15 +430,15 @@ Result<void> RunningSession::tune() {
   auto told = record_findings(findings_between(state_at_start_, state_at_end, device_.gpu()));
   if (!outcome) return tl::unexpected(outcome.error());
   if (!told) return told;
-  return store_outcome(*outcome, state_at_end);
+  return store_outcome(*outcome, state_at_end, input->earlier_tuning_time > nanoseconds{0});
 }
 
 // What the search came to, and its best configuration for later runs.
 Result<void> RunningSession::store_outcome(const tuner::SessionOutcome& outcome,
-                                           const MachineState& state_at_end) {
+                                           const MachineState& state_at_end, bool is_continued) {
   take_outcome(outcome, run_);
   // Stored at once: a run may not train, or another process may.
-  run_.training.update(end_of_search(outcome, request_.recipe.tune.budget));
+  run_.training.update(end_of_search(outcome, request_.recipe.tune.budget, is_continued));
   if (const auto busy = other_work_ratio(state_at_start_, state_at_end)) {
     run_.training["tuning_other_work_ratio"] = *busy;
   }

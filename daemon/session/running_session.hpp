@@ -63,8 +63,8 @@ class RunningSession {
   Result<tuner::SessionInput> search_input(const PluginAdvisors& advisors);
   std::vector<TrialRecord> decided_earlier();
   Result<void> tune();
-  Result<void> store_outcome(const tuner::SessionOutcome& outcome,
-                             const MachineState& state_at_end);
+  Result<void> store_outcome(const tuner::SessionOutcome& outcome, const MachineState& state_at_end,
+                             bool is_continued);
   Result<void> train();
   // Stores the identity of the training data, as the trainer tells it.
   void take_data(const Json& data);

@@ -368,7 +368,7 @@ void ScriptSession::take_cost(const tuner::SessionOutcome& outcome) {
     const double cost_ns = static_cast<double>(run_.tuning_duration_ns) - anyway_ns;
     run_.training["tuning_cost_ns"] = static_cast<std::int64_t>(std::max(0.0, cost_ns));
   }
-  run_.training.update(end_of_search(outcome, budget_.time));
+  run_.training.update(end_of_search(outcome, budget_.time, /*is_continued=*/false));
 }
 
 // The agent puts the script back to its own configuration when our end of the socket closes.

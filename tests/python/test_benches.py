@@ -249,6 +249,19 @@ class BesideLoadtuneTest(unittest.TestCase):
         none = {"num_workers": 0, "persistent_workers": True, "prefetch_factor": 4}
         self.assertTrue(self.said_with(none, text).startswith("4 0 False\n"))
 
+    def test_what_it_chose_stands_in_for_what_a_script_gives_its_loaders(self):
+        text = (
+            "import torch; from torch.utils.data import DataLoader\n"
+            "loader = DataLoader(list(range(8)), 4, None, None, None, 3, prefetch_factor=5,\n"
+            "    persistent_workers=True, timeout=60, multiprocessing_context='fork')\n"
+            "print(loader.num_workers, loader.prefetch_factor, loader.persistent_workers)\n"
+            "print(loader.timeout, loader.multiprocessing_context is None, loader.batch_size)\n"
+            "print(len(list(loader)) if loader.num_workers == 0 else 'workers')\n"
+        )
+        self.assertEqual(self.said_with({"num_workers": 0}, text), "0 None False\n0 True 4\n2\n")
+        several = {"num_workers": 2, "persistent_workers": True}
+        self.assertEqual(self.said_with(several, text), "2 5 True\n60 False 4\nworkers\n")
+
     def said_with(self, knobs, text):
         with tempfile.TemporaryDirectory() as folder:
             variables = {

@@ -39,6 +39,20 @@ def imported(path):
     return names
 
 
+def tests_outside_classes(path):
+    """Names of functions test_* that are not in the body of a class of the module."""
+    module = ast.parse(path.read_text(encoding="utf-8"))
+    classes = [node for node in module.body if isinstance(node, ast.ClassDef)]
+    methods = {id(node) for one in classes for node in one.body}
+    return [
+        node.name
+        for node in ast.walk(module)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        and node.name.startswith("test_")
+        and id(node) not in methods
+    ]
+
+
 class StyleTest(unittest.TestCase):
     def test_every_module_is_listed(self):
         modules = {name_of(path) for path in PACKAGE.rglob("*.py") if path.stem != "__init__"}
@@ -68,6 +82,13 @@ class StyleTest(unittest.TestCase):
             self.assertLessEqual(len(lines), 500, path.name)
             longest = max(lines, key=len, default="")
             self.assertLessEqual(len(longest), 99, f"{path.name}: {longest}")
+
+    def test_every_test_is_a_method_of_a_class(self):
+        # Nobody runs another one, such as a test that stands behind `if __name__`.
+        others = []
+        for path in sorted((ROOT / "tests").rglob("*.py")):
+            others += [f"{path.relative_to(ROOT)}: {name}" for name in tests_outside_classes(path)]
+        self.assertEqual(others, [])
 
     @unittest.skipUnless("PYTHONPYCACHEPREFIX" in os.environ, "run by hand, not by CTest")
     def test_modules_of_pytorch_are_compiled_once(self):

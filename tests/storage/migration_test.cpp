@@ -7,6 +7,7 @@
 
 #include "storage/history.hpp"
 #include "storage/migrations.hpp"
+#include "tests/base/environment_variable.hpp"
 #include "tests/base/temporary_folder.hpp"
 #include "tests/places.hpp"
 #include "tests/storage/sample.hpp"
@@ -61,8 +62,13 @@ TEST_F(MigrationTest, AHistoryThatIsOnlyReadSaysThatItIsOutdated) {
       file_.string() +
           ": the history has schema version 13 of an earlier autotuned, and this one writes " +
           std::to_string(migrations().size()) +
-          ": what later versions store is not shown. The next 'autotuned run' brings it up to "
-          "date");
+          ": what later versions store is not shown. The next 'autotuned run --history " +
+          file_.string() + "' brings it up to date");
+  {
+    const EnvironmentVariable by_default("AUTOTUNED_HISTORY", file_.c_str());
+    EXPECT_THAT(History::open(file_, Access::read_only)->outdated_text(),
+                HasSubstr("The next 'autotuned run' brings it up to date"));
+  }
   EXPECT_EQ(History::open(file_, Access::read_write)->outdated_text(), "");
   EXPECT_EQ(History::open(file_, Access::read_only)->outdated_text(), "");
 }
@@ -73,7 +79,8 @@ TEST_F(MigrationTest, AHistoryThatCannotBeWrittenNamesTheImport) {
   bring_back_to_version_13(file_);
   std::filesystem::permissions(file_, std::filesystem::perms::owner_read);
   EXPECT_THAT(History::open(file_, Access::read_only)->outdated_text(),
-              HasSubstr("It cannot be written: 'autotuned history import FILE --history COPY'"));
+              HasSubstr("It cannot be written: 'autotuned history import " + file_.string() +
+                        " --history COPY' makes COPY"));
 }
 
 // Nobody may tell from such a file which runs are needed.
@@ -84,6 +91,12 @@ TEST_F(MigrationTest, APlanOfPruningNeedsVersion10) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, ErrorKind::unsupported);
   EXPECT_THAT(refused.error().what, HasSubstr("schema version 2 "));
+  EXPECT_EQ(refused.error().remedy,
+            "give the command again with --history COPY, the file that 'autotuned history import " +
+                file_.string() + " --history COPY' makes");
+  auto copy = History::open(folder_ / "copy.db", Access::read_write);
+  ASSERT_TRUE(copy->import_from(*History::open_to_import(file_)));
+  EXPECT_TRUE(copy->plan_pruning({.before_unix_ns = {}, .keep_last = 0}));
   EXPECT_TRUE(History::open(file_, Access::read_write)
                   ->plan_pruning({.before_unix_ns = {}, .keep_last = 0}));
 }

@@ -12,7 +12,7 @@ import xml.sax.saxutils
 PROGRAM = pathlib.Path(__file__).resolve().parents[2] / "scripts/lib/failed_tests.py"
 
 
-def test_case(name, status, output):
+def case_of(name, status, output):
     return (f'<testcase name="{name}" classname="{name}" time="0.1" status="{status}">'
             f"<system-out>{xml.sax.saxutils.escape(output)}</system-out></testcase>\n")
 
@@ -30,7 +30,7 @@ class FailedTests(unittest.TestCase):
     def test_those_that_passed_are_not_told(self):
         skipped = ('<testcase name="a" classname="a" status="notrun"><skipped message="no GPU"/>'
                    "</testcase>")
-        self.assertEqual(told_of(test_case("b", "run", "[  FAILED  ] B.C"), skipped), "")
+        self.assertEqual(told_of(case_of("b", "run", "[  FAILED  ] B.C"), skipped), "")
 
     def test_the_cases_of_a_suite_are_named_with_lines_of_their_own(self):
         output = ("Note: Google Test filter = Job.*\n"
@@ -40,7 +40,7 @@ class FailedTests(unittest.TestCase):
                   "[ RUN      ] Job.Waits\nno end of linetext[  FAILED  ] Job.Waits, where GetParam() = 3 (5 ms)\n"
                   "[----------] 3 tests from Job (17 ms total)\n"
                   "[  FAILED  ] 2 tests, listed below:\n[  FAILED  ] Job.Learns\n[  FAILED  ] Job.Waits\n")
-        self.assertEqual(told_of(test_case("trainer.Job", "fail", output)),
+        self.assertEqual(told_of(case_of("trainer.Job", "fail", output)),
                          "\nfailed: trainer.Job.Learns\n  file.cpp:3: Failure\n  no gain <1>\n"
                          "  [  FAILED  ] Job.Learns (5 ms)\n"
                          "\nfailed: trainer.Job.Waits\n"
@@ -48,18 +48,18 @@ class FailedTests(unittest.TestCase):
 
     def test_the_case_at_whose_end_there_is_no_process_is_named(self):
         output = "[ RUN      ] All/Loss.IsRight/2\nterminate called\n"
-        self.assertEqual(told_of(test_case("trainer.models.All/Loss", "fail", output)),
+        self.assertEqual(told_of(case_of("trainer.models.All/Loss", "fail", output)),
                          "\nfailed: trainer.models.All/Loss.IsRight/2\n  terminate called\n"
                          "  and it was at work when its process ended\n")
 
     def test_a_test_that_is_one_case_keeps_its_name(self):
         output = "[ RUN      ] Text.IsOne\nno\n[  FAILED  ] Text.IsOne (0 ms)\n"
-        self.assertEqual(told_of(test_case("base.Text.IsOne", "fail", output)),
+        self.assertEqual(told_of(case_of("base.Text.IsOne", "fail", output)),
                          "\nfailed: base.Text.IsOne\n  no\n  [  FAILED  ] Text.IsOne (0 ms)\n")
 
     def test_of_another_program_the_last_lines_are_told(self):
         output = "".join(f"line {number}\n" for number in range(40))
-        told = told_of(test_case("python.loader", "fail", output)).splitlines()
+        told = told_of(case_of("python.loader", "fail", output)).splitlines()
         self.assertEqual(told[:3], ["", "failed: python.loader", "  line 10"])
         self.assertEqual(len(told), 2 + 30)
         self.assertIn("no output", told_of('<testcase name="a" classname="a" status="fail"/>'))
@@ -67,7 +67,7 @@ class FailedTests(unittest.TestCase):
     def test_of_many_cases_most_are_names_alone(self):
         output = "".join(f"[ RUN      ] Job.N{number}\n[  FAILED  ] Job.N{number} (0 ms)\n"
                          for number in range(9))
-        told = told_of(test_case("trainer.Job", "fail", output)).splitlines()
+        told = told_of(case_of("trainer.Job", "fail", output)).splitlines()
         self.assertEqual(sum(line.startswith("failed: ") for line in told), 6)
         self.assertEqual(told[-1], "failed, too: trainer.Job.N6 trainer.Job.N7 trainer.Job.N8")
 

@@ -15,6 +15,10 @@ import os
 import sys
 
 
+# What a loader refuses where it has no workers.
+_OF_WORKERS = ("persistent_workers", "prefetch_factor", "timeout", "multiprocessing_context")
+
+
 class _Finder:
     """Acts once, behind the first `import torch`."""
 
@@ -45,6 +49,7 @@ class _Finder:
 def _apply(torch, knobs):
     """As loadtune itself does it for its trials, but for torch.compile."""
     import functools
+    import inspect
 
     from torch.utils.data import DataLoader
 
@@ -60,10 +65,15 @@ def _apply(torch, knobs):
         if knobs.get("prefetch_factor") is not None:
             options["prefetch_factor"] = knobs["prefetch_factor"]
     own = DataLoader.__init__
+    signature = inspect.signature(own)
 
     @functools.wraps(own)
     def made(self, *args, **kwargs):
-        own(self, *args, **{**kwargs, **options})
+        given = dict(signature.bind(self, *args, **kwargs).arguments)  # by name, also what has only a place
+        if workers == 0:
+            for name in _OF_WORKERS:
+                given.pop(name, None)
+        own(**{**given, **options})
 
     DataLoader.__init__ = made
 

@@ -44,6 +44,8 @@ TEST(TuningTime, AnOverrunNamesTheTrialThatEndedAfterTheBudget) {
   run.training[kBeyondBudget] = Json::array();
   EXPECT_EQ(overrun_text(run),
             "the budget was 1 min 30 s, and measurements outside of trials ended after that");
+  run.training[kBeyondBudget] = nullptr;
+  EXPECT_EQ(overrun_text(run), "the budget was 1 min 30 s") << "of a run that was continued";
   run.training.erase(kBeyondBudget);
   EXPECT_EQ(overrun_text(run), "the budget was 1 min 30 s") << "of an older version";
 }

@@ -23,11 +23,16 @@ TEST(RunRow, TheEndOfASearchNamesTrialsThatEndedAfterTheBudget) {
   outcome.trials = {numbered(1, TrialKind::proposal), numbered(2, TrialKind::proposal),
                     numbered(3, TrialKind::confirmation)};
   const std::chrono::seconds budget(90);
-  EXPECT_EQ(end_of_search(outcome, budget).at(kBeyondBudget), Json::array());
+  EXPECT_EQ(end_of_search(outcome, budget, /*is_continued=*/false).at(kBeyondBudget),
+            Json::array());
+  EXPECT_TRUE(end_of_search(outcome, budget, /*is_continued=*/true).at(kBeyondBudget).is_null())
+      << "trials of an earlier process may have";
   outcome.trials_beyond_budget = {2, 3};
-  EXPECT_EQ(
-      end_of_search(outcome, budget).at(kBeyondBudget),
-      Json::array({Json{{"trial", 2}, {"by", "amp"}}, Json{{"trial", 3}, {"by", "confirmation"}}}));
+  for (const bool is_continued : {false, true}) {
+    EXPECT_EQ(end_of_search(outcome, budget, is_continued).at(kBeyondBudget),
+              Json::array(
+                  {Json{{"trial", 2}, {"by", "amp"}}, Json{{"trial", 3}, {"by", "confirmation"}}}));
+  }
 }
 
 }  // namespace
