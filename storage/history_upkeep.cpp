@@ -245,8 +245,9 @@ Result<PrunePlan> History::plan_pruning(const PruneRule& rule) const {
                 "the history has schema version " + std::to_string(connection_->schema_version) +
                     " of an earlier autotuned, which does not say what a run needs",
                 path(),
-                "give the command again after an 'autotuned run' or a 'history prune' without "
-                "--dry-run, which bring it up to date");
+                "give the command again after an 'autotuned run', which brings it up to date, or "
+                "for a copy that 'autotuned history import " +
+                    path().string() + " --history COPY' makes");
   }
   return connection_->read("plan the pruning", [&](const Database& database) -> Result<PrunePlan> {
     constexpr std::int64_t kAny = std::numeric_limits<std::int64_t>::max();

@@ -84,6 +84,8 @@ TEST_F(MigrationTest, APlanOfPruningNeedsVersion10) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, ErrorKind::unsupported);
   EXPECT_THAT(refused.error().what, HasSubstr("schema version 2 "));
+  EXPECT_THAT(refused.error().remedy, testing::Not(HasSubstr("prune"))) << "that removes runs";
+  EXPECT_THAT(refused.error().remedy, HasSubstr("import " + file_.string() + " --history COPY"));
   EXPECT_TRUE(History::open(file_, Access::read_write)
                   ->plan_pruning({.before_unix_ns = {}, .keep_last = 0}));
 }
