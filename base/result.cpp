@@ -9,7 +9,7 @@
 namespace autotuned {
 namespace {
 
-constexpr EnumNames<ErrorKind, 15> kKindNames = {{
+constexpr EnumNames<ErrorKind, 14> kKindNames = {{
     {ErrorKind::invalid, "invalid"},
     {ErrorKind::not_found, "not_found"},
     {ErrorKind::io, "io"},
@@ -23,7 +23,6 @@ constexpr EnumNames<ErrorKind, 15> kKindNames = {{
     {ErrorKind::timeout, "timeout"},
     {ErrorKind::crashed, "crashed"},
     {ErrorKind::cancelled, "cancelled"},
-    {ErrorKind::disturbed, "disturbed"},
     {ErrorKind::internal, "internal"},
 }};
 

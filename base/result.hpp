@@ -24,8 +24,7 @@ enum class ErrorKind {
   timeout,        // no answer within the time limit
   crashed,        // the process on the other side ended
   cancelled,      // somebody asked to stop
-  disturbed,  // somebody changed the conditions meanwhile: the same may succeed when it is done again
-  internal,  // a defect of this program
+  internal,       // a defect of this program
 };
 
 [[nodiscard]] std::string_view to_string(ErrorKind kind);
@@ -40,6 +39,9 @@ struct Error {
   std::string remedy;  // one clause: "install the package dataset-fashion-mnist"; may be empty
   int signal = 0;      // that ended the process on the other side; 0: none, or not known
   bool is_memory_of_others = false;  // of a lack of memory: other programs hold much of it
+  // Of a measurement: somebody changed the conditions meanwhile, so the same may succeed when it is done again. Neither
+  // stored nor sent.
+  bool is_disturbance = false;
 
   // "where: what; remedy", without the parts that are empty.
   [[nodiscard]] std::string message() const;

@@ -31,7 +31,7 @@ enum class Verdict {
 enum class RejectionReason {
   slower,   // the interval lies below 1
   no_gain,  // the interval lies below 1 + minimum gain, or the trial was given up (is_given_up)
-  undecided_in_time,  // the time of the trial ended before the interval decided
+  undecided_in_time,  // its time ended before the interval decided, or it was disturbed
   totals,             // faster by the median block, but not by all samples over all time
   memory_limit,       // needs more memory than the job may use
   not_repaid,         // faster, but this training does not repay the one-time cost
@@ -118,6 +118,8 @@ struct TrialRecord {
   double expected_gain_ratio = 1.0;
   std::string proposal_reason;  // one sentence of the plugin
   Verdict verdict = Verdict::running;
+  // The kind of the error that ended the trial: of a failed trial, and of an undecided one that something disturbed, whose
+  // few pairs say nothing.
   std::optional<ErrorKind> failure;
   std::string reason;  // one sentence: why this verdict
   // Set for a rejected trial, except in some rows of older versions, which stored only `reason`.
@@ -152,13 +154,10 @@ inline constexpr std::string_view kGivenUpWords = "gain unlikely";
 inline constexpr std::string_view kGivenUpMeaning =
     "the interval does not exclude a gain, but the pairs so far make one too unlikely to go on";
 
-// Whether a trial failed since somebody changed the conditions meanwhile (ErrorKind::disturbed). That says nothing
-// about its change, which is tried once more.
-[[nodiscard]] bool was_disturbed(const TrialRecord& trial);
-
 // Whether an ablation before the confirmation drops its change. If the ablation ends undecided with a median
 // that shows a gain, the change is kept: the ablation agrees with the trial that accepted the change, and
-// only the noise was too large to show it again. The confirmation then includes the change.
+// only the noise was too large to show it again. The confirmation then includes the change. One that was disturbed says
+// nothing.
 [[nodiscard]] bool drops_its_change(const TrialRecord& ablation);
 
 }  // namespace autotuned

@@ -21,7 +21,7 @@ enum class ProposalSource {
   plugin,        // a plugin's answer
   joint_change,  // two changes that were tried one at a time
   near_miss,     // a change that lost by little against an earlier incumbent
-  undecided,     // a change whose trial ran out of time, or was disturbed
+  undecided,     // a change whose trial was not decided
   remembered,    // the best configuration of an earlier run
 };
 

@@ -267,13 +267,28 @@ bool losses_are_finite(const std::vector<double>& losses) {
   return std::ranges::all_of(losses, [](double loss) { return std::isfinite(loss); });
 }
 
-// Returns why steps from a state late in a training cannot be compared; nothing if they can.
-std::optional<std::string> why_not_comparable(const UpdateComparison& updates) {
+bool is_reference_finite(const UpdateComparison& updates) {
   const auto is_finite = [](const UpdateComparison::Parameter& parameter) {
     return std::isfinite(parameter.reference_norm);
   };
-  if (!losses_are_finite(updates.reference_losses) ||
-      !std::ranges::all_of(updates.parameters, is_finite)) {
+  return losses_are_finite(updates.reference_losses) &&
+         std::ranges::all_of(updates.parameters, is_finite);
+}
+
+// Whether the candidate alone reaches NaN or infinity. A buffer may hold infinities in both, such as a mask.
+bool diverges_alone(const UpdateComparison& updates) {
+  const auto is_finite = [](const UpdateComparison::Buffer& buffer) {
+    return !buffer.is_floating || std::isfinite(buffer.update.reference_norm);
+  };
+  const bool is_candidate_finite =
+      (updates.finite || updates.equal) && losses_are_finite(updates.candidate_losses);
+  return !is_candidate_finite && is_reference_finite(updates) &&
+         std::ranges::all_of(updates.buffers, is_finite);
+}
+
+// Returns why steps from a state late in a training cannot be compared; nothing if they can.
+std::optional<std::string> why_not_comparable(const UpdateComparison& updates) {
+  if (!is_reference_finite(updates)) {
     return "the reference itself reaches NaN or infinity";
   }
   if (!(largest_reference_norm(updates) > 0.0)) return "the reference moves no parameter";
@@ -453,9 +468,18 @@ CheckRecord check_numerics(const UpdateComparison& updates, const UpdateComparis
 
 CheckRecord check_reached(const UpdateComparison& updates, bool is_exact,
                           const UpdateComparison* rounded, LossKind loss) {
+  const char* const risk = is_exact ? "exact" : "numerics";
+  // Also where the reference does not move, so that updates say nothing.
+  if (diverges_alone(updates)) {
+    return {.risk = risk,
+            .passed = false,
+            .steps = updates.steps,
+            .detail = "NaN or infinity " + with_steps(updates.steps) +
+                      ", where the reference stays finite"};
+  }
   if (const auto why = why_not_comparable(updates)) {
     const auto fault = input_fault(updates, is_exact);
-    return {.risk = is_exact ? "exact" : "numerics",
+    return {.risk = risk,
             .passed = !fault,
             .steps = updates.steps,
             .detail = fault ? *fault : "updates cannot be compared, because " + *why};

@@ -61,7 +61,7 @@ enum class LossKind { cross_entropy, other };
 // `is_exact`, else as check_numerics(), with two differences:
 //
 // - If the steps would not move the reference, or lead it to NaN, updates say nothing. Then only the inputs
-//   are compared.
+//   are compared. But a candidate that reaches NaN or infinity where the reference stays finite has failed.
 // - With `rounded`, where rounding the start changes the norm of an update, its norm ratio may differ from 1
 //   by 1.5 times as much as in `rounded` (0.2 at least). Outputs, and losses other than a cross entropy, may
 //   differ by three times as much as in `rounded`, because late in a training the steps change outputs by

@@ -176,31 +176,19 @@ Result<void> confirm(const SessionInput& input, const Budget& budget, TrialSerie
       return forward_error(done);
     const TrialRecord& confirmation = series.records().back();
     if (confirmation.verdict == Verdict::accepted) return {};
-    if (is_confirmed_again(confirmation, series.records())) continue;
     incumbent.fall_back();
   }
   return {};
 }
 
-bool is_confirmed_again(const TrialRecord& confirmation, const std::vector<TrialRecord>& trials) {
-  return was_disturbed(confirmation) &&
-         std::ranges::none_of(trials, [&confirmation](const TrialRecord& earlier) {
-           return earlier.kind == TrialKind::confirmation && was_disturbed(earlier) &&
-                  earlier.number < confirmation.number && earlier.change == confirmation.change;
-         });
-}
-
-const TrialRecord* verification_of(const TrialSeries& series) {
-  const std::vector<TrialRecord>& trials = series.records();
-  const auto last = std::find_if(trials.rbegin(), trials.rend(), [](const TrialRecord& trial) {
-    return trial.kind == TrialKind::verification;
-  });
-  return last != trials.rend() ? &*last : nullptr;
+const TrialRecord* verification_of(const std::vector<TrialRecord>& trials) {
+  const auto found = std::ranges::find(trials, TrialKind::verification, &TrialRecord::kind);
+  return found != trials.end() ? &*found : nullptr;
 }
 
 const TrialRecord* confirmation_of(const Incumbent& incumbent, const TrialSeries& series) {
   const std::vector<TrialRecord>& trials = series.records();
-  if (incumbent.is_as_verified()) return verification_of(series);
+  if (incumbent.is_as_verified()) return verification_of(trials);
   const auto last = std::find_if(trials.rbegin(), trials.rend(), [](const TrialRecord& trial) {
     return trial.kind != TrialKind::ablation;
   });

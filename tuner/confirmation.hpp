@@ -5,6 +5,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/configuration.hpp"
 #include "base/result.hpp"
@@ -33,14 +34,8 @@ namespace autotuned::tuner {
 [[nodiscard]] Result<void> confirm(const SessionInput& input, const Budget& budget,
                                    TrialSeries& series, Incumbent& incumbent);
 
-// Whether this confirmation, one of `trials`, was disturbed and is made once more: nothing is dropped for it. After a
-// second one that is disturbed the change is dropped, since nobody knows who does it.
-[[nodiscard]] bool is_confirmed_again(const TrialRecord& confirmation,
-                                      const std::vector<TrialRecord>& trials);
-
-// The verification of this run, the second one if the first was disturbed; null if there is none. Valid until the
-// next trial.
-[[nodiscard]] const TrialRecord* verification_of(const TrialSeries& series);
+// The verification among the trials of a run; null if there is none. Valid as long as `trials` does not change.
+[[nodiscard]] const TrialRecord* verification_of(const std::vector<TrialRecord>& trials);
 
 // The confirmation that `incumbent` passed, or its verification if nothing was added to a stored
 // configuration; null if there is none. Valid until the next trial.

@@ -85,19 +85,16 @@ std::optional<std::string> fault_of(const Proposal& proposal, const SessionInput
   return std::nullopt;
 }
 
-// A second disturbance may be the extension's own work.
 std::optional<std::string> failed_extension(const Configuration& change, const SearchState& state) {
   for (const auto& [name, value] : change.values()) {
     const std::string_view extension = extension_of(name, state.input);
     if (extension.empty()) continue;
-    int disturbances = 0;
     for (const TrialRecord& trial : state.trials) {
       if (trial.kind != TrialKind::proposal || trial.verdict != Verdict::failed ||
           trial.failure == ErrorKind::out_of_memory ||
           !turns(trial.change, extension, state.input)) {
         continue;
       }
-      if (was_disturbed(trial) && ++disturbances == 1) continue;
       return fmt::format("the extension {} is left out since trial {} failed: {}", extension,
                          trial.number, trial.reason);
     }
@@ -205,13 +202,11 @@ std::optional<std::string> tried_before(const Proposal& proposal, const SearchSt
   double expected_then = 1.0;
   for (const std::vector<TrialRecord>* trials : {&state.input.decided, &state.trials}) {
     for (const TrialRecord& trial : *trials) {
-      // What failed in an earlier run since it was disturbed may be proposed again.
-      const bool is_verdict = !was_disturbed(trial);
-      if (!has_lost(trial) || (!is_verdict && trials == &state.input.decided)) continue;
+      if (!has_lost(trial)) continue;
       if (trial.reference.with(trial.change) == target) {
         return fmt::format("{} was tried already as trial {}", what, trial.number);
       }
-      if (trial.change != change || !is_verdict) continue;
+      if (trial.change != change) continue;
       ++losses;
       expected_then = std::max(expected_then, trial.expected_gain_ratio);
     }

@@ -77,6 +77,8 @@ class Search {
   // Nothing when there is nothing that fits into what is left.
   [[nodiscard]] std::optional<Next> next_trial();
   [[nodiscard]] std::optional<Proposal> second_look() const;
+  // As the plugins have said it of changes that `change` contains: it may be a joint one.
+  [[nodiscard]] nanoseconds preparation_of(const Configuration& change) const;
   // The time and the error that a trial of this candidate may take; nothing when that does not fit into what is left.
   [[nodiscard]] std::optional<TrialPlan> plan_trial(const Proposal& proposed,
                                                     bool is_second_look) const;
@@ -93,6 +95,8 @@ class Search {
   Incumbent* incumbent_;
   Diagnosis* diagnosis_;
   std::map<std::string, Proposal> proposals_;  // one per plugin that has any
+  // Of all changes that were proposed in this process, as the last proposal has it.
+  std::vector<std::pair<Configuration, nanoseconds>> preparations_;
   std::set<std::string> left_out_;
   SearchEnd end_;
 };
@@ -165,7 +169,14 @@ Result<void> Search::ask(const std::string& plugin) {
       chosen = std::move(proposal);
     }
   }
-  if (chosen) proposals_.insert_or_assign(plugin, *std::move(chosen));
+  if (chosen) {
+    // As the trial will have it: without values that are on already.
+    const Configuration& incumbent = incumbent_->configuration();
+    const Configuration change = incumbent.change_to(incumbent.with(chosen->change));
+    std::erase_if(preparations_, [&change](const auto& known) { return known.first == change; });
+    preparations_.emplace_back(change, chosen->preparation);
+    proposals_.insert_or_assign(plugin, *std::move(chosen));
+  }
   return ledger_->answered(plugin, outcome, false);
 }
 
@@ -273,17 +284,16 @@ std::optional<Search::Next> Search::next_trial() {
 std::optional<Proposal> Search::second_look() const {
   const double min_gain_ratio = input_->recipe.tune.min_gain_ratio;
   const Configuration& incumbent = incumbent_->configuration();
-  std::vector<TrialRecord> trials = series_->records();
-  std::erase_if(trials, [limit = memory_limit_bytes(*input_)](const TrialRecord& trial) {
-    return is_refused(trial, limit);
-  });
+  const std::vector<TrialRecord> trials =
+      without_refused(series_->records(), memory_limit_bytes(*input_));
   const auto first_admitted = [&](std::vector<Proposal> proposals) -> std::optional<Proposal> {
     for (Proposal& proposal : proposals) {
-      if (!screen(proposal, state())) return std::move(proposal);
+      if (screen(proposal, state())) continue;
+      proposal.preparation = preparation_of(proposal.change);
+      return std::move(proposal);
     }
     return std::nullopt;
   };
-  if (auto again = first_admitted(disturbed_changes(incumbent, trials))) return again;
   if (auto again = first_admitted(undecided_changes(incumbent, trials, min_gain_ratio))) {
     return again;
   }
@@ -292,6 +302,13 @@ std::optional<Proposal> Search::second_look() const {
     return again;
   }
   return first_admitted(joint_changes(incumbent, trials));
+}
+
+nanoseconds Search::preparation_of(const Configuration& change) const {
+  nanoseconds longest{0};
+  for (const auto& [known, preparation] : preparations_)
+    if (change.contains(known)) longest = std::max(longest, preparation);
+  return longest;
 }
 
 double Search::accept_error_probability(bool is_live) const {

@@ -56,6 +56,19 @@ bool has_lost_the_race(const TrialRecord& trial) {
   return is_measured_proposal(trial, Verdict::rejected) && trial.estimate.low <= 1.0;
 }
 
+// The error that ended it was a disturbance (TrialRecord::failure).
+bool is_disturbed_proposal(const TrialRecord& trial) {
+  return trial.kind == TrialKind::proposal && trial.failure &&
+         trial.rejection == RejectionReason::undecided_in_time;
+}
+
+bool is_undecided_against(const Configuration& incumbent, const TrialRecord& trial,
+                          double min_gain_ratio) {
+  const double wanted = 1.0 + min_gain_ratio;
+  return has_lost_the_race(trial) && trial.reference == incumbent &&
+         trial.estimate.ratio >= wanted && trial.estimate.high >= wanted;
+}
+
 struct Single {
   std::string knob;
   KnobValue value;
@@ -119,25 +132,16 @@ bool is_refused(const TrialRecord& trial, std::int64_t memory_limit_bytes) {
          (memory_limit_bytes > 0 && trial.peak_memory_bytes > memory_limit_bytes);
 }
 
-std::vector<Proposal> disturbed_changes(const Configuration& incumbent,
-                                        const std::vector<TrialRecord>& trials) {
-  std::vector<Proposal> changes;
-  for (const TrialRecord& trial : trials) {
-    if (trial.kind != TrialKind::proposal || !was_disturbed(trial)) continue;
-    if (incumbent.change_to(incumbent.with(trial.change)) != trial.change) continue;
-    const auto looks = std::ranges::count_if(trials, [&](const TrialRecord& other) {
-      return other.kind == TrialKind::proposal && other.change == trial.change &&
-             other.verdict != Verdict::interrupted;
-    });
-    if (looks > 1) continue;
-    changes.push_back(
-        {.plugin = trial.plugin,
-         .change = trial.change,
-         .expected_gain_ratio = trial.expected_gain_ratio,
-         .reason = fmt::format("trial {} was disturbed: {}", trial.number, trial.reason),
-         .source = ProposalSource::undecided});
-  }
-  return changes;
+std::vector<TrialRecord> without_refused(std::vector<TrialRecord> trials,
+                                         std::int64_t memory_limit_bytes) {
+  std::vector<Configuration> refused;
+  for (const TrialRecord& trial : trials)
+    if (is_refused(trial, memory_limit_bytes)) refused.push_back(trial.change);
+  std::erase_if(trials, [&refused](const TrialRecord& trial) {
+    return trial.verdict != Verdict::accepted &&
+           std::ranges::find(refused, trial.change) != refused.end();
+  });
+  return trials;
 }
 
 std::vector<Proposal> undecided_changes(const Configuration& incumbent,
@@ -145,21 +149,26 @@ std::vector<Proposal> undecided_changes(const Configuration& incumbent,
                                         double min_gain_ratio) {
   std::vector<Proposal> changes;
   for (const TrialRecord& trial : trials) {
-    if (!has_lost_the_race(trial) || trial.reference != incumbent) continue;
-    const double wanted = 1.0 + min_gain_ratio;
-    if (trial.estimate.ratio < wanted || trial.estimate.high < wanted) continue;
+    const bool is_disturbed = is_disturbed_proposal(trial);
+    const bool is_open = is_disturbed
+                             ? incumbent.change_to(incumbent.with(trial.change)) == trial.change
+                             : is_undecided_against(incumbent, trial, min_gain_ratio);
+    if (!is_open) continue;
     const auto looks = std::ranges::count_if(trials, [&](const TrialRecord& other) {
-      return other.kind == TrialKind::proposal && other.reference == incumbent &&
+      return other.kind == TrialKind::proposal && (is_disturbed || other.reference == incumbent) &&
              other.change == trial.change && other.verdict != Verdict::interrupted;
     });
     if (looks > 1) continue;
-    changes.push_back({.plugin = trial.plugin,
-                       .change = trial.change,
-                       .expected_gain_ratio = trial.estimate.ratio,
-                       .reason = fmt::format(
-                           "trial {} ended undecided: {:.3f} times the rate over {}", trial.number,
-                           trial.estimate.ratio, format_counted(trial.estimate.pairs, "pair")),
-                       .source = ProposalSource::undecided});
+    changes.push_back(
+        {.plugin = trial.plugin,
+         .change = trial.change,
+         .expected_gain_ratio = is_disturbed ? trial.expected_gain_ratio : trial.estimate.ratio,
+         .reason = is_disturbed
+                       ? fmt::format("trial {} was {}", trial.number, trial.reason)
+                       : fmt::format("trial {} ended undecided: {:.3f} times the rate over {}",
+                                     trial.number, trial.estimate.ratio,
+                                     format_counted(trial.estimate.pairs, "pair")),
+         .source = ProposalSource::undecided});
   }
   std::ranges::stable_sort(changes, std::greater{}, &Proposal::expected_gain_ratio);
   return changes;

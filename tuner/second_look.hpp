@@ -3,10 +3,10 @@
 //
 // A search that tries one change at a time, each in a short trial, misses three kinds of gain: one too small for the
 // noise and the time of its trial, one in a part of the step that was small beside another that has been removed
-// since, and one of two changes that only help together. And a trial that was disturbed from outside says nothing.
+// since, and one of two changes that only help together.
 //
-// `trials` are the trials for which is_refused() is false: a change that trains another model, needs too much
-// memory or is not repaid is not tried again.
+// A change that trains another model, needs too much memory or is not repaid is not tried again: `trials` are those
+// that without_refused() leaves.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +22,14 @@ namespace autotuned::tuner {
 // repaid. `memory_limit_bytes`: 0 for no limit.
 [[nodiscard]] bool is_refused(const TrialRecord& trial, std::int64_t memory_limit_bytes);
 
-// Returns changes whose only trial failed since it was disturbed (was_disturbed()), in the order of the trials. Each
-// keeps the name of the plugin that proposed it.
-[[nodiscard]] std::vector<Proposal> disturbed_changes(const Configuration& incumbent,
-                                                      const std::vector<TrialRecord>& trials);
+// Returns `trials` without those of a change that a trial refused (is_refused()), whatever the others of it have shown.
+// Accepted trials stay.
+[[nodiscard]] std::vector<TrialRecord> without_refused(std::vector<TrialRecord> trials,
+                                                       std::int64_t memory_limit_bytes);
 
-// Returns changes whose trial ran out of time with a median gain of at least `min_gain_ratio`, and that had no later trial. The fastest
-// comes first. Each keeps the name of the plugin that proposed it.
+// Returns changes whose trial ran out of time with a median gain of at least `min_gain_ratio`, and that had no later trial; and changes
+// whose only trial was disturbed, whatever its few pairs show and whatever it was compared with. The highest expected gain comes first.
+// Each keeps the name of the plugin that proposed it.
 [[nodiscard]] std::vector<Proposal> undecided_changes(const Configuration& incumbent,
                                                       const std::vector<TrialRecord>& trials,
                                                       double min_gain_ratio);

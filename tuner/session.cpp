@@ -25,31 +25,27 @@ namespace {
 using std::chrono::nanoseconds;
 
 // Whether the time of a trial ended before it decided about a gain that is worth keeping, and no later trial of the change decided. A
-// trial with fewer pairs than any verdict needs always counts: a trial with only a first look at fresh processes, or with too few pairs
-// of blocks for an interval. So does one that was disturbed.
+// trial with fewer pairs than any verdict needs always counts: a trial with only a first look at fresh processes, one with too few pairs
+// of blocks for an interval, or one that was disturbed.
 bool is_left_open(const TrialRecord& trial, const std::vector<TrialRecord>& trials,
                   double min_gain_ratio) {
   const auto is_open = [=](const TrialRecord& one) {
-    if (one.kind != TrialKind::proposal) return false;
-    if (was_disturbed(one)) return true;
-    return one.rejection == RejectionReason::undecided_in_time &&
-           (one.estimate.ratio >= 1.0 + min_gain_ratio || one.process_pairs == 1 ||
+    return one.kind == TrialKind::proposal && one.rejection == RejectionReason::undecided_in_time &&
+           (one.failure || one.estimate.ratio >= 1.0 + min_gain_ratio || one.process_pairs == 1 ||
             (one.process_pairs == 0 && one.estimate.low <= 0.0 && one.estimate.ratio > 1.0));
   };
   return is_open(trial) && std::ranges::none_of(trials, [&](const TrialRecord& later) {
            return later.number > trial.number && later.kind == TrialKind::proposal &&
-                  (later.reference == trial.reference || was_disturbed(trial)) &&
+                  (later.reference == trial.reference || trial.failure) &&
                   later.change == trial.change && !is_open(later) &&
                   later.verdict != Verdict::interrupted;
          });
 }
 
-// A configuration whose confirmation ended undecided, or was disturbed, counts as untried: the next run of the job
-// tries it again.
-bool is_open_confirmation(const TrialRecord& trial, const std::vector<TrialRecord>& trials) {
+// A configuration whose confirmation ended undecided counts as untried: the next run of the job tries it again.
+bool is_open_confirmation(const TrialRecord& trial) {
   return trial.kind == TrialKind::confirmation &&
-         (trial.rejection == RejectionReason::undecided_in_time ||
-          (was_disturbed(trial) && !is_confirmed_again(trial, trials)));
+         trial.rejection == RejectionReason::undecided_in_time;
 }
 
 // Pairs of blocks between the baseline and the first trial: the ceiling takes some (a script has no ceiling), and a
@@ -227,7 +223,7 @@ bool Session::restore() {
     }
     if (trial.kind == TrialKind::confirmation) {
       is_searched = true;
-      if (!is_accepted && !is_confirmed_again(trial, series_.records())) incumbent_.fall_back();
+      if (!is_accepted) incumbent_.fall_back();
     }
     // An ablation before the confirmation: the change had only a small gain.
     if (trial.kind == TrialKind::ablation && !incumbent_.is_start() &&
@@ -247,7 +243,7 @@ Result<bool> Session::use_known_best() {
     if (is_start) return input_->is_known_best_complete;
     if (auto verified = verify_known_best(); !verified) return forward_error(verified);
   }
-  const TrialRecord* const verification = verification_of(series_);
+  const TrialRecord* const verification = verification_of(trials);
   if (verification == nullptr || verification->verdict != Verdict::accepted) return false;
   incumbent_.build_on(verification->reference.with(verification->change));
   // If an earlier process went on with the search, its result stands.
@@ -264,10 +260,7 @@ Result<void> Session::verify_known_best() {
                        .source = ProposalSource::remembered};
   // A recipe that now permits less, or a machine that can do less, makes it unusable.
   if (screen(known, state_of(*input_, series_, incumbent_, diagnosis_))) return {};
-  const Configuration best = input_->starting.with(known.change);
-  auto verified = verify(*input_, *budget_, series_, best, known.reason);
-  if (!verified || !was_disturbed(series_.records().back())) return verified;
-  return verify(*input_, *budget_, series_, best, known.reason);
+  return verify(*input_, *budget_, series_, input_->starting.with(known.change), known.reason);
 }
 
 BudgetReach Session::reach() const {
@@ -334,12 +327,17 @@ SessionOutcome Session::outcome_of(const TrialRecord* decisive, const SearchEnd&
   outcome.trials = series_.records();
   outcome.untried = end.untried;
   outcome.tuning_time = tuning_time;
-  const bool is_cut_short = std::ranges::any_of(outcome.trials, [&](const TrialRecord& trial) {
-    return is_open_confirmation(trial, outcome.trials) ||
-           is_left_open(trial, outcome.trials, input_->recipe.tune.min_gain_ratio);
-  });
-  outcome.is_budget_spent = end.is_budget_spent || is_cut_short;
-  outcome.is_complete = end.is_complete && !is_cut_short;
+  outcome.is_budget_spent = end.is_budget_spent;
+  outcome.is_complete = end.is_complete;
+  for (const TrialRecord& trial : outcome.trials) {
+    if (!is_open_confirmation(trial) &&
+        !is_left_open(trial, outcome.trials, input_->recipe.tune.min_gain_ratio)) {
+      continue;
+    }
+    outcome.is_complete = false;
+    // No budget would have decided one that was disturbed.
+    if (!trial.failure) outcome.is_budget_spent = true;
+  }
   return outcome;
 }
 

@@ -92,7 +92,7 @@ nanoseconds least_process_pair_time(nanoseconds starting, nanoseconds pair_time)
 // The candidate may have taken its neighbour down: then `again` succeeded. Alone, the reference must run.
 Result<void> TrialRunner::fail_by_reference(Course& course, const Error& error,
                                             const Result<void>& again) {
-  if (!again && again.error().kind == ErrorKind::disturbed) {
+  if (!again && again.error().is_disturbance) {
     fail_trial(*course.trial, again.error(), "the reference failed twice");
     return {};
   }
@@ -160,9 +160,6 @@ Result<void> TrialRunner::measure_pair(Course& course) {
       return {};
     }
     (is_candidate ? rates.candidate : rates.reference) = rate;
-    if (!std::isfinite(block->last_loss)) {
-      (is_candidate ? course.has_candidate_diverged : course.has_reference_diverged) = true;
-    }
     if (is_candidate) {
       const std::int64_t peak =
           is_on_gpu(*input_) ? block->peak_device_memory_bytes : block->peak_host_memory_bytes;
@@ -370,17 +367,6 @@ void TrialRunner::doubt_reference(Course& course) const {
   fail_trial(trial, slowed, "");
 }
 
-void TrialRunner::reject_diverged(Course& course) const {
-  TrialRecord& trial = *course.trial;
-  // A script trains one model, with both configurations in turn.
-  if (trial.verdict != Verdict::accepted || backend_->trains_for_real()) return;
-  if (!course.has_candidate_diverged || course.has_reference_diverged) return;
-  reject_trial(trial, RejectionReason::not_same_model,
-               "it does not train the same model: its loss came to NaN or infinity in a block, "
-               "and that of the reference did not (" +
-                   trial.reason + ")");
-}
-
 void TrialRunner::charge_one_time(Course& course) const {
   TrialRecord& trial = *course.trial;
   const std::string work = one_time_work(*input_, trial.change);
@@ -453,7 +439,6 @@ Result<TrialRecord> TrialRunner::run(TrialRecord trial, const TrialPlan& plan) {
   trial.candidate_samples_per_second = measurement.candidate_rate();
   trial.reference_samples_per_second = measurement.reference_rate();
   if (done) doubt_reference(course);
-  if (done) reject_diverged(course);
   if (done) charge_one_time(course);
   if (done && trial.verdict == Verdict::accepted && plan.is_checked && !is_checked_first) {
     auto checked = check(trial);

@@ -95,7 +95,7 @@ class TrialRunner {
   // An error ends the session: ErrorKind::cancelled (the trial is recorded as interrupted), an error of the ledger,
   // or an error of the *reference* that occurs again when it is run again. (In an ablation an error of the reference
   // fails only the trial.) A candidate that fails is a verdict, not an error. A trial whose reference is disturbed
-  // both times fails, too, and says nothing about the candidate (was_disturbed()).
+  // both times is undecided, and so is one whose candidate is disturbed (Error::is_disturbance).
   [[nodiscard]] Result<TrialRecord> run(TrialRecord trial, const TrialPlan& plan);
 
   // Wall-clock time of a pair of blocks in the last trial with at least two pairs, without its first pair,
@@ -122,9 +122,6 @@ class TrialRunner {
     std::chrono::nanoseconds starting{0};  // start of the two processes of the first look
     bool is_hopeless = false;          // measuring ended early because it did not look like a gain
     bool has_reference_fault = false;  // the error comes from the reference, not from the ledger
-    // Whether the loss at the end of a block was NaN or infinite.
-    bool has_candidate_diverged = false;
-    bool has_reference_diverged = false;
   };
 
   // Each of these may give the trial its verdict. Errors are those of run().
@@ -137,9 +134,6 @@ class TrialRunner {
   Result<void> fail_by_reference(Course& course, const Error& error, const Result<void>& again);
   // Fails an accepted trial beside an extension whose gain may be a reference that something slows.
   void doubt_reference(Course& course) const;
-  // Rejects a faster change with which the training came to NaN or infinity in its blocks, while the reference did
-  // not. A check that begins there compares nothing: the reference does not get out of it either.
-  void reject_diverged(Course& course) const;
   // Rejects a faster change whose one-time cost this training does not repay.
   void charge_one_time(Course& course) const;
   // Runs the checks. If one fails, gives the trial its verdict. Else returns a sentence about them for the reason of the trial.

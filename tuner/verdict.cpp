@@ -57,9 +57,15 @@ void reject_without_gain(TrialRecord& trial, const Measurement& measurement,
 }  // namespace
 
 void fail_trial(TrialRecord& trial, const Error& error, const std::string& context) {
-  trial.verdict = Verdict::failed;
+  std::string reason = context.empty() ? error.message() : context + ": " + error.message();
   trial.failure = error.kind;
-  trial.reason = context.empty() ? error.message() : context + ": " + error.message();
+  if (error.is_disturbance) {
+    reject_trial(trial, RejectionReason::undecided_in_time,
+                 "undecided, because it was disturbed: " + reason);
+    return;
+  }
+  trial.verdict = Verdict::failed;
+  trial.reason = std::move(reason);
 }
 
 void reject_trial(TrialRecord& trial, RejectionReason rejection, std::string reason) {

@@ -12,7 +12,8 @@
 
 namespace autotuned::tuner {
 
-// Records as failed a trial that could not be measured. `context`: what was being done, for the reason; may be empty.
+// Records as failed a trial that could not be measured; as undecided one that was disturbed (Error::is_disturbance), which
+// says nothing about its change. `context`: what was being done, for the reason; may be empty.
 void fail_trial(TrialRecord& trial, const Error& error, const std::string& context);
 
 void reject_trial(TrialRecord& trial, RejectionReason rejection, std::string reason);

@@ -98,7 +98,8 @@ std::string undecided_reason(const TrialRecord& trial, const Estimate& ratio,
                            trial.rejection == RejectionReason::no_gain ||
                            trial.rejection == RejectionReason::slower ||
                            trial.rejection == RejectionReason::totals;
-  if (!is_of_rates) return trial.reason;
+  // One that was disturbed has no figures to tell, however many pairs it had.
+  if (!is_of_rates || trial.failure) return trial.reason;
   if (!has_interval(ratio)) return interval_text(ratio, 2);
   if (trial.rejection == RejectionReason::totals) {
     return "the median of the pairs and all samples over all time disagree: rare stalls";

@@ -242,7 +242,7 @@ void QueueRunner::take_event(std::int64_t id, const Json& event) {
     const std::string verdict = get_string(trial, "verdict").value_or("?").substr(0, 32);
     ++job.trials[verdict];
     ++trials_[verdict];
-    if (const auto failure = get_string(trial, "failure")) {
+    if (const auto failure = get_string(trial, "failure"); failure && verdict == "failed") {
       ++trial_failures_[failure->substr(0, 32)];
     }
     const std::string outcome = std::exchange(running.trial_outcome, {});

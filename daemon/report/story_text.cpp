@@ -175,6 +175,7 @@ std::string outcome_text(const RunRecord& record, const TrialRecord& trial, Outc
     case Outcome::slower:
       return "Rejected, slower: " + gain_text(trial.estimate) + ".";
     case Outcome::no_gain:
+      if (trial.failure) return "Rejected: " + trial.reason + ".";
       return "Rejected, " + no_gain_text(trial) + ": " + gain_text(trial.estimate) +
              (trial.is_given_up ? fmt::format("; {}.", kGivenUpMeaning) : std::string("."));
     case Outcome::wrong_result:

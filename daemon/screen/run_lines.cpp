@@ -101,7 +101,10 @@ Lines finished_trial_lines(const Json& trial, const RunProgress& progress, const
   Lines lines = verdict_lines(label(verdict, tone_of(verdict, is_provisional)),
                               title_of_finished(trial, style), joined(outcome, kWhole), style);
   // The run says why a trial was stopped, and the verdict often says why it was rejected.
-  const bool is_explained = verdict == "interrupted" || !word.empty();
+  // That of a confirmation is told with what is withdrawn.
+  const bool is_disturbed =
+      verdict == "rejected" && kind != "confirmation" && !text_in(trial, "failure").empty();
+  const bool is_explained = verdict == "interrupted" || (!word.empty() && !is_disturbed);
   const bool says_more = verdict != "accepted" && (!is_explained || style.is_verbose);
   if (!reason.empty() && says_more) append(lines, labelled(label(""), reason, style));
   const std::string cause = kind == "ablation" ? "the rest is as fast without it"

@@ -9,6 +9,7 @@
 #include "daemon/report/memory_fallback.hpp"
 #include "daemon/report/script_report.hpp"
 #include "daemon/session/known_knobs.hpp"
+#include "tuner/confirmation.hpp"
 #include "tuner/one_time_cost.hpp"
 
 namespace autotuned::daemon {
@@ -215,14 +216,10 @@ Result<std::string> add_known_best(const storage::History& history, const storag
 
 Result<std::string> keep_best(storage::History& history, const storage::RunRow& run,
                               const tuner::SessionOutcome& outcome, std::int64_t now_unix_ns) {
-  // The last one: one that was disturbed is made again.
-  const auto verification =
-      std::find_if(outcome.trials.rbegin(), outcome.trials.rend(),
-                   [](const TrialRecord& trial) { return trial.kind == TrialKind::verification; });
+  const TrialRecord* const verification = tuner::verification_of(outcome.trials);
   const bool is_undecided = run.starting.change_to(outcome.best).empty() &&
-                            verification != outcome.trials.rend() &&
-                            (verification->rejection == RejectionReason::undecided_in_time ||
-                             was_disturbed(*verification));
+                            verification != nullptr &&
+                            verification->rejection == RejectionReason::undecided_in_time;
   // Where nothing was tried, nothing is known that was not known before.
   const bool is_tried = outcome.shortage.empty() || !outcome.trials.empty();
   if (outcome.is_searched && is_tried && !is_undecided) {
@@ -240,9 +237,14 @@ Result<std::string> keep_best(storage::History& history, const storage::RunRow& 
            " found a faster configuration for this job: with a budget, a run verifies it and "
            "trains with it";
   }
-  return "this run had too little time to decide whether the configuration that run " + found_by +
-         " found is still faster here: it stays stored, and the next run verifies it again; "
-         "--budget gives it more time";
+  const std::string open = "whether the configuration that run " + found_by +
+                           " found is still faster here: it stays stored, and the next run "
+                           "verifies it again";
+  if (verification->failure) {
+    return "something disturbed this run when it measured " + open + " (" + verification->reason +
+           ")";
+  }
+  return "this run had too little time to decide " + open + "; --budget gives it more time";
 }
 
 Result<void> refuse_best(storage::History& history, const storage::RunRow& run) {

@@ -175,9 +175,9 @@ class TrainerBackend final : public tuner::TrainingBackend {
   // Adds to an error which rank has ended. The trainer itself tells this of other ranks; if the trainer has ended, it
   // is the first rank.
   [[nodiscard]] Error with_rank(const TrainerClient& client, Error error) const;
-  // The same for what is timed: ErrorKind::unsupported where another trainer used CPU time meanwhile,
-  // ErrorKind::disturbed where the scheduling of a trainer was changed, or where it is not that of the other one.
-  // Ends trainers whose scheduling is not what it was.
+  // The same for what is timed: ErrorKind::unsupported where another trainer used CPU time meanwhile, where the
+  // scheduling of a trainer was changed, or where it is not that of the other one. The latter two are a disturbance
+  // (Error::is_disturbance). Ends trainers whose scheduling is not what it was.
   Result<Json> ask_undisturbed(Trainer& trainer, const std::string& name, Json fields,
                                std::chrono::nanoseconds limit);
   // Whether there is another trainer.

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "base/process/thread_settings.hpp"
 #include "daemon/trainers/trainer_backend.hpp"
@@ -14,6 +15,14 @@ namespace autotuned::daemon {
 namespace {
 
 constexpr const char* kWhileItWaited = "while it waited";
+
+tl::unexpected<Error> disturbed(std::string what) {
+  return tl::unexpected(Error{.kind = ErrorKind::unsupported,
+                              .what = std::move(what),
+                              .where = {},
+                              .remedy = {},
+                              .is_disturbance = true});
+}
 
 }  // namespace
 
@@ -50,10 +59,10 @@ void TrainerBackend::end_changed() {
 tl::unexpected<Error> TrainerBackend::end_interfered(Trainer& trainer, const std::string& when) {
   const pid_t process = trainer.client.pid();
   trainer.client.stop();
-  return fail(ErrorKind::disturbed,
-              fmt::format("the scheduling of the trainer (process {}) was changed from outside "
-                          "{}: {}; a plugin may have done it to slow its neighbour",
-                          process, when, trainer.interference));
+  return disturbed(
+      fmt::format("the scheduling of the trainer (process {}) was changed from outside {}: {}; a "
+                  "plugin may have done it to slow its neighbour",
+                  process, when, trainer.interference));
 }
 
 Result<void> TrainerBackend::check_scheduling(Trainer& trainer, const GroupSettings& settings) {
@@ -71,7 +80,7 @@ Result<void> TrainerBackend::check_scheduling(Trainer& trainer, const GroupSetti
     // Which of the two is as it was started cannot be told.
     trainer.client.stop();
     other.client.stop();
-    return fail(ErrorKind::disturbed, what);
+    return disturbed(what);
   }
   return {};
 }

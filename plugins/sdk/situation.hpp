@@ -79,7 +79,7 @@ struct Trial {
   // What it was compared with, every knob; null when not told. Lies in the situation's document and keeps it alive.
   std::shared_ptr<const Json> reference;
   std::string verdict;  // accepted | rejected | failed | interrupted
-  std::string failure;  // out_of_memory, crashed, timeout, …; empty unless failed
+  std::string failure;  // out_of_memory, crashed, timeout, …; empty unless failed or disturbed
   double ratio = 0.0;   // 0 when nothing was measured
   double ratio_low = 0.0;
   double ratio_high = 0.0;

@@ -15,10 +15,10 @@ namespace {
 using testing::HasSubstr;
 
 constexpr std::array kEveryKind = {
-    ErrorKind::invalid,       ErrorKind::not_found, ErrorKind::io,        ErrorKind::disk_full,
-    ErrorKind::permission,    ErrorKind::busy,      ErrorKind::corrupt,   ErrorKind::newer_version,
-    ErrorKind::unsupported,   ErrorKind::timeout,   ErrorKind::crashed,   ErrorKind::cancelled,
-    ErrorKind::out_of_memory, ErrorKind::internal,  ErrorKind::disturbed,
+    ErrorKind::invalid,       ErrorKind::not_found, ErrorKind::io,      ErrorKind::disk_full,
+    ErrorKind::permission,    ErrorKind::busy,      ErrorKind::corrupt, ErrorKind::newer_version,
+    ErrorKind::unsupported,   ErrorKind::timeout,   ErrorKind::crashed, ErrorKind::cancelled,
+    ErrorKind::out_of_memory, ErrorKind::internal,
 };
 
 TEST(ErrorKind, EveryNameIsItsOwnAndReadsBack) {

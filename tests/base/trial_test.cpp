@@ -41,6 +41,9 @@ TEST(DropsItsChange, NotWhereItWasOnlyTooNoisyToShowAGain) {
   EXPECT_FALSE(drops_its_change(ablation));
   ablation.estimate.ratio = 1.0;
   EXPECT_TRUE(drops_its_change(ablation));
+  ablation.failure = ErrorKind::unsupported;
+  EXPECT_FALSE(drops_its_change(ablation)) << "something disturbed it";
+  ablation.failure.reset();
   ablation.estimate.ratio = 1.4;
   for (const std::optional<RejectionReason> rejection :
        {std::optional(RejectionReason::slower), std::optional(RejectionReason::no_gain),

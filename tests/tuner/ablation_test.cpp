@@ -211,18 +211,18 @@ TEST(MarginalChange, LeavesTheConfirmationTheTimeThatTheSearchLeaves) {
     add_accepted(simulation, "env.PLACEBO_SETTING", "1", 1.005);
     const Baseline baseline{.samples_per_second = 1000.0,
                             .pair_time = std::chrono::milliseconds(200)};
-    TrialSeries series(simulation.input, baseline, simulation.job, simulation.ledger,
+    const std::chrono::nanoseconds needed =
+        (kConfirmationProcessPairs + kMinTrialPairs) *
+        least_process_pair_time(2 * simulation.input.start_time, baseline.pair_time);
+    const Budget budget(is_enough ? needed : needed - std::chrono::nanoseconds(1),
+                        std::chrono::nanoseconds(0), simulation.clock);
+    TrialSeries series(simulation.input, baseline, budget, simulation.job, simulation.ledger,
                        simulation.clock);
     Incumbent incumbent(simulation.input.starting);
     for (const TrialRecord& trial : simulation.input.earlier) {
       series.add_earlier(trial);
       incumbent.accept(trial.reference.with(trial.change));
     }
-    const std::chrono::nanoseconds needed =
-        (kConfirmationProcessPairs + kMinTrialPairs) *
-        least_process_pair_time(2 * simulation.input.start_time, baseline.pair_time);
-    const Budget budget(is_enough ? needed : needed - std::chrono::nanoseconds(1),
-                        std::chrono::nanoseconds(0), simulation.clock);
     const auto done = drop_marginal(simulation.input, budget, series, incumbent);
     ASSERT_TRUE(done) << done.error().message();
     EXPECT_EQ(series.records().size(), is_enough ? 3U : 2U);

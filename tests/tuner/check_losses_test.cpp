@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Losses of other kinds than a cross entropy have the scale of their targets.
+// Losses of other kinds than a cross entropy have the scale of their targets; and values that are not finite.
 #include <gmock/gmock.h>
 
 #include <cmath>
 
+#include "tests/tuner/simulation.hpp"
 #include "tuner/checks.hpp"
 
 namespace autotuned::tuner {
@@ -74,6 +75,37 @@ TEST_F(SmallLosses, MayDifferAsRoundingTheStartMakesThem) {
   // Whatever the job does by itself from its start.
   own.candidate_losses[3] = 1.0;
   EXPECT_FALSE(check(losses(1e-4, 3e-4), &own).passed);
+}
+
+// After the same steps from the same state. If both do, nothing can be compared.
+TEST(ReachedWeights, ACandidateThatAloneReachesNaNFromReachedWeightsHasFailed) {
+  for (const bool is_exact : {true, false}) {
+    for (const double reference_norm : {0.0, 1.0}) {
+      UpdateComparison by_values = SimulatedBackend::equal(8);
+      for (auto& parameter : by_values.parameters)
+        parameter.reference_norm = reference_norm;
+      UpdateComparison by_losses = by_values;
+      by_values.equal = false;
+      by_values.finite = false;
+      by_losses.candidate_losses.back() = std::nan("");
+      for (UpdateComparison* updates : {&by_values, &by_losses}) {
+        const CheckRecord check = check_reached(*updates, is_exact);
+        EXPECT_FALSE(check.passed);
+        EXPECT_EQ(check.risk, is_exact ? "exact" : "numerics");
+        EXPECT_THAT(check.detail, HasSubstr("where the reference stays finite"));
+        updates->reference_losses.back() = std::nan("");
+        const CheckRecord both = check_reached(*updates, is_exact);
+        EXPECT_TRUE(both.passed);
+        EXPECT_THAT(both.detail, HasSubstr("the reference itself reaches NaN"));
+      }
+    }
+  }
+  // A mask of infinities that both have is no divergence.
+  UpdateComparison masked = SimulatedBackend::equal(8);
+  masked.finite = false;
+  masked.buffers.push_back(
+      {.update = {"mask", std::nan(""), 1.0, 1.0}, .is_floating = true, .is_equal = true});
+  EXPECT_TRUE(check_reached(masked, /*is_exact=*/true).passed);
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 // What a run keeps, what it tries, and what it says when its budget is small.
 #include <gmock/gmock.h>
 
-#include <cmath>
 #include <cstdint>
 #include <string>
 
@@ -371,33 +370,6 @@ TEST(Keeping, TheLastCeilingThatIsToldIsThatOfTheOutcome) {
   const Ceiling& told = simulation.ledger.ceilings.back();
   EXPECT_EQ(told.samples_per_second, outcome->ceiling.samples_per_second);
   EXPECT_EQ(ladder_json(told), ladder_json(outcome->ceiling));
-}
-
-// From weights of NaN the reference does not move either, so no check that begins there shows it.
-TEST(Keeping, AChangeThatComesToNaNAloneIsRefused) {
-  for (const bool is_reference_lost : {false, true}) {
-    Simulation simulation;
-    simulation.advisors.plugins["loading"] = once({{"loader.workers", 2}}, 1.5);
-    simulation.job.rate = [](const Configuration& configuration) {
-      return 1000.0 * faster_with(configuration, "loader.workers", std::int64_t{2}, 1.5);
-    };
-    simulation.job.last_loss = [=](const Configuration& configuration) {
-      const bool is_lost = is_reference_lost || configuration.integer("loader.workers") == 2;
-      return is_lost ? std::nan("") : 2.0;
-    };
-    const auto outcome = simulation.run();
-    ASSERT_TRUE(outcome) << outcome.error().message();
-    ASSERT_FALSE(outcome->trials.empty());
-    const TrialRecord& trial = outcome->trials[0];
-    if (is_reference_lost) {
-      EXPECT_EQ(trial.verdict, Verdict::accepted) << "the job itself does";
-      continue;
-    }
-    EXPECT_EQ(trial.verdict, Verdict::rejected);
-    EXPECT_EQ(trial.rejection, RejectionReason::not_same_model);
-    EXPECT_THAT(trial.reason, HasSubstr("its loss came to NaN or infinity"));
-    EXPECT_EQ(outcome->best, simulation.input.starting);
-  }
 }
 
 }  // namespace

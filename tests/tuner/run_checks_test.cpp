@@ -304,7 +304,6 @@ TEST_F(RunChecks, AnExactExtensionIsComparedThereWithTheIncumbent) {
   EXPECT_FALSE(checks[0].passed);
 }
 
-// "Exact" is not held to the limits of numerics where the device does not repeat itself: only its own differences count.
 // The trainer that compares must not have the code of an extension, which could speak for the other one.
 TEST_F(RunChecks, AnExtensionBesideAnotherIsComparedThereWithTheStart) {
   add_extension(recipes::RiskClass::exact);
@@ -325,6 +324,7 @@ TEST_F(RunChecks, AnExtensionBesideAnotherIsComparedThereWithTheStart) {
   EXPECT_TRUE(checks[1].passed);
 }
 
+// "Exact" is not held to the limits of numerics where the device does not repeat itself: only its own differences count.
 TEST_F(RunChecks, AnExactExtensionIsComparedThereWithTheDevicesOwnDifferences) {
   add_extension(recipes::RiskClass::exact);
   input_.recipe.tune.allow = {};

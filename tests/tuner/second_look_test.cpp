@@ -41,24 +41,6 @@ TrialRecord tried(int number, const Configuration& reference, const Configuratio
 const Configuration kLarger = changed("batch_size", std::int64_t{128});
 const Configuration kThreads = changed("threads.intra_op", std::int64_t{1});
 
-TEST(DisturbedChanges, HaveOneMoreTrial) {
-  auto first = tried(1, start(), kLarger, Verdict::failed, {1.12, 0.95, 1.30, 6});
-  first.failure = ErrorKind::disturbed;
-  first.reason = "the scheduling was changed";
-  const auto changes = disturbed_changes(start(), {first});
-  ASSERT_EQ(changes.size(), 1U);
-  EXPECT_EQ(changes[0].change, kLarger);
-  EXPECT_EQ(changes[0].plugin, "one");
-  EXPECT_EQ(changes[0].reason, "trial 1 was disturbed: the scheduling was changed");
-  EXPECT_EQ(disturbed_changes(start().with(kThreads), {first}).size(), 1U);
-  EXPECT_THAT(disturbed_changes(start().with(kLarger), {first}), IsEmpty());
-  auto second = first;
-  second.number = 2;
-  EXPECT_THAT(disturbed_changes(start(), {first, second}), IsEmpty());
-  first.failure = ErrorKind::crashed;
-  EXPECT_THAT(disturbed_changes(start(), {first}), IsEmpty());
-}
-
 TEST(UndecidedChanges, AreThoseThatRanOutOfTimeWhileFaster) {
   const Configuration formats = changed("layout.memory_format", std::string("channels_last"));
   const std::vector<TrialRecord> trials = {
@@ -84,6 +66,31 @@ TEST(UndecidedChanges, AreLookedAtOnceMoreAndOnlyAgainstTheIncumbent) {
   EXPECT_THAT(undecided_changes(start().with(kThreads), {first}, 0.02), IsEmpty());
 }
 
+// Whatever its few pairs show, and against whatever they were measured.
+TEST(UndecidedChanges, AreThoseWhoseOnlyTrialWasDisturbed) {
+  for (const Estimate& estimate : {Estimate{}, Estimate{0.9, 0.0, kNoUpperEnd, 1}}) {
+    auto first = tried(1, start(), kLarger, Verdict::rejected, estimate);
+    first.rejection = RejectionReason::undecided_in_time;
+    first.failure = ErrorKind::unsupported;
+    first.reason = "undecided, because it was disturbed: a priority was changed";
+    first.expected_gain_ratio = 1.4;
+    const auto changes = undecided_changes(start(), {first}, 0.02);
+    ASSERT_EQ(changes.size(), 1U);
+    EXPECT_EQ(changes[0].change, kLarger);
+    EXPECT_EQ(changes[0].plugin, "one");
+    EXPECT_EQ(changes[0].reason,
+              "trial 1 was undecided, because it was disturbed: a priority was changed");
+    EXPECT_EQ(changes[0].expected_gain_ratio, 1.4);
+    EXPECT_EQ(undecided_changes(start().with(kThreads), {first}, 0.02).size(), 1U);
+    EXPECT_THAT(undecided_changes(start().with(kLarger), {first}, 0.02), IsEmpty());
+    auto second = first;
+    second.number = 2;
+    EXPECT_THAT(undecided_changes(start(), {first, second}, 0.02), IsEmpty());
+    first.failure.reset();
+    EXPECT_THAT(undecided_changes(start(), {first}, 0.02), IsEmpty());
+  }
+}
+
 TEST(UndecidedChanges, LeaveOutWhatFailedItsCheck) {
   EXPECT_THAT(
       undecided_changes(start(),
@@ -100,6 +107,22 @@ TEST(SecondLooks, AreNotForWhatTrainsAnotherModelOrNeedsTooMuchMemory) {
   EXPECT_FALSE(is_refused(trial, 0)) << "no limit";
   trial.failed_check = CheckRecord{};
   EXPECT_TRUE(is_refused(trial, 0));
+}
+
+// Also where an earlier trial of the change was not decided, or lost.
+TEST(SecondLooks, AreNotForAChangeThatAnyTrialRefused) {
+  auto lost = tried(1, start(), kLarger, Verdict::rejected, {1.1, 0.9, 1.3, 9});
+  auto refused = tried(2, start(), kLarger, Verdict::rejected, {1.3, 1.1, 1.5, 9});
+  refused.failed_check = CheckRecord{};
+  const auto other = tried(3, start(), kThreads, Verdict::rejected, {1.0, 0.9, 1.1, 9});
+  auto trials = without_refused({lost, refused, other}, 0);
+  ASSERT_EQ(trials.size(), 1U);
+  EXPECT_EQ(trials[0].change, kThreads);
+  refused.failed_check.reset();
+  EXPECT_EQ(without_refused({lost, refused, other}, 0).size(), 3U);
+  refused.failed_check = CheckRecord{};
+  lost.verdict = Verdict::accepted;
+  EXPECT_EQ(without_refused({lost, refused, other}, 0).size(), 2U) << "what is kept counts";
 }
 
 TEST(NearMisses, AreThoseThatLostBesideWhatIsGone) {
@@ -197,8 +220,8 @@ TEST(SecondLook, CrossesTheValleyBetweenTwoKnobs) {
   EXPECT_NEAR(outcome->speedup.ratio, 2.5, 0.1);
 }
 
-TEST(SecondLook, GivesWhatIsLeftToAnUndecidedChange) {
-  Simulation simulation;
+// Two workers are faster by less than the first trial shows.
+void add_slow_small_gain(Simulation& simulation) {
   simulation.advisors.plugins["loading"] = once({{"loader.workers", 2}}, 1.5);
   simulation.job.step_ns = 2'000'000'000;
   simulation.job.noise = 0.15;
@@ -206,6 +229,11 @@ TEST(SecondLook, GivesWhatIsLeftToAnUndecidedChange) {
   simulation.job.rate = [](const Configuration& configuration) {
     return configuration.integer("loader.workers") == 2 ? 1060.0 : 1000.0;
   };
+}
+
+TEST(SecondLook, GivesWhatIsLeftToAnUndecidedChange) {
+  Simulation simulation;
+  add_slow_small_gain(simulation);
   const auto outcome = simulation.run();
   ASSERT_TRUE(outcome) << outcome.error().message();
   ASSERT_GE(outcome->trials.size(), 3U) << outcome->trials[0].reason;
@@ -243,12 +271,20 @@ TEST(SecondLook, TriesAgainWhatLostBesideABottleneckThatIsGone) {
   EXPECT_EQ(outcome->best.integer("loader.workers"), 2);
 }
 
-// Fails blocks of a configuration with this kind of error as long as `count` lasts.
+// Two workers are faster.
+void add_loading(Simulation& simulation) {
+  simulation.advisors.plugins["loading"] = once({{"loader.workers", 2}}, 1.5);
+  simulation.job.rate = [](const Configuration& configuration) {
+    return 1000.0 * faster_with(configuration, "loader.workers", std::int64_t{2}, 1.5);
+  };
+}
+
+// Disturbs blocks with two workers as long as `count` lasts.
 std::function<std::optional<Error>(const Configuration&)> disturbs(int& count) {
   return [&count](const Configuration& configuration) -> std::optional<Error> {
     if (configuration.integer("loader.workers") != 2 || count == 0) return std::nullopt;
     --count;
-    return Error{.kind = ErrorKind::disturbed, .what = "its priority was changed"};
+    return disturbance();
   };
 }
 
@@ -256,48 +292,97 @@ TEST(SecondLook, TriesAgainWhatWasDisturbed) {
   for (int disturbances = 1; disturbances <= 2; ++disturbances) {
     int left = disturbances;
     Simulation simulation;
-    simulation.advisors.plugins["loading"] = once({{"loader.workers", 2}}, 1.5);
-    simulation.job.rate = [](const Configuration& configuration) {
-      return 1000.0 * faster_with(configuration, "loader.workers", std::int64_t{2}, 1.5);
-    };
+    add_loading(simulation);
     simulation.job.fault = disturbs(left);
     const auto outcome = simulation.run();
     ASSERT_TRUE(outcome) << outcome.error().message();
     ASSERT_GE(outcome->trials.size(), 2U);
-    EXPECT_EQ(outcome->trials[0].verdict, Verdict::failed);
-    EXPECT_EQ(outcome->trials[0].failure, ErrorKind::disturbed);
+    EXPECT_EQ(outcome->trials[0].verdict, Verdict::rejected);
+    EXPECT_EQ(outcome->trials[0].rejection, RejectionReason::undecided_in_time);
+    EXPECT_EQ(outcome->trials[0].failure, ErrorKind::unsupported);
+    EXPECT_EQ(outcome->trials[0].reason,
+              "undecided, because it was disturbed: a priority was changed");
     const bool is_decided = disturbances == 1;
     EXPECT_EQ(outcome->best.integer("loader.workers"), is_decided ? 2 : 0);
     EXPECT_EQ(outcome->is_complete, is_decided) << "a later run tries it again";
+    EXPECT_FALSE(outcome->is_budget_spent) << "no budget would have decided it";
     EXPECT_EQ(left, 0);
   }
 }
 
-// A confirmation that was disturbed drops nothing.
-TEST(SecondLook, ConfirmsAgainWhatWasDisturbed) {
-  for (int disturbances = 1; disturbances <= 2; ++disturbances) {
-    int left = disturbances;
-    Simulation simulation;
-    simulation.advisors.plugins["loading"] = once({{"loader.workers", 2}}, 1.5);
-    simulation.job.rate = [](const Configuration& configuration) {
-      return 1000.0 * faster_with(configuration, "loader.workers", std::int64_t{2}, 1.5);
-    };
-    const auto fault = disturbs(left);
-    simulation.job.fault = [&](const Configuration& configuration) -> std::optional<Error> {
-      const auto& trials = simulation.ledger.trials;
-      const bool is_confirming = !trials.empty() &&
-                                 trials.rbegin()->second.kind == TrialKind::confirmation &&
-                                 trials.rbegin()->second.verdict == Verdict::running;
-      return is_confirming ? fault(configuration) : std::nullopt;
-    };
-    const auto outcome = simulation.run();
-    ASSERT_TRUE(outcome) << outcome.error().message();
-    ASSERT_EQ(outcome->trials.size(), 3U);
-    EXPECT_EQ(outcome->trials[1].failure, ErrorKind::disturbed);
-    EXPECT_EQ(outcome->trials[2].kind, TrialKind::confirmation);
-    EXPECT_EQ(outcome->best.integer("loader.workers"), disturbances == 1 ? 2 : 0);
-    EXPECT_EQ(outcome->is_complete, disturbances == 1);
-  }
+// The reference alone, too.
+TEST(SecondLook, TriesAgainWhereTheReferenceWasDisturbed) {
+  Simulation simulation;
+  add_loading(simulation);
+  simulation.job.fault = [&](const Configuration& configuration) -> std::optional<Error> {
+    const auto& trials = simulation.ledger.trials;
+    const bool is_first = trials.size() == 1 && trials.at(1).verdict == Verdict::running;
+    if (!is_first || configuration != simulation.input.starting) return std::nullopt;
+    return disturbance();
+  };
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome) << outcome.error().message();
+  EXPECT_EQ(outcome->trials[0].rejection, RejectionReason::undecided_in_time);
+  EXPECT_THAT(outcome->trials[0].reason, HasSubstr("the reference failed twice"));
+  EXPECT_EQ(outcome->best.integer("loader.workers"), 2);
+}
+
+// As one that its time cut short: the change is dropped, and the next run tries it again.
+TEST(SecondLook, AConfirmationThatWasDisturbedIsUndecided) {
+  int left = 1;
+  Simulation simulation;
+  add_loading(simulation);
+  const auto fault = disturbs(left);
+  simulation.job.fault = [&](const Configuration& configuration) -> std::optional<Error> {
+    const auto& trials = simulation.ledger.trials;
+    const bool is_confirming = !trials.empty() &&
+                               trials.rbegin()->second.kind == TrialKind::confirmation &&
+                               trials.rbegin()->second.verdict == Verdict::running;
+    return is_confirming ? fault(configuration) : std::nullopt;
+  };
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome) << outcome.error().message();
+  ASSERT_EQ(outcome->trials.size(), 2U);
+  EXPECT_EQ(outcome->trials[1].rejection, RejectionReason::undecided_in_time);
+  EXPECT_EQ(outcome->best, simulation.input.starting);
+  EXPECT_FALSE(outcome->is_complete);
+  EXPECT_FALSE(outcome->is_budget_spent);
+}
+
+// Two workers train another model, which only the second trial finds out.
+void fail_checks(Simulation& simulation) {
+  simulation.job.updates = [](const Configuration&, const Configuration& candidate,
+                              std::int64_t steps) {
+    UpdateComparison updates = SimulatedBackend::equal(steps);
+    updates.equal = updates.finite = candidate.integer("loader.workers") != 2;
+    return updates;
+  };
+}
+
+TEST(SecondLook, IsTheLastOfADisturbedChangeThatItRefuses) {
+  int left = 1;
+  Simulation simulation;
+  add_loading(simulation);
+  fail_checks(simulation);
+  simulation.job.fault = disturbs(left);
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome) << outcome.error().message();
+  ASSERT_EQ(outcome->trials.size(), 2U);
+  EXPECT_EQ(outcome->trials[1].rejection, RejectionReason::not_same_model);
+  EXPECT_EQ(outcome->best, simulation.input.starting);
+  EXPECT_TRUE(outcome->is_complete);
+}
+
+TEST(SecondLook, IsTheLastOfAnUndecidedChangeThatItRefuses) {
+  Simulation simulation;
+  add_slow_small_gain(simulation);
+  fail_checks(simulation);
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome) << outcome.error().message();
+  ASSERT_EQ(outcome->trials.size(), 2U);
+  EXPECT_EQ(outcome->trials[0].rejection, RejectionReason::undecided_in_time);
+  EXPECT_EQ(outcome->trials[1].rejection, RejectionReason::not_same_model);
+  EXPECT_TRUE(outcome->is_complete);
 }
 
 }  // namespace

@@ -57,8 +57,6 @@ class SimulatedBackend final : public TrainingBackend {
   std::function<OneTimeCost(const Configuration&)> one_time = [](const Configuration&) {
     return OneTimeCost{};
   };
-  // At the end of a block.
-  std::function<double(const Configuration&)> last_loss = [](const Configuration&) { return 2.0; };
   bool is_training = false;  // what the user gets: nothing is taken back
   std::optional<Error> rounded_fault;
   double noise = 0.01;
@@ -130,7 +128,6 @@ class SimulatedBackend final : public TrainingBackend {
     // Samples are whole, so a long block keeps the rate exact enough.
     block.samples = std::llround(per_second * static_cast<double>(block.duration_ns) / 1e9 * 1e3);
     block.peak_host_memory_bytes = peak_memory_bytes;
-    block.last_loss = last_loss(configuration);
     const OneTimeCost cost = one_time(configuration);
     block.one_time_ns = static_cast<std::int64_t>(cost.ns);
     block.one_time_samples = static_cast<std::int64_t>(cost.samples);
@@ -237,6 +234,15 @@ class SimulatedAdvisors final : public Advisors {
     return plugins.at(plugin)(situation);
   }
 };
+
+// Of a block whose trainer somebody has slowed meanwhile.
+inline Error disturbance() {
+  return {.kind = ErrorKind::unsupported,
+          .what = "a priority was changed",
+          .where = {},
+          .remedy = {},
+          .is_disturbance = true};
+}
 
 inline Json none(const std::string& because) {
   return {{"candidates", Json::array()}, {"none_because", because}};

@@ -132,20 +132,20 @@ TEST_F(SlowedReference, IsFoundByTheRateOfTheIncumbent) {
   EXPECT_EQ(outcome->best.integer(kKnob), 0);
 }
 
-// One disturbance may be anybody's work.
-TEST_F(SlowedReference, AnExtensionIsLeftOutAfterTwoDisturbedTrials) {
+// A disturbance may be anybody's work: the extension is not left out, and each of its changes has two trials.
+TEST_F(SlowedReference, AnExtensionWhoseTrialsAreDisturbedKeepsNothing) {
   simulation_.advisors.plugins["mine"] = [](const Json& situation) -> Result<Json> {
     const auto next = static_cast<std::int64_t>(situation["trials"].size()) + 1;
-    if (next > 3) return none("it has nothing more");
+    if (next > 2) return none("it has nothing more");
     return propose({{kKnob, next}}, 1.5);
   };
   simulation_.job.fault = [](const Configuration& configuration) -> std::optional<Error> {
     if (configuration.integer(kKnob) == 0) return std::nullopt;
-    return Error{.kind = ErrorKind::disturbed, .what = "a priority was changed"};
+    return disturbance();
   };
   const auto outcome = simulation_.run();
   ASSERT_TRUE(outcome) << outcome.error().message();
-  EXPECT_EQ(outcome->trials.size(), 2U);
+  EXPECT_EQ(outcome->trials.size(), 4U);
   EXPECT_EQ(outcome->best, simulation_.input.starting);
   EXPECT_FALSE(outcome->is_complete);
 }

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -175,6 +176,35 @@ TEST(SmallBudget, HoldsWhatAChangeTakesBeforeItsFirstStep) {
     if (is_tried) continue;
     ASSERT_EQ(outcome->untried.size(), 1U) << budget_s;
     EXPECT_EQ(outcome->untried[0].plugin, "compiler");
+  }
+}
+
+// The change is compiled again in the second trial.
+TEST(SmallBudget, HoldsWhatASecondLookTakesBeforeItsFirstStep) {
+  for (const int preparation_s : {0, 60}) {
+    Simulation simulation;
+    simulation.advisors.plugins["compiler"] = [=](const Json& situation) -> Result<Json> {
+      auto answer = once({{"precision.autocast", "bf16"}}, 1.5)(situation);
+      if (answer && !answer->at("candidates").empty()) {
+        (*answer)["candidates"][0]["preparation_s"] = preparation_s;
+      }
+      return answer;
+    };
+    simulation.job.rate = [](const Configuration& configuration) {
+      return rate_with_bf16(configuration, 1.5);
+    };
+    bool is_disturbed = false;
+    simulation.job.fault = [&](const Configuration& configuration) -> std::optional<Error> {
+      if (is_disturbed || configuration.text("precision.autocast") != "bf16") return std::nullopt;
+      is_disturbed = true;
+      simulation.clock.advance(seconds(60));
+      return disturbance();
+    };
+    simulation.input.recipe.tune.budget = seconds(120);
+    const auto outcome = simulation.run();
+    ASSERT_TRUE(outcome) << outcome.error().message();
+    EXPECT_EQ(outcome->trials.size() > 1, preparation_s == 0);
+    EXPECT_EQ(outcome->is_budget_spent, preparation_s > 0);
   }
 }
 

@@ -70,6 +70,16 @@ TEST(Guard, IsUndecidedWhereTheTimeWasTooShort) {
   }
 }
 
+// Its few pairs say nothing in either direction.
+TEST(Guard, IsUndecidedWhereSomethingDisturbedIt) {
+  TrialRecord trial = rejected(RejectionReason::undecided_in_time,
+                               {.ratio = 1.25, .low = 1.1, .high = 2.0, .pairs = 9});
+  trial.failure = ErrorKind::unsupported;
+  const GuardResult result = result_of(trial, kTolerance);
+  EXPECT_EQ(result.verdict, GuardVerdict::undecided);
+  EXPECT_EQ(result.reason, "because");
+}
+
 // Not the sentence of the trial, whose ratio is the other way round.
 TEST(Guard, SaysWhyInTheDirectionOfItsRatio) {
   const Estimate open{.ratio = 1.25, .low = 0.8, .high = 2.0, .pairs = 1};

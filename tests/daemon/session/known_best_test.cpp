@@ -253,6 +253,18 @@ TEST_F(KeptBest, StaysWhereTheVerificationWasCutShort) {
   EXPECT_EQ(stored().run.text, "r-20261121-000001");
 }
 
+TEST_F(KeptBest, StaysWhereTheVerificationWasDisturbed) {
+  add_run("r-20261121-000001", kLong, start_.with(workers_), std::nullopt);
+  auto outcome = outcome_with(start_, RejectionReason::undecided_in_time);
+  outcome.trials[0].failure = ErrorKind::unsupported;
+  outcome.trials[0].reason = "undecided, because it was disturbed: a priority was changed";
+  EXPECT_EQ(keep(outcome),
+            "something disturbed this run when it measured whether the configuration that run "
+            "r-20261121-000001 found is still faster here: it stays stored, and the next run "
+            "verifies it again (undecided, because it was disturbed: a priority was changed)");
+  EXPECT_EQ(stored().best, start_.with(workers_));
+}
+
 TEST_F(KeptBest, GoesWhereItIsNoLongerFaster) {
   add_run("r-20261121-000001", kLong, start_.with(workers_), std::nullopt);
   EXPECT_THAT(keep(outcome_with(start_, RejectionReason::slower)), IsEmpty());

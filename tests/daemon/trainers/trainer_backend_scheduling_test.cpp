@@ -29,7 +29,8 @@ TEST_F(TrainerBackendTest, ACandidateThatSlowsTheWaitingTrainerFails) {
   ASSERT_TRUE(job().run_block(start_, {}));
   const auto block = job().run_block(keep, {.reference = &start_});
   ASSERT_FALSE(block);
-  EXPECT_EQ(block.error().kind, ErrorKind::disturbed);
+  EXPECT_EQ(block.error().kind, ErrorKind::unsupported);
+  EXPECT_TRUE(block.error().is_disturbance);
   EXPECT_THAT(
       block.error().what,
       testing::HasSubstr("the scheduling of the trainer (process " + std::to_string(process(0)) +
@@ -96,7 +97,8 @@ TEST_F(TrainerBackendTest, ATrainerThatIsSlowedWhileItRunsFailsTheBlock) {
   auto block = job().run_block(start_, {});
   while (block)
     block = job().run_block(start_, {});
-  EXPECT_EQ(block.error().kind, ErrorKind::disturbed);
+  EXPECT_EQ(block.error().kind, ErrorKind::unsupported);
+  EXPECT_TRUE(block.error().is_disturbance);
   EXPECT_THAT(block.error().what,
               testing::AnyOf(testing::HasSubstr("was changed from outside while it was timed"),
                              testing::HasSubstr("are scheduled as SCHED_")));
@@ -107,7 +109,8 @@ TEST_F(TrainerBackendTest, TrainersOfDifferentPrioritiesAreNotCompared) {
   ASSERT_TRUE(job().start(start_));
   const auto block = job().run_block(with("memory.malloc", std::string("keep")), {});
   ASSERT_FALSE(block);
-  EXPECT_EQ(block.error().kind, ErrorKind::disturbed);
+  EXPECT_EQ(block.error().kind, ErrorKind::unsupported);
+  EXPECT_TRUE(block.error().is_disturbance);
   EXPECT_THAT(block.error().what, testing::HasSubstr("are scheduled as SCHED_"));
   EXPECT_THAT(block.error().what, testing::HasSubstr("changed the priority of one"));
   const auto next = job().run_block(start_, {});
