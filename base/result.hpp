@@ -40,6 +40,7 @@ struct Error {
   std::string remedy;  // one clause: "install the package dataset-fashion-mnist"; may be empty
   int signal = 0;      // that ended the process on the other side; 0: none, or not known
   bool is_memory_of_others = false;  // of a lack of memory: other programs hold much of it
+  bool is_of_reference = false;      // of a comparison: the candidate had no part in what failed
 
   // "where: what; remedy", without the parts that are empty.
   [[nodiscard]] std::string message() const;
