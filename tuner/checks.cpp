@@ -82,13 +82,19 @@ LossKind loss_of(const SessionInput& input) {
   return is_entropy ? LossKind::cross_entropy : LossKind::other;
 }
 
+// An error of the reference alone, compared with itself.
+tl::unexpected<Error> error_of_reference(Error error) {
+  error.is_of_reference = true;
+  return tl::unexpected<Error>(std::move(error));
+}
+
 // Judges an exact change with unequal `updates` by the difference between two runs of one configuration. Returns
 // `check` if two such runs are equal.
 Result<CheckRecord> judge_by_repetition(TrainingBackend& backend, const Configuration& reference,
                                         const UpdateComparison& updates, CheckRecord check,
                                         CheckedSteps which) {
   auto own = backend.compare_updates(reference, reference, kCheckSteps, which);
-  if (!own) return forward_error(own);
+  if (!own) return error_of_reference(own.error());
   return own->equal ? std::move(check) : check_repeated(updates, *own);
 }
 
@@ -113,7 +119,7 @@ Result<CheckRecord> look_from_reached(const SessionInput& input, TrainingBackend
   if (check.passed || !updates->finite) return check;
   // Compare with the effect of rounding alone: the job itself may amplify small differences.
   auto rounded = backend.compare_rounded(reference);
-  if (!rounded) return forward_error(rounded);
+  if (!rounded) return error_of_reference(rounded.error());
   return check_reached(*updates, /*is_exact=*/false, &*rounded, loss);
 }
 
@@ -163,7 +169,9 @@ Result<CheckRecord> run_numerics(const SessionInput& input, TrainingBackend& bac
   if (!later.passed && updates->finite) {
     // Compare with the effect of rounding alone: the job itself may amplify small differences.
     auto rounded = backend.compare_rounded(reference);
-    if (!rounded && rounded.error().kind != ErrorKind::unsupported) return forward_error(rounded);
+    if (!rounded && rounded.error().kind != ErrorKind::unsupported) {
+      return error_of_reference(rounded.error());
+    }
     if (rounded) later = check_numerics(*updates, &*rounded, loss);
   }
   const bool is_only_look = looks_at(backend).size() == 1;

@@ -158,7 +158,7 @@ class TrainingBackend {
   [[nodiscard]] virtual double checkpoint_share_ratio() const { return 0.0; }
 
   // Makes `steps` steps under each configuration, from the same state with the same samples, and compares
-  // them.
+  // them. Error::is_of_reference: a process failed in which the candidate does not run.
   virtual Result<UpdateComparison> compare_updates(const Configuration& reference,
                                                    const Configuration& candidate,
                                                    std::int64_t steps, CheckedSteps which) {

@@ -30,10 +30,11 @@ Json not_made(const std::string& why) {
   return {{"passed", nullptr}, {"detail", why}};
 }
 
-// An extension that ends the check with an exception, a crash or a hang would be kept otherwise.
+// An extension that ends the check with an exception, a crash or a hang would be kept otherwise. It has no part in a
+// failure of the reference.
 bool is_blamed_on_extension(const storage::RunRow& run, const tuner::SessionInput& input,
                             const Error& error) {
-  return tuner::differ_in_extension(input, input.starting, run.best) &&
+  return tuner::differ_in_extension(input, input.starting, run.best) && !error.is_of_reference &&
          (error.kind == ErrorKind::internal || error.kind == ErrorKind::crashed ||
           error.kind == ErrorKind::timeout);
 }

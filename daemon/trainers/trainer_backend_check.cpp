@@ -122,6 +122,12 @@ Result<tuner::UpdateComparison> TrainerBackend::compare_updates(const Configurat
   // compares: code of the candidate's extension must not be in it.
   const bool is_of_measured = which != tuner::CheckedSteps::first;
   const bool is_candidate_first = is_of_measured || process_knobs_.uses_extension(candidate);
+  // Where both run in one process, what fails may be the doing of the candidate.
+  const bool are_apart = !share_process(reference, candidate);
+  const auto failed = [are_apart](Error error, bool is_in_reference) {
+    error.is_of_reference = are_apart && is_in_reference;
+    return tl::unexpected<Error>(std::move(error));
+  };
   Json blocks[2];
   Trainer* last = nullptr;
   std::string last_key;
@@ -136,33 +142,38 @@ Result<tuner::UpdateComparison> TrainerBackend::compare_updates(const Configurat
       const char* const earlier = is_candidate ? kReference : kCandidate;
       auto exported = ask(*last, "export", {{"name", earlier}, {"path", copy_file().string()}},
                           spec_.block_limit);
-      if (!exported) return tl::unexpected(exported.error());
+      if (!exported) return failed(exported.error(), /*is_in_reference=*/is_candidate);
       // A trainer that has trained may hold so much memory that another does not fit.
       if (has_trained_) stop();
     }
     auto found = trainer_for(configuration);
-    if (!found) return tl::unexpected(found.error());
+    if (!found) return failed(found.error(), !is_candidate);
     Trainer& trainer = **found;
     if (moves) {
       const char* const earlier = is_candidate ? kReference : kCandidate;
       auto imported = keep_copy(trainer, "import",
                                 {{"name", earlier}, {"path", copy_file().string()}}, earlier);
-      if (!imported) return tl::unexpected(imported.error());
+      if (!imported) return failed(imported.error(), !is_candidate);
       if (check_plan_.base == kReached) {
-        if (auto taken = take_reached(trainer); !taken) return tl::unexpected(taken.error());
+        if (auto taken = take_reached(trainer); !taken) {
+          return failed(taken.error(), !is_candidate);
+        }
       }
     }
     if (is_first && is_of_measured) {
-      if (auto planned = plan_from(trainer, which); !planned)
-        return tl::unexpected(planned.error());
+      if (auto planned = plan_from(trainer, which); !planned) {
+        return failed(planned.error(), !is_candidate);
+      }
     }
     auto block = check_steps(trainer, configuration, check_plan_, check_plan_.base, name);
-    if (!block) return tl::unexpected(block.error());
+    if (!block) return failed(block.error(), !is_candidate);
     blocks[is_candidate ? 1 : 0] = *std::move(block);
     last = &trainer;
     last_key = trainer.key;
   }
-  return compare_blocks(*last, blocks[0], blocks[1], check_plan_.base);
+  auto compared = compare_blocks(*last, blocks[0], blocks[1], check_plan_.base);
+  if (!compared) return failed(compared.error(), is_candidate_first);
+  return compared;
 }
 
 Result<tuner::UpdateComparison> TrainerBackend::compare_rounded(

@@ -246,7 +246,7 @@ class Training {
 
   void report() {
     const std::int64_t now = now_ns();
-    const auto seconds = static_cast<double>(now - progress_.ns) / 1e9;
+    const auto seconds = static_cast<double>(now - progress_.ns - progress_.left_out_ns) / 1e9;
     const std::int64_t epoch =
         std::min(plan_.epochs, (job_.steps() - 1) / plan_.steps_per_epoch + 1);
     const double rate =
@@ -297,7 +297,7 @@ class Training {
     if (decides ? best_.take(*test, epoch) : best_.take_last(*test)) save_best();
     if (auto decided = take_decisions(); !decided) return decided;
     if (is_over_ && job_.steps() < plan_.steps) report_early_end();
-    progress_.ns += now_ns() - start;  // the rate of training leaves it out
+    progress_.left_out_ns += now_ns() - start;
     return {};
   }
 
@@ -328,7 +328,7 @@ class Training {
     for (const std::string& name : names)
       save(folder + "/" + name + ".pt");
     saves_.remove_old(beside(folder));
-    progress_.ns += now_ns() - start;
+    progress_.left_out_ns += now_ns() - start;
   }
 
   // The run's id, from the name of its checkpoint, checkpoint-RUN.pt.
@@ -414,7 +414,7 @@ class Training {
   // The reported rate leaves out the time of a checkpoint.
   Result<void> without_its_time(const Result<std::int64_t>& took_ns) {
     if (!took_ns) return tl::unexpected(took_ns.error());
-    progress_.ns += *took_ns;
+    progress_.left_out_ns += *took_ns;
     return {};
   }
 
@@ -440,6 +440,8 @@ class Training {
   struct {
     std::int64_t ns = 0;
     std::int64_t samples = 0;
+    // Since then, without steps: of evaluations, checkpoints and saved weights. The reported rate leaves it out.
+    std::int64_t left_out_ns = 0;
   } progress_;  // as of the last report
 };
 

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "tests/tuner/simulation.hpp"
@@ -24,6 +25,15 @@ class TrainedCheck : public testing::Test {
     run_.speedup.ratio = 2.0;
     // A millisecond a step.
     run_.training = {{"steps", 1000}, {"duration_ns", 1'000'000'000}};
+  }
+  void turn_extension_on() {
+    recipes::Knob knob = recipes::find_knob(input_.knobs, "loader.workers").value();
+    knob.name = "mine.way";
+    input_.knobs.push_back(knob);
+    input_.extension_knobs.emplace_back("mine.way");
+    input_.starting.set("mine.way", std::int64_t{0});
+    run_.starting = input_.starting;
+    run_.best.set("mine.way", std::int64_t{1});
   }
   Json check() { return check_training(run_, input_, job_, std::chrono::seconds(2)); }
 
@@ -94,13 +104,7 @@ TEST_F(TrainedCheck, ThatCannotBeMadeSaysWhy) {
 
 // By an exception, or in another way: only what an extension cannot cause leaves the question open.
 TEST_F(TrainedCheck, ThatAnExtensionEndsHasFailed) {
-  recipes::Knob knob = recipes::find_knob(input_.knobs, "loader.workers").value();
-  knob.name = "mine.way";
-  input_.knobs.push_back(knob);
-  input_.extension_knobs.emplace_back("mine.way");
-  input_.starting.set("mine.way", std::int64_t{0});
-  run_.starting = input_.starting;
-  run_.best.set("mine.way", std::int64_t{1});
+  turn_extension_on();
   for (const auto& [kind, has_failed] :
        {std::pair{ErrorKind::internal, true}, std::pair{ErrorKind::crashed, true},
         std::pair{ErrorKind::timeout, true}, std::pair{ErrorKind::cancelled, false},
@@ -116,6 +120,56 @@ TEST_F(TrainedCheck, ThatAnExtensionEndsHasFailed) {
       EXPECT_EQ(told.at("refused"), Json::object({{"mine.way", 1}}));
     }
   }
+}
+
+TEST_F(TrainedCheck, DoesNotBlameAnExtensionForTheReference) {
+  turn_extension_on();
+  for (const ErrorKind kind : {ErrorKind::internal, ErrorKind::crashed, ErrorKind::timeout}) {
+    job_.fault = [kind](const Configuration&) {
+      return Error{.kind = kind, .what = "ended", .is_of_reference = true};
+    };
+    const Json told = check();
+    EXPECT_TRUE(told.at("passed").is_null()) << to_string(kind);
+    EXPECT_FALSE(told.contains("refused"));
+    EXPECT_THAT(told.at("detail").get<std::string>(), HasSubstr("ended"));
+  }
+}
+
+// The limits of numerics are those of the reference, compared with itself.
+TEST_F(TrainedCheck, DoesNotBlameAnExtensionForTheReferenceAlone) {
+  turn_extension_on();
+  job_.updates = [](const Configuration&, const Configuration&, std::int64_t steps) {
+    tuner::UpdateComparison updates = tuner::SimulatedBackend::equal(steps);
+    updates.parameters[0].norm_ratio = 0.0;
+    return updates;
+  };
+  job_.rounded_fault = Error{.kind = ErrorKind::crashed, .what = "ended"};
+  const Json told = check();
+  EXPECT_TRUE(told.at("passed").is_null());
+  EXPECT_FALSE(told.contains("refused"));
+}
+
+// On a device that does not repeat itself, the reference runs once more.
+TEST_F(TrainedCheck, DoesNotBlameAnExtensionForTheReferencesOwnRepetition) {
+  turn_extension_on();
+  input_.recipe.tune.allow = {};
+  input_.job_facts["device"] = "cuda:0";
+  run_.best = input_.starting;
+  run_.best.set("mine.way", std::int64_t{1});
+  job_.updates = [](const Configuration&, const Configuration&, std::int64_t steps) {
+    tuner::UpdateComparison updates = tuner::SimulatedBackend::equal(steps);
+    updates.parameters[0].norm_ratio = 0.0;
+    updates.equal = false;
+    return updates;
+  };
+  job_.fault = [this](const Configuration& candidate) -> std::optional<Error> {
+    if (candidate != input_.starting) return std::nullopt;
+    return Error{.kind = ErrorKind::crashed, .what = "ended"};
+  };
+  const Json told = check();
+  EXPECT_TRUE(told.at("passed").is_null());
+  EXPECT_FALSE(told.contains("refused"));
+  EXPECT_EQ(job_.looks.size(), 1U) << "of both";
 }
 
 }  // namespace

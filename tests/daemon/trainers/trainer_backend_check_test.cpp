@@ -157,6 +157,50 @@ TEST_F(TrainerBackendTest, DropsWhatACheckHasKeptThatFailed) {
   EXPECT_FALSE(std::filesystem::exists(scene_.folder() / "reference.checkpoint"));
 }
 
+// Each in a process of its own, so it is known which one failed.
+TEST_F(TrainerBackendTest, SaysThatTheReferenceFailed) {
+  scene_.behave(
+      {{"faults",
+        {{{"do", "abort"}, {"request", "check_steps"}, {"when", {"optimizer.set_to_none=off"}}}}}});
+  ASSERT_TRUE(job().start(start_));
+  Configuration candidate = with("mine.skip", true);
+  candidate.set("optimizer.set_to_none", true);
+  const auto failed = job().compare_updates(start_, candidate, 6, tuner::CheckedSteps::reached);
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().kind, ErrorKind::crashed);
+  EXPECT_TRUE(failed.error().is_of_reference);
+  EXPECT_EQ(scene_.requests("check_steps").size(), 2U);
+
+  // In one process, it may be what the candidate left behind.
+  const auto same = job().compare_updates(start_, with("optimizer.set_to_none", true), 6,
+                                          tuner::CheckedSteps::reached);
+  ASSERT_FALSE(same);
+  EXPECT_EQ(same.error().kind, ErrorKind::crashed);
+  EXPECT_FALSE(same.error().is_of_reference);
+}
+
+TEST_F(TrainerBackendTest, SaysThatTheReferenceCouldNotCompare) {
+  scene_.behave({{"faults", {{{"do", "abort"}, {"request", "compare"}}}}});
+  ASSERT_TRUE(job().start(start_));
+  const auto failed =
+      job().compare_updates(start_, with("mine.skip", true), 6, tuner::CheckedSteps::reached);
+  ASSERT_FALSE(failed);
+  EXPECT_TRUE(failed.error().is_of_reference) << "the extension is not in that process";
+}
+
+TEST_F(TrainerBackendTest, DoesNotSayThatTheReferenceFailedWhereTheCandidateDid) {
+  scene_.behave(
+      {{"faults",
+        {{{"do", "abort"}, {"request", "check_steps"}, {"when", {"optimizer.set_to_none=on"}}}}}});
+  ASSERT_TRUE(job().start(start_));
+  Configuration candidate = with("mine.skip", true);
+  candidate.set("optimizer.set_to_none", true);
+  const auto failed = job().compare_updates(start_, candidate, 6, tuner::CheckedSteps::reached);
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().kind, ErrorKind::crashed);
+  EXPECT_FALSE(failed.error().is_of_reference);
+}
+
 TEST_F(TrainerBackendTest, ComparesWithinOneTrainerAndAcrossTwo) {
   scene_.behave({{"not_equal", {"memory.malloc=keep"}},
                  {"updates", {{"memory.malloc=keep", {{"norm_ratio", 1.5}, {"cosine", 0.5}}}}}});

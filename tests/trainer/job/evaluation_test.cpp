@@ -3,10 +3,14 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <set>
 #include <sstream>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/file.hpp"
@@ -189,6 +193,31 @@ TEST(Evaluation, MayTakeFloatsWhereTrainingSendsBytes) {
   const TestResult expected = evaluated(*job);
   value_of(job->prepare(with(starting(recipe), "transfer.dtype", std::string("uint8"))));
   expect_same(evaluated(*job), expected);
+}
+
+// However long it lasts, the next step is reported, at the rate of the steps alone.
+TEST(Evaluation, DelaysNoReportOfProgress) {
+  constexpr std::chrono::milliseconds kLasts(500);
+  const Folder folder;
+  const auto job = load(small_recipe());
+  ASSERT_NE(job, nullptr);
+  std::vector<Json> steps;
+  bool is_evaluated = false;
+  const ProgressSink sink = [&](const Json& told) {
+    if (told.contains("step")) steps.push_back(told);
+    if (told.contains("evaluation") && !std::exchange(is_evaluated, true)) {
+      std::this_thread::sleep_for(kLasts);
+    }
+  };
+  const std::int64_t every_ns = std::chrono::nanoseconds(kLasts).count();
+  value_of(
+      train(*job, {.checkpoint_path = folder / "c", .progress_every_ns = every_ns}, sink, never));
+  ASSERT_EQ(steps.size(), 2U);
+  EXPECT_EQ(steps[0].at("step"), 11) << "the first one after the first evaluation";
+  EXPECT_EQ(steps[1].at("step"), 20);
+  const double seconds = std::chrono::duration<double>(kLasts).count();
+  EXPECT_GT(steps[0].at("samples_per_second").get<double>(),
+            steps[0].at("samples").get<double>() / seconds);
 }
 
 // Bit for bit: neither the model's buffers nor random numbers nor the place in the data are touched.
