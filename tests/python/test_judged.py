@@ -91,10 +91,6 @@ class JudgedKnobsTest(unittest.TestCase):
             for value in others:
                 self.assertNotEqual(forward(**{name: value}), forward(), f"{name}: {value}")
 
-
-if __name__ == "__main__":
-    unittest.main()
-
     def test_batches_are_compared_beside_the_arithmetic(self):
         loop = self.loop
         knobs = loop.known().knobs
@@ -132,3 +128,7 @@ if __name__ == "__main__":
                 self.assertEqual((len(answer["reference_inputs"]), same), (1, is_equal))
                 if not is_equal:
                     self.assertFalse(answer["equal"])
+
+
+if __name__ == "__main__":
+    unittest.main()
