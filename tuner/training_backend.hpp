@@ -82,8 +82,8 @@ struct UpdateComparison {
   std::vector<StepInput> reference_inputs;
   std::vector<StepInput> candidate_inputs;
   std::vector<Idle> idle = {};
-  // Of CheckedSteps::reached, at most one: the same steps once more, from the same state but with the initial moments of
-  // the optimizer. Its outputs are not reported.
+  // Of CheckedSteps::reached, at most one: the same steps once more, from the same state but with the initial
+  // moments of the optimizer. Its outputs are not reported.
   std::vector<UpdateComparison> renewed = {};
 };
 
@@ -183,9 +183,9 @@ class TrainingBackend {
     return fail(ErrorKind::unsupported, kOnlyMeasured);
   }
 
-  // Moves the state that the process of one configuration has reached to that of another: keep_state() takes a copy, and
-  // take_state() continues there with it, in a process that has made steps before. Only asked of two configurations that
-  // share no process. REQUIRES for take_state(): keep_state() was called since the last one.
+  // Moves the state that the process of one configuration has reached to that of another: keep_state() takes a copy,
+  // and take_state() continues there with it, in a process that has made steps before. Only asked of two
+  // configurations that share no process. REQUIRES for take_state(): keep_state() was called since the last one.
   virtual Result<void> keep_state(const Configuration& of) {
     static_cast<void>(of);
     return fail(ErrorKind::unsupported, kOnlyMeasured);

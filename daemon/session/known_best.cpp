@@ -205,8 +205,8 @@ Result<std::string> add_known_best(const storage::History& history, const storag
   input.is_known_best_complete = why_on.empty();
   input.known_best_run = searcher_of(history, found_by);
   if (!why_on.empty()) {
-    // Trials that were undecided for lack of time, or not repaid then but by this training, count as untried. So do those
-    // of an extension that was built again: its code may do otherwise now.
+    // Trials that were undecided for lack of time, or not repaid then but by this training, count as untried. So do
+    // those of an extension that was built again: its code may do otherwise now.
     std::erase_if(*decided, [&](const TrialRecord& trial) {
       return trial.rejection == RejectionReason::undecided_in_time ||
              is_of_other_build(trial, *missing, input) ||

@@ -388,9 +388,10 @@ void note_trainer_libraries(std::vector<FoundPlugin>& plugins) {
   const bool has_extension = std::ranges::any_of(plugins, has_knobs);
   for (FoundPlugin& plugin : plugins) {
     if (plugin.kind == "folder" || is_trainer_library(plugin)) continue;
+    // Without a digest, nothing says that the file can be trusted.
+    const bool is_searched = has_extension && !plugin.sha256.empty();
     const std::string bytes =
-        has_extension ? read_file(plugin.path, kMaxPluginBytes).value_or("") : std::string();
-    plugin.trainer_sha256.clear();
+        is_searched ? read_file(plugin.path, kMaxPluginBytes).value_or("") : std::string();
     for (const FoundPlugin& library : plugins) {
       if (!is_trainer_library(library)) continue;
       const bool is_named = std::ranges::any_of(library.knobs, [&](const recipes::Knob& knob) {

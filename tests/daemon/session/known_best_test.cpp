@@ -200,7 +200,8 @@ TEST_F(KnownBest, IsSearchedFurtherByAPluginThatWasBuiltAgainWithOtherContent) {
   EXPECT_FALSE(input_.is_known_best_complete);
 }
 
-// What the earlier build of an extension lost with, the present one may do otherwise. The code of other knobs is the same.
+// What the earlier build of an extension lost with, the present one may do otherwise. The code of other knobs is as it
+// was.
 TEST_F(KnownBest, TriesAgainWhatAnExtensionLostWithThatWasBuiltAgain) {
   add_run("r-20261121-000001", kLong, start_, RejectionReason::no_gain);
   TrialRecord trial;

@@ -160,7 +160,7 @@ TEST_F(TrainerBackendTest, KeepsTheMeasuredTrainerWhereAThirdCompares) {
   EXPECT_EQ(scene_.requests("run").back().at("trainer"), measured);
 }
 
-// What makes another job is not in that process, and what an extension does there shows only in a process that has worked.
+// What makes another job is not in that process, and what an extension does late shows only in one that has worked.
 TEST_F(TrainerBackendTest, CarriesAStateToAnotherProcess) {
   ASSERT_TRUE(job().start(start_));
   const Configuration candidate = with("mine.skip", true);
