@@ -11,8 +11,8 @@ namespace autotuned::trainer {
 // Whether a request goes to all ranks. The first rank alone answers the others: they concern data that are the same on
 // all ranks, or that only it has.
 [[nodiscard]] inline bool is_for_all_ranks(std::string_view request) {
-  constexpr std::array<std::string_view, 12> kForAll = {
-      "check_steps", "checkpoint", "drop", "import", "prepare", "profile",
+  constexpr std::array<std::string_view, 13> kForAll = {
+      "check_steps", "checkpoint", "drop", "import", "prepare", "profile", "renew",
       "restore",     "round",      "run",  "steps",  "trace",   "train"};
   return std::ranges::find(kForAll, request) != kForAll.end();
 }

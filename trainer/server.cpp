@@ -449,7 +449,7 @@ Result<Json> Server::handle_checkpoint(const std::string& name, const Json& requ
   if (!path) return tl::unexpected(path.error());
   if (name == "save") return job_->save_model(*path).map(bytes_json);
   if (name != "checkpoint" && name != "restore" && name != "drop" && name != "round" &&
-      !needs_path) {
+      name != "renew" && !needs_path) {
     return fail(ErrorKind::invalid, "there is no such request", name);
   }
   const auto checkpoint = get_string(request, "name");
@@ -457,9 +457,10 @@ Result<Json> Server::handle_checkpoint(const std::string& name, const Json& requ
   if (name == "checkpoint") return job_->keep(*checkpoint).map(bytes_json);
   if (name == "restore") return restore(*checkpoint, request);
   if (name == "drop") return job_->drop(*checkpoint).map(empty_json);
-  if (name == "round") {
+  if (name == "round" || name == "renew") {
     const auto as = get_string(request, "as");
     if (!as) return tl::unexpected(as.error());
+    if (name == "renew") return job_->renew(*checkpoint, *as).map(bytes_json);
     return job_->round(*checkpoint, *as).map(bytes_json);
   }
   if (name == "export") return job_->export_to(*path, *checkpoint, "").map(bytes_json);

@@ -88,6 +88,44 @@ tl::unexpected<Error> error_of_reference(Error error) {
   return tl::unexpected<Error>(std::move(error));
 }
 
+// The steps with the initial moments, without what a new start of the optimizer may change by much.
+UpdateComparison renewed_of(const UpdateComparison& updates) {
+  UpdateComparison renewed = updates.renewed.front();
+  renewed.reference_losses.clear();
+  renewed.candidate_losses.clear();
+  renewed.outputs.reset();
+  return renewed;
+}
+
+// `check` is that of the steps with the reached moments.
+CheckRecord with_renewed(CheckRecord check, CheckRecord renewed) {
+  if (!check.passed || renewed.passed) return check;
+  renewed.detail.insert(0, "with the optimizer's initial moments: ");
+  return renewed;
+}
+
+CheckRecord judge_reached(const UpdateComparison& updates, bool is_exact,
+                          const UpdateComparison* rounded, LossKind loss) {
+  CheckRecord check = check_reached(updates, is_exact, rounded, loss);
+  if (updates.renewed.empty()) return check;
+  const bool has_own = rounded != nullptr && !rounded->renewed.empty();
+  const UpdateComparison own = has_own ? renewed_of(*rounded) : UpdateComparison();
+  return with_renewed(std::move(check),
+                      check_reached(renewed_of(updates), is_exact, has_own ? &own : nullptr, loss));
+}
+
+CheckRecord judge_repeated(const UpdateComparison& updates, const UpdateComparison& own) {
+  CheckRecord check = check_repeated(updates, own);
+  if (updates.renewed.empty()) return check;
+  const UpdateComparison renewed = renewed_of(updates);
+  // It also passes if the job has stopped learning, and such steps say nothing.
+  CheckRecord again = check_reached(renewed, /*is_exact=*/true);
+  if (!again.passed) {
+    again = check_repeated(renewed, own.renewed.empty() ? own : renewed_of(own));
+  }
+  return with_renewed(std::move(check), std::move(again));
+}
+
 // Judges an exact change with unequal `updates` by the difference between two runs of one configuration. Returns
 // `check` if two such runs are equal.
 Result<CheckRecord> judge_by_repetition(TrainingBackend& backend, const Configuration& reference,
@@ -95,7 +133,8 @@ Result<CheckRecord> judge_by_repetition(TrainingBackend& backend, const Configur
                                         CheckedSteps which) {
   auto own = backend.compare_updates(reference, reference, kCheckSteps, which);
   if (!own) return error_of_reference(own.error());
-  return own->equal ? std::move(check) : check_repeated(updates, *own);
+  const bool is_equal = own->equal && std::ranges::all_of(own->renewed, &UpdateComparison::equal);
+  return is_equal ? std::move(check) : judge_repeated(updates, *own);
 }
 
 // Compares steps from the state that the candidate's process has reached.
@@ -105,22 +144,27 @@ Result<CheckRecord> look_from_reached(const SessionInput& input, TrainingBackend
   auto updates = backend.compare_updates(reference, candidate, kCheckSteps, CheckedSteps::reached);
   if (!updates) return forward_error(updates);
   if (claim != Claim::numerics) {
-    CheckRecord check = check_reached(*updates, /*is_exact=*/true);
+    CheckRecord check =
+        judge_reached(*updates, /*is_exact=*/true, /*rounded=*/nullptr, LossKind::other);
     if (check.passed) return check;
     if (claim == Claim::exact) {
-      if (updates->equal || !may_differ_between_runs(input)) return check;
+      const bool is_equal =
+          updates->equal && std::ranges::all_of(updates->renewed, &UpdateComparison::equal);
+      if (is_equal || !may_differ_between_runs(input)) return check;
       // Starts from the state of the reference after its own steps, which is near the one that was reached.
       return judge_by_repetition(backend, reference, *updates, std::move(check),
                                  CheckedSteps::reached);
     }
   }
   const LossKind loss = loss_of(input);
-  CheckRecord check = check_reached(*updates, /*is_exact=*/false, /*rounded=*/nullptr, loss);
-  if (check.passed || !updates->finite) return check;
+  CheckRecord check = judge_reached(*updates, /*is_exact=*/false, /*rounded=*/nullptr, loss);
+  const bool is_finite =
+      updates->finite && std::ranges::all_of(updates->renewed, &UpdateComparison::finite);
+  if (check.passed || !is_finite) return check;
   // Compare with the effect of rounding alone: the job itself may amplify small differences.
   auto rounded = backend.compare_rounded(reference);
   if (!rounded) return error_of_reference(rounded.error());
-  return check_reached(*updates, /*is_exact=*/false, &*rounded, loss);
+  return judge_reached(*updates, /*is_exact=*/false, &*rounded, loss);
 }
 
 Result<CheckRecord> run_exact(const SessionInput& input, TrainingBackend& backend,
@@ -197,20 +241,29 @@ Result<std::vector<CheckRecord>> run_checks(const SessionInput& input, TrainingB
 
   const Configuration exact = part_of(input, change, RiskClass::exact);
   bool needs_numerics = !part_of(input, change, RiskClass::numerics).empty();
-  // This comparison comes first, because the others put the process back to the initial parameters.
   const Configuration candidate = incumbent.with(change);
   const Configuration whole = same_job(input, candidate);
   const Configuration before = same_job(input, incumbent);
-  // The trainer of the reference compares the two. It is trusted where it has never loaded an extension, so that one
-  // which was kept before cannot speak for the next.
+  // The steps of the reference are trusted where no extension is on, so that one which was kept before cannot speak for
+  // the next.
   const bool is_beside_extension = differ_in_extension(input, before, whole) &&
                                    differ_in_extension(input, input.starting, before);
   const Configuration reference = needs_numerics || is_beside_extension ? input.starting : before;
-  if (differ_in_extension(input, reference, whole) && backend.share_process(whole, candidate)) {
+  const auto keep_reached = [&]() -> Result<bool> {
     const Configuration claimed = is_beside_extension ? input.starting.change_to(whole) : change;
     auto reached = look_from_reached(input, backend, reference, whole, claim_of(input, claimed));
     if (reached) reached->detail += kAfterBlocks;
-    auto passed = keep(std::move(reached));
+    return keep(std::move(reached));
+  };
+  const bool has_reached = differ_in_extension(input, reference, whole);
+  // What makes another job may need a process of its own: then the state of the measured one is carried to another
+  // process at the end, which may be at the cost of that one.
+  const bool is_carried = has_reached && !backend.share_process(whole, candidate);
+  // The other comparisons put the process back to the initial parameters.
+  if (is_carried) {
+    if (auto kept = backend.keep_state(candidate); !kept) return forward_error(kept);
+  } else if (has_reached) {
+    auto passed = keep_reached();
     if (!passed) return forward_error(passed);
     if (!*passed) return checks;
   }
@@ -227,6 +280,12 @@ Result<std::vector<CheckRecord>> run_checks(const SessionInput& input, TrainingB
   if (needs_numerics) {
     const Configuration& beside = is_of_scripts_loader(input, change) ? incumbent : input.starting;
     auto passed = keep(run_numerics(input, backend, beside, candidate));
+    if (!passed) return forward_error(passed);
+    if (!*passed) return checks;
+  }
+  if (is_carried) {
+    if (auto taken = backend.take_state(whole); !taken) return forward_error(taken);
+    auto passed = keep_reached();
     if (!passed) return forward_error(passed);
     if (!*passed) return checks;
   }
@@ -249,8 +308,8 @@ Result<CheckRecord> check_trained(const SessionInput& input, TrainingBackend& ba
                                   const Configuration& best) {
   const Configuration candidate = checked_after_training(input, best);
   if (!backend.share_process(candidate, best)) {
-    return fail(ErrorKind::unsupported,
-                "a knob that makes another training job needs a process of its own");
+    if (auto kept = backend.keep_state(best); !kept) return forward_error(kept);
+    if (auto taken = backend.take_state(candidate); !taken) return forward_error(taken);
   }
   auto check = look_from_reached(input, backend, input.starting, candidate,
                                  claim_of(input, input.starting.change_to(candidate)));

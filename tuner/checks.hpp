@@ -83,9 +83,14 @@ enum class LossKind { cross_entropy, other };
 // hide them.
 //
 // If the two configurations differ in a knob of an extension, the whole candidate is checked first from the state
-// that the blocks have reached: an extension may train correctly at first and wrongly later. If the incumbent has an
-// extension on, too, the starting configuration is the reference of that check, whose trainer has loaded none. An
-// exact change without permission is held to check_repeated() there, too, where the device does not repeat itself.
+// that the blocks have reached: an extension may train correctly at first and wrongly later. If a knob of
+// semantics in the change needs another process, that state is carried to one without it, after the other checks.
+// If the incumbent has an extension on, too, the starting configuration is the reference of that check. An exact
+// change without permission is held to check_repeated() there, too, where the device does not repeat itself.
+//
+// Steps with the initial moments (UpdateComparison::renewed) are held to the limits of those from the reached
+// state, except that their losses and outputs are not compared: a new start of the optimizer may move far. They
+// count even if the others say nothing.
 [[nodiscard]] Result<std::vector<CheckRecord>> run_checks(const SessionInput& input,
                                                           TrainingBackend& backend,
                                                           const Configuration& incumbent,

@@ -82,6 +82,9 @@ struct UpdateComparison {
   std::vector<StepInput> reference_inputs;
   std::vector<StepInput> candidate_inputs;
   std::vector<Idle> idle = {};
+  // Of CheckedSteps::reached, at most one: the same steps once more, from the same state but with the initial
+  // moments of the optimizer. Its outputs are not reported.
+  std::vector<UpdateComparison> renewed = {};
 };
 
 // Returns how the inputs of the model differ; nothing if they do not. Labels must be equal, and samples equal except
@@ -96,7 +99,9 @@ enum class CheckedSteps {
   later,  // later steps, also from the initial parameters, buffers and moments
   // Later steps, from the parameters, buffers and moments that the candidate's process has reached after
   // blocks or a training. The learning rate is that after nine tenths of the recipe's training, because at
-  // the end of a schedule it may be zero.
+  // the end of a schedule it may be zero. If one of the configurations has an extension on, the steps are made a second
+  // time (UpdateComparison::renewed): an extension may have made the moments so large that gradients no longer count.
+  // So they are if a configuration is compared with itself after such a comparison.
   reached,
 };
 
@@ -175,6 +180,18 @@ class TrainingBackend {
   // usual limits apply.
   virtual Result<UpdateComparison> compare_rounded(const Configuration& configuration) {
     static_cast<void>(configuration);
+    return fail(ErrorKind::unsupported, kOnlyMeasured);
+  }
+
+  // Moves the state that the process of one configuration has reached to that of another: keep_state() takes a copy,
+  // and take_state() continues there with it, in a process that has made steps before. Only asked of two
+  // configurations that share no process. REQUIRES for take_state(): keep_state() was called since the last one.
+  virtual Result<void> keep_state(const Configuration& of) {
+    static_cast<void>(of);
+    return fail(ErrorKind::unsupported, kOnlyMeasured);
+  }
+  virtual Result<void> take_state(const Configuration& into) {
+    static_cast<void>(into);
     return fail(ErrorKind::unsupported, kOnlyMeasured);
   }
 

@@ -92,6 +92,15 @@ Result<std::vector<std::string>> not_asked(const storage::History& history,
   return std::vector<std::string>();
 }
 
+// Whether the trial turned a knob of an extension, and one of these plugins proposed it.
+bool is_of_other_build(const TrialRecord& trial, const std::vector<std::string>& plugins,
+                       const tuner::SessionInput& input) {
+  return std::ranges::find(plugins, trial.plugin) != plugins.end() &&
+         std::ranges::any_of(trial.change.values(), [&input](const auto& setting) {
+           return tuner::is_of_extension(input, setting.first);
+         });
+}
+
 std::string joined(const std::vector<std::string>& names) {
   std::string text;
   for (const std::string& name : names)
@@ -169,15 +178,13 @@ Result<std::string> add_known_best(const storage::History& history, const storag
 
   const std::string& found_by = (*best)->run.text;
   std::string why_on;
+  const auto missing = not_asked(history, run, **best, plugins);
+  if (!missing) return tl::unexpected(missing.error());
   if (!(*best)->is_complete) {
     why_on = "the search of run " + found_by + " did not try every proposal";
-  } else {
-    const auto missing = not_asked(history, run, **best, plugins);
-    if (!missing) return tl::unexpected(missing.error());
-    if (!missing->empty()) {
-      why_on = "the search of run " + found_by +
-               " had no answer of these plugins as they are now: " + joined(*missing);
-    }
+  } else if (!missing->empty()) {
+    why_on = "the search of run " + found_by +
+             " had no answer of these plugins as they are now: " + joined(*missing);
   }
   // The stored configuration may be older than the removal of a plugin.
   std::optional<Configuration> known = known_best(input.knobs, run.starting, (*best)->best);
@@ -199,9 +206,11 @@ Result<std::string> add_known_best(const storage::History& history, const storag
   input.is_known_best_complete = why_on.empty();
   input.known_best_run = searcher_of(history, found_by);
   if (!why_on.empty()) {
-    // Trials that were undecided for lack of time, or not repaid then but by this training, count as untried.
-    std::erase_if(*decided, [samples](const TrialRecord& trial) {
+    // Trials that were undecided for lack of time, or not repaid then but by this training, count as untried. So do
+    // those of an extension that was built again: its code may do otherwise now.
+    std::erase_if(*decided, [&](const TrialRecord& trial) {
       return trial.rejection == RejectionReason::undecided_in_time ||
+             is_of_other_build(trial, *missing, input) ||
              (trial.rejection == RejectionReason::not_repaid &&
               tuner::repayment_of(trial, samples).is_repaid());
     });

@@ -17,13 +17,14 @@ constexpr nanoseconds kAlwaysAffordable = std::chrono::seconds(10);
 constexpr int kAffordableShare = 100;  // one in so many of the training's time
 
 // The expected time of the check, from the rates of the training and of the trials.
-nanoseconds expected_time(const storage::RunRow& run, bool needs_trainer, nanoseconds start) {
+nanoseconds expected_time(const storage::RunRow& run, int starts, int repetitions,
+                          nanoseconds start) {
   const double duration_ns = get_number(run.training, "duration_ns").value_or(0.0);
   const double steps = get_number(run.training, "steps").value_or(0.0);
   const double step_ns = steps > 0.0 ? duration_ns / steps : 0.0;
   const double both_ns = step_ns * (1.0 + std::max(1.0, run.speedup.ratio));
-  return (needs_trainer ? start : nanoseconds(0)) +
-         nanoseconds(static_cast<std::int64_t>(both_ns * tuner::kCheckSteps));
+  return starts * start +
+         repetitions * nanoseconds(static_cast<std::int64_t>(both_ns * tuner::kCheckSteps));
 }
 
 Json not_made(const std::string& why) {
@@ -43,10 +44,14 @@ bool is_blamed_on_extension(const storage::RunRow& run, const tuner::SessionInpu
 
 Json check_training(const storage::RunRow& run, const tuner::SessionInput& input,
                     tuner::TrainingBackend& backend, nanoseconds start) {
-  if (tuner::checked_after_training(input, run.best) == input.starting) return nullptr;
+  const Configuration checked = tuner::checked_after_training(input, run.best);
+  if (checked == input.starting) return nullptr;
   const nanoseconds training(get_integer(run.training, "duration_ns").value_or(0));
-  const nanoseconds expected =
-      expected_time(run, !backend.share_process(run.best, input.starting), start);
+  const int starts = (backend.share_process(run.best, checked) ? 0 : 1) +
+                     (backend.share_process(checked, input.starting) ? 0 : 1);
+  // With the reached moments and the initial ones.
+  const int repetitions = tuner::differ_in_extension(input, input.starting, checked) ? 2 : 1;
+  const nanoseconds expected = expected_time(run, starts, repetitions, start);
   if (expected > std::max(kAlwaysAffordable, training / kAffordableShare)) {
     return not_made("it would take " + format_duration(expected) + ", and the training took " +
                     format_duration(training));

@@ -36,6 +36,15 @@ bool ProcessKnobs::uses_extension(const Configuration& configuration) const {
   });
 }
 
+Configuration ProcessKnobs::without_extensions(const Configuration& configuration) const {
+  Configuration rest;
+  for (const auto& [name, value] : configuration.values()) {
+    const auto knob = recipes::find_knob(knobs_, name);
+    rest.set(name, knob && is_of_extension(name) ? knob->default_value : value);
+  }
+  return rest;
+}
+
 Configuration ProcessKnobs::without_live_extensions(const Configuration& configuration) const {
   Configuration rest;
   for (const auto& [name, value] : configuration.values()) {

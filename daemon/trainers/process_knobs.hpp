@@ -20,6 +20,8 @@ class ProcessKnobs {
   [[nodiscard]] std::string key_of(const Configuration& configuration) const;
   // Whether a knob of an extension is away from its default.
   [[nodiscard]] bool uses_extension(const Configuration& configuration) const;
+  // With all knobs of extensions at their defaults.
+  [[nodiscard]] Configuration without_extensions(const Configuration& configuration) const;
   // With the knobs of extensions that are switched live at their defaults.
   [[nodiscard]] Configuration without_live_extensions(const Configuration& configuration) const;
 

@@ -54,6 +54,7 @@ TrainerBackend::TrainerBackend(TrainerBackendSpec spec, CancelSource& cancel)
 TrainerBackend::~TrainerBackend() {
   stop();
   drop_reached_file();
+  drop_carried_file();
 }
 
 void TrainerBackend::stop() {
@@ -69,6 +70,7 @@ void TrainerBackend::drop_dead() {
 Result<void> TrainerBackend::start(const Configuration& configuration) {
   remove_unfinished_traces();
   drop_reached_file();
+  drop_carried_file();
   auto trainer = trainer_for(configuration);
   if (!trainer) return tl::unexpected(trainer.error());
   return {};

@@ -91,6 +91,8 @@ class TrainerBackend final : public tuner::TrainingBackend {
                                    const Configuration& other) const override;
   [[nodiscard]] double checkpoint_share_ratio() const override { return checkpoint_share_ratio_; }
   Result<tuner::UpdateComparison> compare_rounded(const Configuration& configuration) override;
+  Result<void> keep_state(const Configuration& of) override;
+  Result<void> take_state(const Configuration& into) override;
   Result<tuner::UpdateComparison> compare_updates(const Configuration& reference,
                                                   const Configuration& candidate,
                                                   std::int64_t steps,
@@ -221,21 +223,38 @@ class TrainerBackend final : public tuner::TrainingBackend {
                               const std::function<Result<Value>()>& work);
   [[nodiscard]] std::vector<std::string> keys_beside(const std::string& key) const;
   void remember_misfits(const std::string& key, const std::vector<std::string>& others);
-  // Compares the checkpoints `reference` and `candidate`, which the blocks of the check plan ended with.
+  // The blocks of one configuration in a check.
+  struct Arm {
+    Json block;
+    Json renewed;  // from the state with the initial moments; null: none
+  };
+  // Compares the checkpoints that the arms ended with.
+  Result<tuner::UpdateComparison> compare_arms(Trainer& trainer, const Arm& reference,
+                                               const Arm& candidate, const std::string& base,
+                                               const std::string& candidate_base);
+  // `names` are the fields of the request.
   Result<tuner::UpdateComparison> compare_blocks(Trainer& trainer, const Json& reference,
-                                                 const Json& candidate,
-                                                 const std::string& candidate_base);
+                                                 const Json& candidate, Json names);
   class Copies;
   struct CheckPlan {
     std::int64_t steps = 0;
-    Json place;        // the `place` of the trainer protocol; null: that of the checkpoint
-    std::string base;  // the checkpoint that both arms begin at
+    Json place;               // the `place` of the trainer protocol; null: that of the checkpoint
+    std::string base;         // the checkpoint that both arms begin at
+    bool is_renewed = false;  // both arms make the steps once more, with the initial moments
   };
   // Prepares a check that begins where `trainer` stands: records its place and, if the check begins at its state, makes a
   // copy of that state, in memory and in reached_file().
   Result<void> plan_from(Trainer& trainer, tuner::CheckedSteps which);
+  // Writes the present state of `trainer` to `file`, and keeps it as the reached one.
+  Result<void> export_state(Trainer& trainer, const std::filesystem::path& file);
   // Reads the state at which the last such check began from reached_file().
   Result<void> take_reached(Trainer& trainer);
+  // Makes a copy of that state with the initial moments.
+  Result<void> renew(Trainer& trainer);
+  // Moves checkpoints, and the reached state where the check has one, to the trainer of `to`. `from` may have ended
+  // then.
+  Result<Trainer*> move_copies(Trainer& from, const Configuration& to,
+                               const std::vector<std::string>& names);
   // Makes the steps of the check from one checkpoint to another.
   Result<Json> check_steps(Trainer& trainer, const Configuration& configuration,
                            const CheckPlan& plan, const std::string& from,
@@ -243,10 +262,13 @@ class TrainerBackend final : public tuner::TrainingBackend {
   // Sends a request that keeps a checkpoint of that name, until the check ends.
   Result<void> keep_copy(Trainer& trainer, const std::string& request, Json fields,
                          const std::string& name);
-  [[nodiscard]] std::filesystem::path copy_file() const;
+  [[nodiscard]] std::filesystem::path copy_file(const std::string& name) const;
   // The file stays for compare_rounded() until the next check.
   [[nodiscard]] std::filesystem::path reached_file() const;
   void drop_reached_file() const;
+  // From keep_state() to take_state().
+  [[nodiscard]] std::filesystem::path carried_file() const;
+  void drop_carried_file() const;
   // One-time cost of the first switch to a configuration, if it is notable.
   [[nodiscard]] static std::chrono::nanoseconds switch_time(const Trainer& trainer,
                                                             const Configuration& configuration);

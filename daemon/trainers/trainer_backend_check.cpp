@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
+#include <tuple>
 #include <utility>
 
 #include "daemon/trainers/trainer_answer.hpp"
@@ -16,8 +17,13 @@ namespace {
 constexpr const char* kReference = "reference";
 constexpr const char* kCandidate = "candidate";
 constexpr const char* kRounded = "rounded";
+// The same from the state with the initial moments.
+constexpr const char* kReferenceRenewed = "reference_renewed";
+constexpr const char* kCandidateRenewed = "candidate_renewed";
+constexpr const char* kRoundedRenewed = "rounded_renewed";
 constexpr const char* kInitial = "initial";
 constexpr const char* kReached = "reached";
+constexpr const char* kRenewed = "renewed";
 // A check from a state late in a training uses the learning rate at this many tenths of the training.
 constexpr std::int64_t kLateTenths = 9;
 
@@ -35,7 +41,8 @@ class TrainerBackend::Copies {
       }
     }
     std::error_code ignored;
-    std::filesystem::remove(job_.copy_file(), ignored);
+    for (const char* const name : {kReference, kCandidate, kReferenceRenewed, kCandidateRenewed})
+      std::filesystem::remove(job_.copy_file(name), ignored);
   }
   Copies(const Copies&) = delete;
   Copies& operator=(const Copies&) = delete;
@@ -44,17 +51,26 @@ class TrainerBackend::Copies {
   TrainerBackend& job_;
 };
 
-std::filesystem::path TrainerBackend::copy_file() const {
-  return spec_.folder / "reference.checkpoint";
+std::filesystem::path TrainerBackend::copy_file(const std::string& name) const {
+  return spec_.folder / (name + ".checkpoint");
 }
 
 std::filesystem::path TrainerBackend::reached_file() const {
   return spec_.folder / "reached.checkpoint";
 }
 
+std::filesystem::path TrainerBackend::carried_file() const {
+  return spec_.folder / "carried.checkpoint";
+}
+
 void TrainerBackend::drop_reached_file() const {
   std::error_code ignored;
   std::filesystem::remove(reached_file(), ignored);
+}
+
+void TrainerBackend::drop_carried_file() const {
+  std::error_code ignored;
+  std::filesystem::remove(carried_file(), ignored);
 }
 
 Result<void> TrainerBackend::keep_copy(Trainer& trainer, const std::string& request, Json fields,
@@ -85,6 +101,16 @@ Result<Json> TrainerBackend::check_steps(Trainer& trainer, const Configuration& 
   return block;
 }
 
+Result<void> TrainerBackend::export_state(Trainer& trainer, const std::filesystem::path& file) {
+  if (auto kept = keep_copy(trainer, "checkpoint", {{"name", kReached}}, kReached); !kept) {
+    return kept;
+  }
+  auto exported =
+      ask(trainer, "export", {{"name", kReached}, {"path", file.string()}}, spec_.block_limit);
+  if (!exported) return tl::unexpected(exported.error());
+  return {};
+}
+
 Result<void> TrainerBackend::plan_from(Trainer& trainer, tuner::CheckedSteps which) {
   auto place = ask(trainer, "place", Json::object(), spec_.block_limit);
   if (!place) return tl::unexpected(place.error());
@@ -94,18 +120,38 @@ Result<void> TrainerBackend::plan_from(Trainer& trainer, tuner::CheckedSteps whi
   // With several ranks, the samples of one rank.
   check_plan_.place["samples"] =
       tuner::training_samples(spec_.recipe, facts_) / spec_.recipe.train.ranks / 10 * kLateTenths;
-  if (auto kept = keep_copy(trainer, "checkpoint", {{"name", kReached}}, kReached); !kept) {
-    return kept;
-  }
-  auto exported = ask(trainer, "export", {{"name", kReached}, {"path", reached_file().string()}},
-                      spec_.block_limit);
-  if (!exported) return tl::unexpected(exported.error());
-  return {};
+  return export_state(trainer, reached_file());
 }
 
 Result<void> TrainerBackend::take_reached(Trainer& trainer) {
   return keep_copy(trainer, "import", {{"name", kReached}, {"path", reached_file().string()}},
                    kReached);
+}
+
+Result<void> TrainerBackend::renew(Trainer& trainer) {
+  return keep_copy(trainer, "renew", {{"name", kReached}, {"as", kRenewed}}, kRenewed);
+}
+
+Result<TrainerBackend::Trainer*> TrainerBackend::move_copies(
+    Trainer& from, const Configuration& to, const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    auto exported = ask(from, "export", {{"name", name}, {"path", copy_file(name).string()}},
+                        spec_.block_limit);
+    if (!exported) return tl::unexpected(exported.error());
+  }
+  // A trainer that has trained may hold so much memory that another does not fit.
+  if (has_trained_) stop();
+  auto found = trainer_for(to);
+  if (!found) return found;
+  for (const std::string& name : names) {
+    auto imported =
+        keep_copy(**found, "import", {{"name", name}, {"path", copy_file(name).string()}}, name);
+    if (!imported) return tl::unexpected(imported.error());
+  }
+  if (check_plan_.base == kReached) {
+    if (auto taken = take_reached(**found); !taken) return tl::unexpected(taken.error());
+  }
+  return found;
 }
 
 Result<tuner::UpdateComparison> TrainerBackend::compare_updates(const Configuration& reference,
@@ -116,10 +162,16 @@ Result<tuner::UpdateComparison> TrainerBackend::compare_updates(const Configurat
   const auto lock = lock_measurement();
   if (!lock) return tl::unexpected(lock.error());
   const Copies copies(*this);
-  check_plan_ = {.steps = steps, .place = nullptr, .base = kInitial};
+  const bool is_reached = which == tuner::CheckedSteps::reached;
+  const bool is_of_extension =
+      process_knobs_.uses_extension(reference) || process_knobs_.uses_extension(candidate);
+  const bool is_repeated = reference == candidate && check_plan_.is_renewed;
+  check_plan_ = {.steps = steps,
+                 .place = nullptr,
+                 .base = kInitial,
+                 .is_renewed = is_reached && (is_of_extension || is_repeated)};
   drop_reached_file();
-  // The candidate trains in the process that was measured, before that one may have to leave. The last trainer
-  // compares: code of the candidate's extension must not be in it.
+  // The candidate trains in the process that was measured, before that one may have to leave.
   const bool is_of_measured = which != tuner::CheckedSteps::first;
   const bool is_candidate_first = is_of_measured || process_knobs_.uses_extension(candidate);
   // Where both run in one process, what fails may be the doing of the candidate.
@@ -128,51 +180,60 @@ Result<tuner::UpdateComparison> TrainerBackend::compare_updates(const Configurat
     error.is_of_reference = are_apart && is_in_reference;
     return tl::unexpected<Error>(std::move(error));
   };
-  Json blocks[2];
+  Arm arms[2];
   Trainer* last = nullptr;
   std::string last_key;
+  std::vector<std::string> kept;
   for (const bool is_first : {true, false}) {
     const bool is_candidate = is_first == is_candidate_first;
     const Configuration& configuration = is_candidate ? candidate : reference;
-    const char* const name = is_candidate ? kCandidate : kReference;
     const bool moves = !is_first && process_knobs_.key_of(configuration) != last_key;
-    if (moves) {
-      // The state moves through a file: the other configuration may need a trainer of its own, and the first one may
-      // have to end.
-      const char* const earlier = is_candidate ? kReference : kCandidate;
-      auto exported = ask(*last, "export", {{"name", earlier}, {"path", copy_file().string()}},
-                          spec_.block_limit);
-      if (!exported) return failed(exported.error(), /*is_in_reference=*/is_candidate);
-      // A trainer that has trained may hold so much memory that another does not fit.
-      if (has_trained_) stop();
-    }
-    auto found = trainer_for(configuration);
-    if (!found) return failed(found.error(), !is_candidate);
+    // The state moves through a file: the other configuration may need a trainer of its own, and the first one may have
+    // to end.
+    auto found = moves ? move_copies(*last, configuration, kept) : trainer_for(configuration);
+    // A move begins in the trainer of the other side.
+    if (!found) return failed(found.error(), !is_candidate && !moves);
     Trainer& trainer = **found;
-    if (moves) {
-      const char* const earlier = is_candidate ? kReference : kCandidate;
-      auto imported = keep_copy(trainer, "import",
-                                {{"name", earlier}, {"path", copy_file().string()}}, earlier);
-      if (!imported) return failed(imported.error(), !is_candidate);
-      if (check_plan_.base == kReached) {
-        if (auto taken = take_reached(trainer); !taken) {
-          return failed(taken.error(), !is_candidate);
-        }
-      }
-    }
     if (is_first && is_of_measured) {
       if (auto planned = plan_from(trainer, which); !planned) {
         return failed(planned.error(), !is_candidate);
       }
     }
+    if (check_plan_.is_renewed && (is_first || moves)) {
+      if (auto renewed = renew(trainer); !renewed) {
+        return failed(renewed.error(), !is_candidate);
+      }
+    }
+    Arm& arm = arms[is_candidate ? 1 : 0];
+    const std::string name = is_candidate ? kCandidate : kReference;
     auto block = check_steps(trainer, configuration, check_plan_, check_plan_.base, name);
     if (!block) return failed(block.error(), !is_candidate);
-    blocks[is_candidate ? 1 : 0] = *std::move(block);
+    arm.block = *std::move(block);
+    kept.push_back(name);
+    if (check_plan_.is_renewed) {
+      const std::string renewed = is_candidate ? kCandidateRenewed : kReferenceRenewed;
+      block = check_steps(trainer, configuration, check_plan_, kRenewed, renewed);
+      if (!block) return failed(block.error(), !is_candidate);
+      arm.renewed = *std::move(block);
+      kept.push_back(renewed);
+    }
     last = &trainer;
     last_key = trainer.key;
   }
-  auto compared = compare_blocks(*last, blocks[0], blocks[1], check_plan_.base);
-  if (!compared) return failed(compared.error(), is_candidate_first);
+  // Code of an extension must not be in the trainer that compares.
+  if (process_knobs_.uses_extension(is_candidate_first ? reference : candidate)) {
+    if (!share_process(reference, candidate)) {
+      // If there is no room for a third one, this one leaves, not the one that was measured.
+      const auto found = std::ranges::find_if(
+          trainers_, [last](const Trainer& trainer) { return &trainer == last; });
+      trainers_.splice(trainers_.end(), trainers_, found);
+    }
+    auto clean = move_copies(*last, process_knobs_.without_extensions(reference), kept);
+    if (!clean) return failed(clean.error(), false);
+    last = *clean;
+  }
+  auto compared = compare_arms(*last, arms[0], arms[1], check_plan_.base, check_plan_.base);
+  if (!compared) return failed(compared.error(), true);
   return compared;
 }
 
@@ -188,25 +249,59 @@ Result<tuner::UpdateComparison> TrainerBackend::compare_rounded(
   if (base == kReached) {
     if (auto taken = take_reached(trainer); !taken) return tl::unexpected(taken.error());
   }
-  auto reference = check_steps(trainer, configuration, check_plan_, base, kReference);
-  if (!reference) return tl::unexpected(reference.error());
+  if (check_plan_.is_renewed) {
+    if (auto renewed = renew(trainer); !renewed) return tl::unexpected(renewed.error());
+  }
+  Arm reference;
+  Arm candidate;
   auto rounded = keep_copy(trainer, "round", {{"name", base}, {"as", kRounded}}, kRounded);
   if (!rounded) return tl::unexpected(rounded.error());
-  auto candidate = check_steps(trainer, configuration, check_plan_, kRounded, kCandidate);
-  if (!candidate) return tl::unexpected(candidate.error());
-  return compare_blocks(trainer, *reference, *candidate, kRounded);
+  for (auto [arm, from, name] : {std::tuple{&reference.block, base, kReference},
+                                 std::tuple{&candidate.block, std::string(kRounded), kCandidate}}) {
+    auto block = check_steps(trainer, configuration, check_plan_, from, name);
+    if (!block) return tl::unexpected(block.error());
+    *arm = *std::move(block);
+  }
+  if (check_plan_.is_renewed) {
+    rounded =
+        keep_copy(trainer, "round", {{"name", kRenewed}, {"as", kRoundedRenewed}}, kRoundedRenewed);
+    if (!rounded) return tl::unexpected(rounded.error());
+    for (auto [arm, from, name] :
+         {std::tuple{&reference.renewed, kRenewed, kReferenceRenewed},
+          std::tuple{&candidate.renewed, kRoundedRenewed, kCandidateRenewed}}) {
+      auto block = check_steps(trainer, configuration, check_plan_, from, name);
+      if (!block) return tl::unexpected(block.error());
+      *arm = *std::move(block);
+    }
+  }
+  return compare_arms(trainer, reference, candidate, base, kRounded);
+}
+
+Result<tuner::UpdateComparison> TrainerBackend::compare_arms(Trainer& trainer, const Arm& reference,
+                                                             const Arm& candidate,
+                                                             const std::string& base,
+                                                             const std::string& candidate_base) {
+  auto comparison = compare_blocks(trainer, reference.block, candidate.block,
+                                   {{"base", base},
+                                    {"reference", kReference},
+                                    {"candidate", kCandidate},
+                                    {"candidate_base", candidate_base}});
+  if (!comparison || !check_plan_.is_renewed) return comparison;
+  // The parameters of a state are those of the renewed one.
+  auto renewed = compare_blocks(trainer, reference.renewed, candidate.renewed,
+                                {{"base", base},
+                                 {"reference", kReferenceRenewed},
+                                 {"candidate", kCandidateRenewed},
+                                 {"candidate_base", candidate_base}});
+  if (!renewed) return renewed;
+  comparison->renewed.push_back(*std::move(renewed));
+  return comparison;
 }
 
 Result<tuner::UpdateComparison> TrainerBackend::compare_blocks(Trainer& trainer,
                                                                const Json& reference,
-                                                               const Json& candidate,
-                                                               const std::string& candidate_base) {
-  auto answer = ask(trainer, "compare",
-                    {{"base", check_plan_.base},
-                     {"reference", kReference},
-                     {"candidate", kCandidate},
-                     {"candidate_base", candidate_base}},
-                    spec_.block_limit);
+                                                               const Json& candidate, Json names) {
+  auto answer = ask(trainer, "compare", std::move(names), spec_.block_limit);
   if (!answer) return tl::unexpected(answer.error());
   auto comparison = comparison_from(*answer);
   if (!comparison) return comparison;
@@ -216,6 +311,37 @@ Result<tuner::UpdateComparison> TrainerBackend::compare_blocks(Trainer& trainer,
   comparison->reference_inputs = inputs_of(member(reference, "inputs"));
   comparison->candidate_inputs = inputs_of(member(candidate, "inputs"));
   return comparison;
+}
+
+Result<void> TrainerBackend::keep_state(const Configuration& of) {
+  const auto lock = lock_measurement();
+  if (!lock) return tl::unexpected(lock.error());
+  const Copies copies(*this);
+  auto found = trainer_for(of);
+  if (!found) return tl::unexpected(found.error());
+  return export_state(**found, carried_file());
+}
+
+Result<void> TrainerBackend::take_state(const Configuration& into) {
+  const auto lock = lock_measurement();
+  if (!lock) return tl::unexpected(lock.error());
+  const Copies copies(*this);
+  // As in move_copies().
+  if (has_trained_) stop();
+  auto found = trainer_for(into);
+  if (!found) return tl::unexpected(found.error());
+  Trainer& trainer = **found;
+  // What an extension does late shows only where it has run for a while.
+  if (!trainer.is_warm && !has_trained_) {
+    if (auto warm = warm_up(trainer); !warm) return warm;
+  }
+  auto taken = keep_copy(trainer, "import", {{"name", kReached}, {"path", carried_file().string()}},
+                         kReached);
+  drop_carried_file();
+  if (!taken) return taken;
+  auto restored = ask(trainer, "restore", {{"name", kReached}}, spec_.block_limit);
+  if (!restored) return tl::unexpected(restored.error());
+  return {};
 }
 
 }  // namespace autotuned::daemon

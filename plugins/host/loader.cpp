@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <boost/dll/shared_library.hpp>
+#include <cctype>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -17,6 +18,7 @@
 #include <utility>
 
 #include "base/digest.hpp"
+#include "base/file.hpp"
 #include "base/folder_names.hpp"
 #include "base/machine/machine.hpp"
 #include "plugins/host/library_file.hpp"
@@ -34,6 +36,7 @@ constexpr const char* kAlias = "autotuned_plugin_v1";
 constexpr std::string_view kTrainerEnding = "_trainer.so";
 constexpr const char* kTrainerKind = "trainer";  // until it is known which of the two
 constexpr std::size_t kMaxAnswerBytes = 1U << 20U;
+constexpr std::size_t kMaxPluginBytes = 1U << 28U;  // of a file that is searched for names of knobs
 
 class LibraryPolicy final : public Policy {
  public:
@@ -355,15 +358,47 @@ bool is_trainer_library(const FoundPlugin& found) {
   return found.kind != "policy" && found.kind != "yaml" && found.kind != "folder";
 }
 
-// Notes the digest of each trainer library at the plugin of its name. Also of a refused library: a build that can be
-// used replaces it.
+bool is_part_of_name(char one) {
+  return one == '.' || one == '_' || std::isalnum(static_cast<unsigned char>(one)) != 0;
+}
+
+// Whether a text holds this name by itself.
+bool has_name(std::string_view text, std::string_view name) {
+  for (std::size_t at = text.find(name); at != std::string_view::npos;
+       at = text.find(name, at + 1)) {
+    const std::size_t end = at + name.size();
+    const bool begins = at == 0 || !is_part_of_name(text[at - 1]);
+    if (begins && (end == text.size() || !is_part_of_name(text[end]))) return true;
+  }
+  return false;
+}
+
+// Whether machine code may hold this name. Compilers store the eight or four bytes that a short string begins with as a
+// number.
+bool may_have_name(std::string_view code, std::string_view name) {
+  const std::size_t size = name.size() >= 8 ? 8 : std::min<std::size_t>(name.size(), 4);
+  return code.find(name.substr(0, size)) != std::string_view::npos;
+}
+
+// Notes at each plugin the digests of the trainer libraries whose code its proposals turn on: of those with a knob that
+// its file names, and of that of its own name. Of the latter also if the library is refused: a build that can be used
+// replaces it.
 void note_trainer_libraries(std::vector<FoundPlugin>& plugins) {
+  const auto has_knobs = [](const FoundPlugin& plugin) { return !plugin.knobs.empty(); };
+  const bool has_extension = std::ranges::any_of(plugins, has_knobs);
   for (FoundPlugin& plugin : plugins) {
-    if (is_trainer_library(plugin)) continue;
-    const auto library = std::ranges::find_if(plugins, [&plugin](const FoundPlugin& other) {
-      return other.name == plugin.name && is_trainer_library(other);
-    });
-    if (library != plugins.end()) plugin.trainer_sha256 = library->sha256;
+    if (plugin.kind == "folder" || is_trainer_library(plugin)) continue;
+    // Without a digest, nothing says that the file can be trusted.
+    const bool is_searched = has_extension && !plugin.sha256.empty();
+    const std::string bytes =
+        is_searched ? read_file(plugin.path, kMaxPluginBytes).value_or("") : std::string();
+    for (const FoundPlugin& library : plugins) {
+      if (!is_trainer_library(library)) continue;
+      const bool is_named = std::ranges::any_of(library.knobs, [&](const recipes::Knob& knob) {
+        return plugin.kind == "yaml" ? has_name(bytes, knob.name) : may_have_name(bytes, knob.name);
+      });
+      if (is_named || library.name == plugin.name) plugin.trainer_sha256 += library.sha256;
+    }
   }
 }
 

@@ -42,8 +42,9 @@ struct FoundPlugin {
   std::string kind;
   std::filesystem::path path;  // canonical
   std::string sha256;          // of the file
-  // Of a plugin that proposes: of the libNAME_trainer.so that is found beside it or in another folder; empty: there
-  // is none.
+  // Of a plugin that proposes: of the extensions whose knobs its file names, in whatever folder they are found, and of
+  // the libNAME_trainer.so of its own name, one after the other; empty: there are none. A plugin that makes the name of
+  // a knob up while it runs is tied to the library of its own name alone.
   std::string trainer_sha256;
   std::string refusal;  // names what the file is, or the machine lacks, and what was expected
   std::shared_ptr<Policy> policy;  // set when ready, except for plugins that only the trainer loads
@@ -51,8 +52,8 @@ struct FoundPlugin {
   std::vector<std::string> needs;    // of the machine (needs.hpp)
 
   [[nodiscard]] Json to_json() const;
-  // Tells whether a plugin was built again since it was asked: a digest of its file and, if it has one, of its
-  // trainer library.
+  // Tells whether a plugin was built again since it was asked: a digest of its file and of the trainer
+  // libraries that its proposals turn on.
   [[nodiscard]] std::string build_digest() const;
 };
 

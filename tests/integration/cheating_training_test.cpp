@@ -29,12 +29,15 @@ void PrintTo(const Cheat& cheat, std::ostream* out) {
 class CheatingTraining : public testing::TestWithParam<Cheat> {
  protected:
   explicit CheatingTraining(const std::string& evaluated_every = "end",
-                            const std::string& more_of_training = "") {
+                            const std::string& more_of_training = "",
+                            const std::string& optimizer = "{type: sgd, lr: 0.1}") {
     scene_.use_trainer_plugins({"tiny", "cheats"});
     scene_.write_plugin("cheats", "cheats.cheat: " + GetParam().name);
     scene_.write_job(
         "model: {plugin: tiny, wait_ms: 8}\ndata: {plugin: tiny, samples: 2048}\n"
-        "input: [scale: {by: 1/255}]\noptimizer: {type: sgd, lr: 0.1}\n"
+        "input: [scale: {by: 1/255}]\noptimizer: " +
+        optimizer +
+        "\n"
         "train: {epochs: 2, batch_size: 32" +
         more_of_training +
         "}\n"
@@ -110,6 +113,34 @@ INSTANTIATE_TEST_SUITE_P(
                     Cheat{"standing_averages",
                           "buffers: the update of running average of [a-z.]+ is 0\\.000 times as "
                           "long.*from the weights at the end of the blocks"}),
+    [](const auto& test) { return test.param.name; });
+
+class CheatingMoments : public CheatingTraining {
+ protected:
+  CheatingMoments() : CheatingTraining("end", "", "{type: adam, lr: 0.01}") {}
+};
+
+// From the moments that it has made, no configuration moves; and it leaves the initial weights alone.
+TEST_P(CheatingMoments, AreSeen) {
+  const Json run = result_of(this->run({"--tune-only"}));
+  const Json& trial = run.at("trials").at(0);
+  const Json& kept = run.at("best").at("configuration").at("cheats.cheat");
+  if (GetParam().reason.empty()) {
+    EXPECT_EQ(trial.at("verdict"), "accepted") << trial.dump(1);
+    EXPECT_EQ(kept, GetParam().name);
+    return;
+  }
+  EXPECT_EQ(trial.at("verdict"), "rejected") << trial.dump(1);
+  EXPECT_THAT(trial.at("reason").get<std::string>(), ContainsRegex(GetParam().reason));
+  EXPECT_EQ(kept, "none");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    , CheatingMoments,
+    testing::Values(Cheat{"honest", ""},
+                    Cheat{"huge_moments", std::string("with the optimizer's initial moments: ") +
+                                              kStandsStill +
+                                              ".*from the weights at the end of the blocks"}),
     [](const auto& test) { return test.param.name; });
 
 // What each step looks at: no check need come at the right time.

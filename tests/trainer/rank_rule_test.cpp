@@ -17,7 +17,8 @@ TEST(RankRule, WhatChangesARankIsForAll) {
 TEST(RankRule, OnlyStepsAreWaitedFor) {
   for (const char* request : {"load", "run", "steps", "check_steps", "profile", "trace", "train"})
     EXPECT_TRUE(steps_together(request)) << request;
-  for (const char* request : {"prepare", "restore", "checkpoint", "drop", "round", "import"})
+  for (const char* request :
+       {"prepare", "restore", "checkpoint", "drop", "renew", "round", "import"})
     EXPECT_FALSE(steps_together(request)) << request;
 }
 

@@ -453,6 +453,9 @@ TEST(Checks, OneSampleAStepIsComparedAsWell) {
     updates.candidate_inputs[0].images = "rounded";
     updates.candidate_inputs[0].projections = {5.01};
     EXPECT_TRUE(check_numerics(updates).passed) << check_numerics(updates).detail;
+    // Where the signs nearly cancel out, rounding is a larger share.
+    updates.candidate_inputs[0].projections = {5.3};
+    EXPECT_TRUE(check_numerics(updates).passed) << check_numerics(updates).detail;
     updates.candidate_inputs[0].images = "another";
     updates.candidate_inputs[0].projections = {1.0};
     EXPECT_FALSE(check_numerics(updates).passed) << steps;

@@ -2,7 +2,7 @@
 // Which looks a change is given, and which rule judges them.
 #include <gmock/gmock.h>
 
-#include "tests/tuner/simulation.hpp"
+#include "tests/tuner/run_checks_scene.hpp"
 #include "tuner/checks.hpp"
 
 namespace autotuned::tuner {
@@ -11,57 +11,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
-
-// Which comparisons are asked of the job, and what is made of them.
-class RunChecks : public testing::Test {
- protected:
-  struct Asked {
-    Configuration reference;
-    Configuration candidate;
-    std::int64_t steps;
-  };
-
-  RunChecks() {
-    job_.updates = [this](const Configuration& reference, const Configuration& candidate,
-                          std::int64_t steps) {
-      asked_.push_back({reference, candidate, steps});
-      UpdateComparison updates = SimulatedBackend::equal(steps);
-      updates.equal = is_equal_;
-      return updates;
-    };
-  }
-
-  std::vector<CheckRecord> run(const Configuration& change) {
-    auto checks = run_checks(input_, job_, incumbent_, change);
-    EXPECT_TRUE(checks);
-    return *checks;
-  }
-
-  // An extension with a knob of that class.
-  void add_extension(recipes::RiskClass risk) {
-    recipes::Knob knob;
-    knob.name = "mine.skip";
-    knob.default_value = false;
-    knob.risk = risk;
-    input_.knobs.push_back(knob);
-    input_.extension_knobs.push_back(knob.name);
-    input_.starting.set(knob.name, false);
-    incumbent_.set(knob.name, false);
-  }
-
-  static Configuration change(const std::string& knob, const KnobValue& value) {
-    Configuration change;
-    change.set(knob, value);
-    return change;
-  }
-
-  FakeClock clock_;
-  SimulatedBackend job_{clock_};
-  SessionInput input_ = simulated_input();
-  Configuration incumbent_ = input_.starting.with(change("optimizer.fused", true));
-  bool is_equal_ = true;
-  std::vector<Asked> asked_;
-};
 
 TEST_F(RunChecks, ExactIsComparedWithTheIncumbent) {
   const auto checks = run(change("loader.workers", std::int64_t{2}));
@@ -250,139 +199,6 @@ TEST_F(RunChecks, AMixedChangePassesEveryCheckOfItsParts) {
   const auto checks = run(mixed);
   ASSERT_EQ(checks.size(), 3U);
   EXPECT_EQ(asked_[0].candidate.integer("batch_size"), 32) << "the exact part alone";
-}
-
-TEST_F(RunChecks, AnExtensionIsFirstCheckedFromWhatTheBlocksHaveLeft) {
-  add_extension(recipes::RiskClass::numerics);
-  auto checks = run(change("mine.skip", true));
-  EXPECT_THAT(job_.looks,
-              ElementsAre(CheckedSteps::reached, CheckedSteps::later, CheckedSteps::first));
-  ASSERT_EQ(checks.size(), 2U);
-  EXPECT_THAT(checks[0].detail, HasSubstr("from the weights at the end of the blocks"));
-  EXPECT_EQ(asked_[0].reference, input_.starting);
-  EXPECT_EQ(asked_[0].candidate, incumbent_.with(change("mine.skip", true)));
-  // Kept, it is in what other numerics are compared with the start.
-  incumbent_.set("mine.skip", true);
-  job_.looks.clear();
-  run(change("precision.autocast", std::string("bf16")));
-  EXPECT_THAT(job_.looks,
-              ElementsAre(CheckedSteps::reached, CheckedSteps::later, CheckedSteps::first));
-  // An exact change is compared with the incumbent, which has it, too.
-  job_.looks.clear();
-  run(change("loader.workers", std::int64_t{2}));
-  EXPECT_THAT(job_.looks, ElementsAre(CheckedSteps::later, CheckedSteps::first));
-}
-
-TEST_F(RunChecks, AnExtensionThatFailsThereGetsNoOtherLook) {
-  add_extension(recipes::RiskClass::numerics);
-  job_.updates = [](const Configuration&, const Configuration&, std::int64_t steps) {
-    UpdateComparison updates = SimulatedBackend::equal(steps);
-    updates.equal = false;
-    updates.parameters[0].norm_ratio = 0.1;
-    return updates;
-  };
-  const auto checks = run(change("mine.skip", true));
-  EXPECT_THAT(job_.looks, ElementsAre(CheckedSteps::reached));
-  ASSERT_EQ(checks.size(), 1U);
-  EXPECT_FALSE(checks[0].passed);
-  EXPECT_THAT(checks[0].detail, HasSubstr("from the weights at the end of the blocks"));
-}
-
-TEST_F(RunChecks, AnExactExtensionIsComparedThereWithTheIncumbent) {
-  add_extension(recipes::RiskClass::exact);
-  input_.recipe.tune.allow = {};
-  Configuration both = change("mine.skip", true);
-  both.set("batch_size", std::int64_t{64});
-  auto checks = run(both);
-  EXPECT_EQ(asked_[0].reference, incumbent_);
-  EXPECT_EQ(asked_[0].candidate, incumbent_.with(change("mine.skip", true)))
-      << "another batch is another job";
-  EXPECT_EQ(checks[0].risk, "exact");
-  is_equal_ = false;
-  checks = run(change("mine.skip", true));
-  ASSERT_EQ(checks.size(), 1U);
-  EXPECT_FALSE(checks[0].passed);
-}
-
-// The trainer that compares must not have the code of an extension, which could speak for the other one.
-TEST_F(RunChecks, AnExtensionBesideAnotherIsComparedThereWithTheStart) {
-  add_extension(recipes::RiskClass::exact);
-  recipes::Knob knob = input_.knobs.back();
-  knob.name = "other.skip";
-  input_.knobs.push_back(knob);
-  input_.extension_knobs.push_back(knob.name);
-  input_.starting.set(knob.name, false);
-  incumbent_.set(knob.name, false);
-  incumbent_.set("mine.skip", true);
-  const auto checks = run(change("other.skip", true));
-  EXPECT_THAT(job_.looks,
-              ElementsAre(CheckedSteps::reached, CheckedSteps::later, CheckedSteps::first));
-  EXPECT_EQ(asked_[0].reference, input_.starting);
-  EXPECT_EQ(asked_[0].candidate, incumbent_.with(change("other.skip", true)));
-  EXPECT_EQ(asked_[1].reference, incumbent_);
-  ASSERT_EQ(checks.size(), 2U);
-  EXPECT_TRUE(checks[1].passed);
-}
-
-// "Exact" is not held to the limits of numerics where the device does not repeat itself: only its own differences count.
-TEST_F(RunChecks, AnExactExtensionIsComparedThereWithTheDevicesOwnDifferences) {
-  add_extension(recipes::RiskClass::exact);
-  input_.recipe.tune.allow = {};
-  input_.job_facts["device"] = "cuda:0";
-  double candidate_ratio = 1.02;
-  double own_ratio = 1.01;
-  job_.updates = [&](const Configuration& reference, const Configuration& candidate,
-                     std::int64_t steps) {
-    asked_.push_back({reference, candidate, steps});
-    UpdateComparison updates = SimulatedBackend::equal(steps);
-    updates.parameters[0].norm_ratio = reference == candidate ? own_ratio : candidate_ratio;
-    updates.equal = updates.parameters[0].norm_ratio == 1.0;
-    return updates;
-  };
-  job_.rounded_updates = [](const Configuration&, std::int64_t steps) {
-    ADD_FAILURE() << "how far rounding leads the job astray does not matter";
-    return SimulatedBackend::equal(steps);
-  };
-  auto checks = run(change("mine.skip", true));
-  EXPECT_TRUE(checks.back().passed) << checks.back().detail;
-  ASSERT_GE(asked_.size(), 2U);
-  EXPECT_EQ(asked_[0].candidate, incumbent_.with(change("mine.skip", true)));
-  EXPECT_EQ(asked_[1].reference, incumbent_);
-  EXPECT_EQ(asked_[1].candidate, incumbent_);
-  ASSERT_GE(job_.looks.size(), 2U);
-  EXPECT_EQ(job_.looks[0], CheckedSteps::reached);
-  EXPECT_EQ(job_.looks[1], CheckedSteps::reached);
-  EXPECT_EQ(checks[0].risk, "exact");
-  EXPECT_THAT(checks[0].detail, HasSubstr("two runs of one configuration differ"));
-
-  // A cheat that begins late is seen from there alone. The limits of the numerics would let it pass.
-  candidate_ratio = 1.1;
-  job_.looks.clear();
-  checks = run(change("mine.skip", true));
-  ASSERT_EQ(checks.size(), 1U);
-  EXPECT_FALSE(checks[0].passed);
-  EXPECT_THAT(checks[0].detail, HasSubstr("the update of weight differs by 0.1 of its length"));
-  EXPECT_THAT(checks[0].detail, HasSubstr("from the weights at the end of the blocks"));
-  EXPECT_THAT(job_.looks, ElementsAre(CheckedSteps::reached, CheckedSteps::reached));
-  const Configuration best = input_.starting.with(change("mine.skip", true));
-  EXPECT_FALSE(check_trained(input_, job_, best)->passed);
-
-  // A device that does repeat itself is held to its bits.
-  candidate_ratio = 1.02;
-  own_ratio = 1.0;
-  checks = run(change("mine.skip", true));
-  ASSERT_EQ(checks.size(), 1U);
-  EXPECT_FALSE(checks[0].passed);
-
-  // With permission the limits of numerics apply.
-  job_.rounded_updates = [](const Configuration&, std::int64_t steps) {
-    return SimulatedBackend::equal(steps);
-  };
-  input_.recipe.tune.allow = {"numerics"};
-  candidate_ratio = 1.1;
-  checks = run(change("mine.skip", true));
-  EXPECT_TRUE(checks[0].passed) << checks[0].detail;
-  EXPECT_EQ(checks[0].risk, "numerics");
 }
 
 TEST_F(RunChecks, ATrainedModelIsCheckedAgainstTheStart) {

@@ -76,7 +76,9 @@ class SimulatedBackend final : public TrainingBackend {
       [](const Configuration&, ProcessChoice) { return std::nullopt; };
   std::vector<std::pair<Configuration, ProcessChoice>> readied;
   int blocks = 0;
-  std::vector<CheckedSteps> looks;       // of the checks
+  std::vector<CheckedSteps> looks;  // of the checks
+  // keep_state() and take_state(), in order.
+  std::vector<std::pair<std::string, Configuration>> moves;
   std::map<std::string, int> blocks_of;  // those that ran, by what they reused
 
   static UpdateComparison equal(std::int64_t steps) {
@@ -149,6 +151,16 @@ class SimulatedBackend final : public TrainingBackend {
     clock_->advance(std::chrono::milliseconds(50));
     if (rounded_fault) return tl::unexpected(*rounded_fault);
     return rounded_updates(configuration, compared_steps_);
+  }
+
+  Result<void> keep_state(const Configuration& of) override {
+    moves.emplace_back("keep", of);
+    return {};
+  }
+
+  Result<void> take_state(const Configuration& into) override {
+    moves.emplace_back("take", into);
+    return {};
   }
 
   Result<StepProfile> profile(const Configuration& configuration) override {

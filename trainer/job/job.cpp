@@ -215,6 +215,19 @@ Result<std::int64_t> Job::round(const std::string& name, const std::string& as) 
   });
 }
 
+Result<std::int64_t> Job::renew(const std::string& name, const std::string& as) {
+  return guarded("renew", [&]() -> Result<std::int64_t> {
+    const auto checkpoint = state_->find(name);
+    if (!checkpoint) return tl::unexpected(checkpoint.error());
+    const auto initial = state_->find("initial");
+    if (!initial) return tl::unexpected(initial.error());
+    Checkpoint result = renewed(**checkpoint, **initial);
+    const std::int64_t bytes = result.bytes();
+    state_->put(as, std::move(result));
+    return bytes;
+  });
+}
+
 Result<Comparison> Job::compare(const std::string& base, const std::string& reference,
                                 const std::string& candidate,
                                 const std::string& candidate_base) const {

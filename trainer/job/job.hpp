@@ -276,6 +276,8 @@ class Job {
   [[nodiscard]] Result<std::int64_t> finish_export();
   // Keeps `name` under `as` with every parameter rounded to 16 bits. The same bytes as keep().
   [[nodiscard]] Result<std::int64_t> round(const std::string& name, const std::string& as);
+  // Keeps `name` under `as` with the optimizer's state and the loss scale of the initial state.
+  [[nodiscard]] Result<std::int64_t> renew(const std::string& name, const std::string& as);
   // `candidate_base` as for compare() of checkpoints; empty: `base`.
   [[nodiscard]] Result<Comparison> compare(const std::string& base, const std::string& reference,
                                            const std::string& candidate,

@@ -285,6 +285,16 @@ Checkpoint rounded(const Checkpoint& checkpoint) {
   return result;
 }
 
+Checkpoint renewed(Checkpoint checkpoint, const Checkpoint& initial) {
+  checkpoint.optimizer = initial.optimizer;
+  for (auto& [name, tensor] : checkpoint.others) {
+    if (!name.starts_with("scaler/")) continue;
+    const auto first = std::ranges::find(initial.others, name, &NamedTensors::value_type::first);
+    if (first != initial.others.end()) tensor = first->second;
+  }
+  return checkpoint;
+}
+
 Result<Comparison> compare(const Checkpoint& base, const Checkpoint& reference,
                            const Checkpoint& candidate, const Checkpoint* candidate_base) {
   const at::NoGradGuard no_grad;

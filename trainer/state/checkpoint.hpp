@@ -71,6 +71,9 @@ struct CheckpointFile {
 // the original.
 [[nodiscard]] Checkpoint rounded(const Checkpoint& checkpoint);
 
+// The checkpoint with the optimizer's state and the loss scale of `initial`, a checkpoint of the same training.
+[[nodiscard]] Checkpoint renewed(Checkpoint checkpoint, const Checkpoint& initial);
+
 // Compares the updates reference - base and candidate - candidate_base (null: base). ErrorKind::invalid: they are not
 // of the same model.
 [[nodiscard]] Result<Comparison> compare(const Checkpoint& base, const Checkpoint& reference,

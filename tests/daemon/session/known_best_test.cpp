@@ -89,6 +89,7 @@ class KnownBest : public testing::Test {
     input_ = tuner::SessionInput();
     input_.recipe = recipe_;
     input_.knobs = knobs_;
+    input_.extension_knobs = extension_knobs_;
     input_.starting = start_;
     input_.job_facts = {{"train_samples", 1000}};
     const auto note = add_known_best(*history_, run, identities, input_);
@@ -104,6 +105,7 @@ class KnownBest : public testing::Test {
   Configuration start_ = recipe_.starting_configuration(knobs_);
   Configuration cache_;
   Configuration workers_;
+  std::vector<std::string> extension_knobs_;
   tuner::SessionInput input_;
 };
 
@@ -196,6 +198,31 @@ TEST_F(KnownBest, IsSearchedFurtherByAPluginThatWasBuiltAgainWithOtherContent) {
   EXPECT_THAT(take_over(kLong, {{"amp", "1"}}, "77c2"),
               testing::HasSubstr("had no answer of these plugins as they are now: amp"));
   EXPECT_FALSE(input_.is_known_best_complete);
+}
+
+// What the earlier build of an extension lost with, the present one may do otherwise. The code of other knobs is as it
+// was.
+TEST_F(KnownBest, TriesAgainWhatAnExtensionLostWithThatWasBuiltAgain) {
+  add_run("r-20261121-000001", kLong, start_, RejectionReason::no_gain);
+  TrialRecord trial;
+  trial.number = 2;
+  trial.plugin = "mine";
+  trial.risk = "exact";
+  trial.reference = start_;
+  trial.change.set("mine.skip", true);
+  trial.verdict = Verdict::failed;
+  trial.failure = ErrorKind::crashed;
+  EXPECT_TRUE(history_->put_trial({"r-20261121-000001"}, trial));
+  trial.number = 3;
+  trial.change = workers_;
+  EXPECT_TRUE(history_->put_trial({"r-20261121-000001"}, trial));
+  add_answer("r-20261121-000001", "mine", "1");
+  extension_knobs_ = {"mine.skip"};
+  EXPECT_NE(take_over(kLong, {{"mine", "1"}, {"new", "1"}}), "");
+  EXPECT_EQ(input_.decided.size(), 3U);
+  EXPECT_NE(take_over(kLong, {{"mine", "1"}}, "77c2"), "");
+  ASSERT_EQ(input_.decided.size(), 2U);
+  EXPECT_EQ(input_.decided.back().number, 3);
 }
 
 // A run that only verified what is known has asked nobody.

@@ -122,7 +122,7 @@ class FakeTrainer {
       checkpoints_[request.at("name")] = configuration_;
       return {{"bytes", 1}};
     }
-    if (name == "round") {
+    if (name == "round" || name == "renew") {
       checkpoints_[request.at("as")] = configuration_;
       return {{"bytes", 1}};
     }

@@ -45,6 +45,10 @@ TEST(ProcessKnobs, AProcessHasOneConfigurationOfItsExtensions) {
   EXPECT_TRUE(kKnobs.uses_extension(configuration(0, 0, 0, 1)));
 }
 
+TEST(ProcessKnobs, AllOfExtensionsCanBeAtTheirDefaults) {
+  EXPECT_EQ(kKnobs.without_extensions(configuration(1, 1, 1, 1)), configuration(1, 1, 0, 0));
+}
+
 TEST(ProcessKnobs, LiveOnesOfExtensionsBeginAtTheirDefaults) {
   EXPECT_EQ(kKnobs.without_live_extensions(configuration(1, 1, 1, 1)), configuration(1, 1, 0, 1));
 }

@@ -60,37 +60,127 @@ TEST_F(TrainerBackendTest, ComparesFromTheStateThatTheMeasuredProcessHasReached)
   const int measured = scene_.requests("run").at(0).at("trainer");
   const auto compared = job().compare_updates(start_, candidate, 6, tuner::CheckedSteps::reached);
   ASSERT_TRUE(compared) << compared.error().message();
+  // Each once more with the initial moments: those that were reached are the extension's work.
   const Json steps = scene_.requests("check_steps");
-  ASSERT_EQ(steps.size(), 2U);
+  ASSERT_EQ(steps.size(), 4U);
   EXPECT_EQ(steps.at(0).at("trainer"), measured);
-  EXPECT_NE(steps.at(1).at("trainer"), measured);
-  EXPECT_EQ(steps.at(1).at("outputs_before"), true);
+  EXPECT_EQ(steps.at(1).at("trainer"), measured);
+  EXPECT_NE(steps.at(2).at("trainer"), measured);
+  EXPECT_EQ(steps.at(2).at("trainer"), steps.at(3).at("trainer"));
+  EXPECT_EQ(steps.at(2).at("outputs_before"), true);
+  EXPECT_EQ(steps.at(3).at("outputs_before"), false);
   const std::vector<Json> restores = scene_.requests("restore");
-  ASSERT_GE(restores.size(), 2U);
-  for (const Json& restore : {restores.at(restores.size() - 2), restores.back()}) {
-    EXPECT_EQ(restore.at("name"), "reached");
+  ASSERT_GE(restores.size(), 4U);
+  const std::size_t first = restores.size() - 4;
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(restores.at(first + i).at("name"), i % 2 == 0 ? "reached" : "renewed");
     // One epoch of 64 samples; the end of a schedule may teach nothing.
-    EXPECT_EQ(restore.at("place").at("samples"), 54);
+    EXPECT_EQ(restores.at(first + i).at("place").at("samples"), 54);
   }
+  for (const Json& renewal : scene_.requests("renew")) {
+    EXPECT_EQ(renewal.at("name"), "reached");
+    EXPECT_EQ(renewal.at("as"), "renewed");
+  }
+  EXPECT_EQ(scene_.requests("renew").size(), 2U) << "in both";
+  ASSERT_EQ(compared->renewed.size(), 1U);
+  EXPECT_TRUE(compared->renewed.front().equal);
   const Json kept = scene_.requests("checkpoint");
   EXPECT_EQ(kept.at(0).at("name"), "reached");
   EXPECT_EQ(kept.at(0).at("trainer"), measured);
   EXPECT_EQ(scene_.requests("compare").at(0).at("base"), "reached");
-  // The state and the candidate's, in both; and the reference's.
-  EXPECT_EQ(scene_.requests("drop").size(), 5U);
+  EXPECT_EQ(scene_.requests("compare").at(1).at("candidate"), "candidate_renewed");
+  // The state and the candidate's, in both; and the reference's. So with the initial moments.
+  EXPECT_EQ(scene_.requests("drop").size(), 10U);
 
   // The job's own turns are looked at from there, too, in the process of the reference.
-  ASSERT_TRUE(job().compare_rounded(start_));
-  const Json rounded = scene_.requests("round").at(0);
-  EXPECT_EQ(rounded.at("name"), "reached");
-  EXPECT_EQ(rounded.at("trainer"), steps.at(1).at("trainer"));
-  EXPECT_EQ(scene_.requests("compare").at(1).at("base"), "reached");
+  const auto own = job().compare_rounded(start_);
+  ASSERT_TRUE(own) << own.error().message();
+  EXPECT_EQ(own->renewed.size(), 1U);
+  const Json rounded = scene_.requests("round");
+  ASSERT_EQ(rounded.size(), 2U);
+  EXPECT_EQ(rounded.at(0).at("name"), "reached");
+  EXPECT_EQ(rounded.at(1).at("name"), "renewed");
+  EXPECT_EQ(rounded.at(0).at("trainer"), steps.at(2).at("trainer"));
+  EXPECT_EQ(scene_.requests("compare").at(2).at("base"), "reached");
   // Another look begins at the initial state again.
   ASSERT_TRUE(job().compare_updates(start_, candidate, 6, tuner::CheckedSteps::later));
-  EXPECT_EQ(scene_.requests("compare").at(2).at("base"), "initial");
+  EXPECT_EQ(scene_.requests("compare").at(4).at("base"), "initial");
   EXPECT_EQ(scene_.requests("restore").back().at("name"), "initial");
   EXPECT_FALSE(scene_.requests("restore").back().at("place").contains("samples"));
   EXPECT_FALSE(std::filesystem::exists(scene_.folder() / "reached.checkpoint"));
+}
+
+// How far two runs of one configuration differ is looked at in the same steps.
+TEST_F(TrainerBackendTest, RepeatsAConfigurationWithTheInitialMomentsAfterAnExtension) {
+  ASSERT_TRUE(job().start(start_));
+  const auto alone = job().compare_updates(start_, start_, 6, tuner::CheckedSteps::reached);
+  ASSERT_TRUE(alone);
+  EXPECT_TRUE(alone->renewed.empty());
+  ASSERT_TRUE(
+      job().compare_updates(start_, with("mine.skip", true), 6, tuner::CheckedSteps::reached));
+  const auto own = job().compare_updates(start_, start_, 6, tuner::CheckedSteps::reached);
+  ASSERT_TRUE(own) << own.error().message();
+  EXPECT_EQ(own->renewed.size(), 1U);
+}
+
+// Where an extension was kept, the reference has its code, too.
+TEST_F(TrainerBackendTest, ComparesWhereNoCodeOfAnExtensionIs) {
+  ASSERT_TRUE(job().start(start_));
+  const Configuration kept = with("mine.skip", true);
+  ASSERT_TRUE(job().run_block(kept, {}));
+  const int measured = scene_.requests("run").at(0).at("trainer");
+  Configuration candidate = kept;
+  candidate.set("optimizer.set_to_none", true);
+  for (const auto which : {tuner::CheckedSteps::later, tuner::CheckedSteps::first}) {
+    scene_.forget_requests();
+    const auto compared = job().compare_updates(kept, candidate, 6, which);
+    ASSERT_TRUE(compared) << compared.error().message();
+    for (const Json& steps : scene_.requests("check_steps"))
+      EXPECT_EQ(steps.at("trainer"), measured);
+    const Json comparison = scene_.requests("compare").at(0);
+    EXPECT_NE(comparison.at("trainer"), measured);
+    EXPECT_EQ(scene_.requests("import").size(), 2U);
+    EXPECT_EQ(scene_.requests("import").at(0).at("trainer"), comparison.at("trainer"));
+  }
+  EXPECT_FALSE(std::filesystem::exists(scene_.folder() / "candidate.checkpoint"));
+}
+
+// A third trainer takes the place of the reference's: the candidate's is the one that was measured.
+TEST_F(TrainerBackendTest, KeepsTheMeasuredTrainerWhereAThirdCompares) {
+  ASSERT_TRUE(job().start(start_));
+  const Configuration kept = with("mine.skip", true);
+  Configuration candidate = kept;
+  candidate.set("memory.malloc", std::string("keep"));
+  ASSERT_TRUE(job().run_block(kept, {}));
+  ASSERT_TRUE(job().run_block(candidate, {}));
+  const int measured = scene_.requests("run").back().at("trainer");
+  ASSERT_TRUE(job().compare_updates(kept, candidate, 6, tuner::CheckedSteps::later));
+  scene_.forget_requests();
+  ASSERT_TRUE(job().run_block(candidate, {}));
+  EXPECT_EQ(scene_.requests("run").back().at("trainer"), measured);
+}
+
+// What makes another job is not in that process, and what an extension does late shows only in one that has worked.
+TEST_F(TrainerBackendTest, CarriesAStateToAnotherProcess) {
+  ASSERT_TRUE(job().start(start_));
+  const Configuration candidate = with("mine.skip", true);
+  ASSERT_TRUE(job().run_block(candidate, {}));
+  const int measured = scene_.requests("run").at(0).at("trainer");
+  scene_.forget_requests();
+  ASSERT_TRUE(job().keep_state(candidate));
+  EXPECT_EQ(scene_.requests("export").at(0).at("trainer"), measured);
+  Configuration other = candidate;
+  other.set("memory.malloc", std::string("keep"));
+  ASSERT_TRUE(job().take_state(other));
+  const std::vector<Json> restores = scene_.requests("restore");
+  ASSERT_FALSE(restores.empty());
+  EXPECT_EQ(restores.back().at("name"), "reached");
+  EXPECT_NE(restores.back().at("trainer"), measured);
+  EXPECT_FALSE(scene_.requests("run").empty()) << "it has warmed up";
+  EXPECT_FALSE(std::filesystem::exists(scene_.folder() / "carried.checkpoint"));
+  const auto compared = job().compare_updates(start_, other, 6, tuner::CheckedSteps::reached);
+  ASSERT_TRUE(compared) << compared.error().message();
+  EXPECT_EQ(scene_.requests("check_steps").at(0).at("trainer"), restores.back().at("trainer"));
 }
 
 TEST_F(TrainerBackendTest, ComparesFromAReachedStateWithinOneTrainer) {
@@ -128,8 +218,10 @@ TEST_F(TrainerBackendTest, ComparesATrainedModelInTheProcessThatTrained) {
       first_of_other = request.at("line");
     }
   }
-  EXPECT_THAT(of_trained, testing::ElementsAre("place", "checkpoint", "export", "restore",
-                                               "check_steps", "checkpoint", "export", "stop"))
+  EXPECT_THAT(of_trained,
+              testing::ElementsAre("place", "checkpoint", "export", "renew", "restore",
+                                   "check_steps", "checkpoint", "restore", "check_steps",
+                                   "checkpoint", "export", "export", "stop"))
       << "the training itself has prepared it";
   EXPECT_LT(stopped, first_of_other);
 }

@@ -260,7 +260,8 @@ TEST_F(TrainerBackendTest, MeasuresWhileNoOtherSessionDoes) {
   const Configuration candidate = with("mine.skip", true);
   ASSERT_TRUE(job().compare_updates(start_, candidate, 6, tuner::CheckedSteps::reached));
   ASSERT_TRUE(job().compare_rounded(start_));
-  EXPECT_EQ(scene_.requests("check_steps").size(), 4U);
+  EXPECT_EQ(scene_.requests("check_steps").size(), 8U)
+      << "with the reached moments and the initial ones";
   for (const Json& request : scene_.requests()) {
     const std::string name = request.at("request");
     // What goes before a measurement belongs to it; loading at the start is nobody's trial.

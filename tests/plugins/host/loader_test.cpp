@@ -113,6 +113,41 @@ TEST(Loader, TheDigestOfABuildCoversTheTrainerLibrary) {
   }
 }
 
+std::string yaml_plugin(const std::string& name, const std::string& knob) {
+  return "plugin: 1\nname: " + name + "\nversion: \"1.0\"\nsummary: Turns it.\ntry:\n  - " + knob +
+         ": on\nexpect: 10%\nreason: it is there\n";
+}
+
+// The name of a knob begins with that of its extension, and any plugin may propose it.
+TEST(Loader, APluginIsTiedToTheExtensionsWhoseKnobsItNames) {
+  const PluginFolder folder;
+  folder.add("fine_trainer");
+  folder.write("tied.yaml", yaml_plugin("tied", "fine.skip"));
+  folder.write("untied.yaml", yaml_plugin("untied", "refine.skip_now"));
+  const std::vector<FoundPlugin> found = find_plugins({folder.path()}, {});
+  const auto named = [&found](const std::string& name) {
+    const auto one = std::ranges::find_if(found, [&name](const FoundPlugin& plugin) {
+      return plugin.name == name && plugin.kind == "yaml";
+    });
+    return one == found.end() ? FoundPlugin() : *one;
+  };
+  EXPECT_EQ(named("tied").trainer_sha256,
+            sha256_hex_of_file(folder.path() / "libfine_trainer.so").value());
+  EXPECT_NE(named("tied").build_digest(), named("tied").sha256);
+  EXPECT_EQ(named("untied").trainer_sha256, "");
+  EXPECT_EQ(named("untied").sha256.size(), 64U);
+
+  // A library that holds the name, as one that proposes the knob does: here the extension's own bytes.
+  std::filesystem::copy_file(folder.path() / "libfine_trainer.so", folder.path() / "libother.so");
+  for (const FoundPlugin& plugin : find_plugins({folder.path()}, {})) {
+    if (plugin.name == "other") {
+      EXPECT_EQ(plugin.trainer_sha256, named("tied").trainer_sha256);
+    }
+  }
+  std::filesystem::remove(folder.path() / "libfine_trainer.so");
+  EXPECT_EQ(find_plugins({folder.path()}, {}).front().trainer_sha256, "");
+}
+
 TEST(Loader, SortsByNameAndIgnoresOtherFiles) {
   const PluginFolder folder;
   folder.add("plain_c");

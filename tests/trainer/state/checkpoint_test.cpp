@@ -164,6 +164,27 @@ TEST(Checkpoint, RoundsParametersAndComparesFromThere) {
   EXPECT_LT(one_step.cosine, 1.0);
 }
 
+TEST(Checkpoint, RenewsTheOptimizerAlone) {
+  const auto job = load(adam_recipe());
+  const auto after = [&](const char* start, std::int64_t steps) {
+    EXPECT_TRUE(job->restore(start));
+    if (steps > 0) value_of(job->run_steps(steps, never));
+    return value_of(job->digest());
+  };
+  value_of(job->run_steps(5, never));
+  value_of(job->keep("five"));
+  EXPECT_EQ(job->renew("nothing", "renewed").error().kind, ErrorKind::not_found);
+  const std::int64_t bytes = value_of(job->renew("five", "renewed"));
+  EXPECT_LT(bytes, value_of(job->keep("five")));
+  EXPECT_EQ(after("renewed", 0), after("five", 0));
+  const std::string renewed = after("renewed", 1);
+  EXPECT_NE(renewed, after("five", 1));
+  EXPECT_EQ(after("renewed", 1), renewed) << "nothing of the moments is left";
+  EXPECT_EQ(job->steps(), 6);
+  value_of(job->renew("initial", "begin"));
+  EXPECT_EQ(after("begin", 3), after("initial", 3));
+}
+
 // What the check of the numerics class must be able to see.
 TEST(Checkpoint, AHalvedLearningRateShowsInTheNorms) {
   const auto one = load(small_recipe());
