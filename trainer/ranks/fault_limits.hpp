@@ -14,12 +14,14 @@ inline constexpr std::chrono::milliseconds kMostStopped = std::chrono::seconds(1
 inline constexpr std::chrono::milliseconds kJoinLimit = std::chrono::seconds(15);
 // For the answers of the other ranks after the leader has failed and left the group, which they notice at once.
 inline constexpr std::chrono::milliseconds kFailurePatience = std::chrono::seconds(10);
+// For the exchange with a rank that has left a group on GPUs to be ended. Then the process of this rank is.
+inline constexpr std::chrono::milliseconds kExchangeEndLimit = std::chrono::seconds(5);
 // For the end of processes whose sockets have closed, all of them together.
 inline constexpr std::chrono::milliseconds kEndLimit = std::chrono::seconds(2);
 
 // The session gets the error of a rank that is killed, stopped or out of memory, or that reads damaged data, within
 // this time, plus the steps in which the other ranks notice it.
 inline constexpr std::chrono::milliseconds kMostUntilVerdict =
-    std::max(kMostStopped, kJoinLimit) + kFailurePatience + kEndLimit;
+    std::max(kMostStopped + kExchangeEndLimit, kJoinLimit) + kFailurePatience + kEndLimit;
 
 }  // namespace autotuned::trainer

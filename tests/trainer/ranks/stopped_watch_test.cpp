@@ -38,7 +38,8 @@ TEST(StoppedWatch, EndsWhatStaysStoppedAndNothingElse) {
 // However many ranks there are.
 TEST(FaultLimits, LeaveHalfAMinute) {
   static_assert(kMostUntilVerdict < std::chrono::seconds(30));
-  static_assert(kMostUntilVerdict >= kMostStopped + kFailurePatience + kEndLimit);
+  static_assert(kMostUntilVerdict >=
+                kMostStopped + kExchangeEndLimit + kFailurePatience + kEndLimit);
   static_assert(kMostUntilVerdict >= kJoinLimit + kFailurePatience + kEndLimit);
 }
 
