@@ -56,10 +56,10 @@ void LostRankWatch::look() {
   }
   if (polled.back().revents != 0) return;
   for (std::size_t i = 0; i < ties_.size(); ++i)
-    if (polled[i].revents != 0) return end_exchange(ties_[i].rank);
+    if (polled[i].revents != 0) return lose(ties_[i].rank);
 }
 
-void LostRankWatch::end_exchange(const std::string& rank) {
+void LostRankWatch::lose(const std::string& rank) {
   {
     const std::scoped_lock lock(mutex_);
     lost_ = rank;

@@ -42,7 +42,7 @@ class LostRankWatch {
  private:
   static void end_this_process();
   void look();
-  void end_exchange(const std::string& rank);
+  void lose(const std::string& rank);
 
   std::vector<Tie> ties_;
   std::function<void()> end_exchange_;
