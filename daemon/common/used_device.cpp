@@ -72,7 +72,8 @@ std::vector<std::string> devices_of(const recipes::Recipe& recipe, const Machine
   const auto ranks = static_cast<std::size_t>(recipe.train.ranks);
   std::vector<std::string> gpus = visible_gpus(machine.gpus, std::getenv("CUDA_VISIBLE_DEVICES"));
   // Where there are too few, the trainer says so.
-  if (ranks == 1 || recipe.device == kCpu || gpus.size() < ranks) return {device_of(recipe, machine)};
+  if (ranks == 1 || recipe.device == kCpu || gpus.size() < ranks)
+    return {device_of(recipe, machine)};
   gpus.resize(ranks);
   return gpus;
 }

@@ -34,7 +34,9 @@ class SessionDevice {
   // The descriptors of the locks, which trainers inherit.
   [[nodiscard]] std::vector<int> descriptors() const { return locks_.descriptors(); }
   // The UUID of the GPU, of several ranks that of the first one; empty on the CPU.
-  [[nodiscard]] std::string gpu() const { return devices_.front() == "cpu" ? "" : devices_.front(); }
+  [[nodiscard]] std::string gpu() const {
+    return devices_.front() == "cpu" ? "" : devices_.front();
+  }
 
  private:
   [[nodiscard]] Result<DeviceLock> lock(const std::string& device,

@@ -81,8 +81,8 @@ Result<void> RankGroup::State::join_on_gpu(const c10::intrusive_ptr<c10d::Store>
   for (std::size_t i = 0; i < ties.size(); ++i) {
     // Those of the leader lead to the others, the one of another rank leads to the leader.
     const std::size_t rank = group->getRank() == 0 ? i + 1 : 0;
-    watched.push_back({ties[i].get(), "rank " + std::to_string(rank) + " of " +
-                                          std::to_string(group->getSize())});
+    watched.push_back({ties[i].get(),
+                       "rank " + std::to_string(rank) + " of " + std::to_string(group->getSize())});
   }
   watch = std::make_unique<LostRankWatch>(std::move(watched), [this] {
     // All others hear of it through the leader.
@@ -102,10 +102,10 @@ Result<void> RankGroup::State::join_on_gpu(const c10::intrusive_ptr<c10d::Store>
   const auto sum = sums.front().item<float>();
   if (auto there = check(); !there) return there;
   if (sum != static_cast<float>(group->getSize())) {
-    return fail(ErrorKind::internal,
-                std::to_string(group->getSize()) + " ones add up to " + std::to_string(sum) +
-                    " by NCCL",
-                "train.ranks", "see whether all GPUs work: nvidia-smi");
+    return fail(
+        ErrorKind::internal,
+        std::to_string(group->getSize()) + " ones add up to " + std::to_string(sum) + " by NCCL",
+        "train.ranks", "see whether all GPUs work: nvidia-smi");
   }
   watch->joined();
   return {};
@@ -114,7 +114,8 @@ Result<void> RankGroup::State::join_on_gpu(const c10::intrusive_ptr<c10d::Store>
 Result<void> RankGroup::State::check() const {
   const std::string lost = watch != nullptr ? watch->lost() : "";
   if (lost.empty()) return {};
-  return fail(ErrorKind::internal, lost + " has left, " + std::string(kEndedExchange), "train.ranks");
+  return fail(ErrorKind::internal, lost + " has left, " + std::string(kEndedExchange),
+              "train.ranks");
 }
 
 Result<void> RankGroup::check_exchange() const {

@@ -16,11 +16,12 @@ constexpr std::chrono::milliseconds kAnyLength = std::chrono::hours(24 * 365);
 // LibTorch's own answer to a lost rank or to a long wait is to end the process, minutes later and with a text about
 // neither. LostRankWatch sees at once who is lost.
 void let_watchdog_watch_only() {
-  for (const char* name :
-       {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "TORCH_NCCL_ENABLE_MONITORING",
-        "TORCH_NCCL_DUMP_ON_TIMEOUT", "TORCH_NCCL_RETHROW_CUDA_ERRORS",
-        // Its watchdog pauses four times as long after an error, and the destructor of the group waits for it.
-        "TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC"}) {
+  for (
+      const char* name :
+      {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "TORCH_NCCL_ENABLE_MONITORING",
+       "TORCH_NCCL_DUMP_ON_TIMEOUT", "TORCH_NCCL_RETHROW_CUDA_ERRORS",
+       // Its watchdog pauses four times as long after an error, and the destructor of the group waits for it.
+       "TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC"}) {
     ::setenv(name, "0", /*overwrite=*/1);
   }
 }

@@ -93,7 +93,8 @@ TEST_F(UsedDevice, OfSeveralRanksAreAsManyGpus) {
   EXPECT_THAT(devices_of(recipe, machine), ElementsAre("cpu"));
 
   const std::vector<std::string> expected = {"GPU-aa00", "GPU-aa11"};
-  const Json facts = {{"device", "cuda:0"}, {"device_uuid", "bb22"}, {"device_uuids", {"bb22", ""}}};
+  const Json facts = {
+      {"device", "cuda:0"}, {"device_uuid", "bb22"}, {"device_uuids", {"bb22", ""}}};
   EXPECT_THAT(devices_told(facts, machine, expected), ElementsAre("GPU-bb22", "GPU-aa11"));
   EXPECT_THAT(devices_told({{"device", "cpu"}}, machine, expected), ElementsAre("cpu"));
   EXPECT_THAT(devices_told({{"device", "cuda:0"}, {"device_uuid", "aa11"}}, machine, {"cpu"}),

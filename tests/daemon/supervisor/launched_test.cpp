@@ -51,10 +51,11 @@ TEST(Launched, KnowsTorchrunAndSrun) {
 
 // The script of a batch job runs once, whatever the job has room for.
 TEST(Launched, IsNothingForASingleProcess) {
-  for (const Variables& alone : {Variables{}, Variables{{"RANK", "0"}, {"WORLD_SIZE", "4"}},
-                                 Variables{{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"MASTER_ADDR", "x"}},
-                                 Variables{{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}},
-                                 Variables{{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}}}) {
+  for (const Variables& alone :
+       {Variables{}, Variables{{"RANK", "0"}, {"WORLD_SIZE", "4"}},
+        Variables{{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"MASTER_ADDR", "x"}},
+        Variables{{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}},
+        Variables{{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}}}) {
     const auto place = place_in(alone);
     ASSERT_TRUE(place);
     EXPECT_FALSE(place->has_value());

@@ -22,8 +22,9 @@ TEST(LostRankWatch, EndsTheExchangeOnceWhenARankLeaves) {
   SocketPair first = tie();
   SocketPair second = tie();
   std::promise<void> ended;
-  LostRankWatch watch({{first.ours.get(), "rank 1 of 3"}, {second.ours.get(), "rank 2 of 3"}},
-                      [&] { ended.set_value(); }, kNever, [] { ADD_FAILURE(); });
+  LostRankWatch watch(
+      {{first.ours.get(), "rank 1 of 3"}, {second.ours.get(), "rank 2 of 3"}},
+      [&] { ended.set_value(); }, kNever, [] { ADD_FAILURE(); });
   watch.joined();
   EXPECT_EQ(watch.lost(), "");
   second.theirs.reset();
@@ -34,8 +35,8 @@ TEST(LostRankWatch, EndsTheExchangeOnceWhenARankLeaves) {
 
 TEST(LostRankWatch, DoesNothingAtTheEndOfItsOwner) {
   const SocketPair one = tie();
-  const LostRankWatch watch({{one.ours.get(), "rank 0 of 2"}}, [] { ADD_FAILURE(); }, kNever,
-                            [] { ADD_FAILURE(); });
+  const LostRankWatch watch(
+      {{one.ours.get(), "rank 0 of 2"}}, [] { ADD_FAILURE(); }, kNever, [] { ADD_FAILURE(); });
 }
 
 // A driver that does not answer.
@@ -43,9 +44,9 @@ TEST(LostRankWatch, EndsTheProcessWhereTheExchangeDoesNotEnd) {
   SocketPair one = tie();
   std::promise<void> process_ended;
   std::promise<void> may_go_on;
-  LostRankWatch watch({{one.ours.get(), "rank 1 of 2"}},
-                      [&] { may_go_on.get_future().wait(); }, kSoon,
-                      [&] { process_ended.set_value(); });
+  LostRankWatch watch(
+      {{one.ours.get(), "rank 1 of 2"}}, [&] { may_go_on.get_future().wait(); }, kSoon,
+      [&] { process_ended.set_value(); });
   watch.joined();
   one.theirs.reset();
   process_ended.get_future().wait();
@@ -56,8 +57,8 @@ TEST(LostRankWatch, EndsTheProcessWhereTheExchangeDoesNotEnd) {
 TEST(LostRankWatch, EndsTheProcessThatStillJoins) {
   SocketPair one = tie();
   std::promise<void> process_ended;
-  const LostRankWatch watch({{one.ours.get(), "rank 1 of 2"}}, [] {}, kSoon,
-                            [&] { process_ended.set_value(); });
+  const LostRankWatch watch(
+      {{one.ours.get(), "rank 1 of 2"}}, [] {}, kSoon, [&] { process_ended.set_value(); });
   one.theirs.reset();
   process_ended.get_future().wait();
 }
@@ -66,8 +67,9 @@ TEST(LostRankWatch, LetsAProcessLiveThatLeavesWhileItJoins) {
   SocketPair one = tie();
   std::promise<void> ended;
   {
-    const LostRankWatch watch({{one.ours.get(), "rank 1 of 2"}}, [&] { ended.set_value(); }, kNever,
-                              [] { ADD_FAILURE(); });
+    const LostRankWatch watch(
+        {{one.ours.get(), "rank 1 of 2"}}, [&] { ended.set_value(); }, kNever,
+        [] { ADD_FAILURE(); });
     one.theirs.reset();
     ended.get_future().wait();
   }
