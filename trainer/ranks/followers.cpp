@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <utility>
 
 #include "base/text.hpp"
@@ -40,7 +41,11 @@ Result<Json> answer_in(const Json& frame) {
 Followers::Followers(Descriptor store, OwnRank place)
     : store_(std::move(store)), place_(std::move(place)) {}
 
-Followers::~Followers() = default;
+// All at once, before one after the other is waited for: a process with a GPU takes seconds to end.
+Followers::~Followers() {
+  for (const Follower& follower : followers_)
+    if (follower.process.pid() > 0) ::kill(follower.process.pid(), SIGKILL);
+}
 
 Result<std::unique_ptr<Followers>> Followers::start(const std::filesystem::path& program,
                                                     const std::vector<std::string>& environment,
