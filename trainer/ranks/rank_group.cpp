@@ -16,6 +16,7 @@
 #include <exception>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -30,6 +31,8 @@ constexpr const char* kLoopback = "127.0.0.1";
 // The session ends a leader that does nothing any more, and the kernel then the others.
 constexpr std::chrono::milliseconds kAnyTime = std::chrono::hours(24 * 365);
 
+// An abort frees what a launch of kernels uses. Soon after a rank is lost, a thread that launches them waits for the GPU.
+constexpr std::chrono::milliseconds kUntilLaunchesEnd = std::chrono::seconds(1);
 constexpr std::string_view kEndedExchange = "which ended the exchange by NCCL";
 
 bool is_one_gpu_twice(std::string_view what) {
@@ -88,6 +91,7 @@ Result<void> RankGroup::State::join_on_gpu(const c10::intrusive_ptr<c10d::Store>
     // All others hear of it through the leader.
     for (const Descriptor& tie : ties)
       ::shutdown(tie.get(), SHUT_RDWR);
+    std::this_thread::sleep_for(kUntilLaunchesEnd);
     try {
       nccl->abort();
     } catch (const std::exception&) {
