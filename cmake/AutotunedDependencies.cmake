@@ -4,7 +4,7 @@
 # Targets to link: fmt::fmt spdlog::spdlog nlohmann_json::nlohmann_json tl::expected
 # Boost::headers yaml-cpp::yaml-cpp SQLiteCpp CLI11::CLI11 JPEG::JPEG PNG::PNG ZLIB::ZLIB Nettle::Nettle Utf8proc::Utf8proc
 # Threads::Threads GTest::gtest GTest::gmock GTest::gmock_main benchmark::benchmark
-# LibTorch::LibTorch Gloo::Headers CUPTI::CUPTI simdjson::simdjson
+# LibTorch::LibTorch Gloo::Headers CUPTI::CUPTI NCCL::Headers simdjson::simdjson
 include_guard(GLOBAL)
 
 set(THREADS_PREFER_PTHREAD_FLAG ON)
@@ -68,6 +68,7 @@ if(AUTOTUNED_WITH_LIBTORCH)
   target_include_directories(Gloo::Headers INTERFACE "${AUTOTUNED_GLOO_INCLUDE_DIR}")
   target_compile_definitions(Gloo::Headers INTERFACE USE_C10D_GLOO)
   find_package(CUPTI REQUIRED)
+  find_package(NCCL)
 else()
   find_package(CUPTI QUIET)
 endif()

@@ -15,6 +15,7 @@ namespace {
 constexpr std::string_view kEnvironmentPrefix = "env.";
 constexpr std::string_view kRanksPrefix = "ddp.";
 constexpr std::string_view kBucketCap = "ddp.bucket_cap_mb";
+constexpr std::string_view kGraph = "cuda.graph";
 constexpr std::string_view kAllocator = "memory.allocator";
 
 constexpr EnumNames<KnobType, 5> kTypeNames = {{
@@ -107,7 +108,7 @@ constexpr std::array kKnobs = {
                   "A checkpoint is copied in memory, and a thread writes it while the training "
                   "continues."},
     KnobEntry{
-        .name = "cuda.graph",
+        .name = kGraph,
         .domain = on_or_off(),
         .risk = numerics,
         // The run that makes the optimizer's state, GraphPlan::kRunsBefore more (trainer), and the recording.
@@ -384,6 +385,9 @@ std::vector<Knob> with_ranks(std::vector<Knob> knobs, int ranks) {
     if (is_of_ranks(knob.name)) {
       if (ranks == 1) knob.unavailable = "needs several ranks (train.ranks)";
       if (ranks > 2 && knob.name == kBucketCap) knob.risk = RiskClass::numerics;
+    } else if (knob.name == kGraph) {
+      if (ranks > 1 && knob.unavailable.empty())
+        knob.unavailable = "a recorded step of several ranks is not supported";
     } else if (knob.name == "threads.intra_op" || knob.name == "loader.workers") {
       knob.maximum = std::max<std::int64_t>(1, knob.maximum / ranks);
     }

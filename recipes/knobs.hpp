@@ -64,7 +64,7 @@ struct Knob {
 [[nodiscard]] bool is_of_ranks(std::string_view knob);
 
 // Returns the knobs of a job with `ranks` ranks. Each rank may use its part of the CPUs. With one rank the knobs of ranks are
-// unavailable. With more than two ranks the bucket size changes the order of sums, so its class is numerics.
+// unavailable, with several cuda.graph. With more than two ranks the bucket size changes the order of sums, so its class is numerics.
 [[nodiscard]] std::vector<Knob> with_ranks(std::vector<Knob> knobs, int ranks);
 
 // Returns the knob, also for env.NAME; nothing for an unknown name.

@@ -355,10 +355,11 @@ bool Recipe::allows(RiskClass risk, const Configuration& change) const {
 }
 
 Result<void> refuse_ranks(const Recipe& recipe) {
-  if (recipe.train.ranks == 1 || !recipe.device.starts_with("cuda")) return {};
+  if (recipe.train.ranks == 1 || !recipe.device.starts_with("cuda:")) return {};
   return fail(ErrorKind::unsupported,
-              std::to_string(recipe.train.ranks) + " ranks train on the CPU only so far",
-              "train.ranks", "write device: cpu, or use one rank");
+              std::to_string(recipe.train.ranks) +
+                  " ranks need a GPU each, and device: " + recipe.device + " is one",
+              "train.ranks", "write device: cuda; CUDA_VISIBLE_DEVICES says which GPUs");
 }
 
 double Recipe::learning_rate_at(std::int64_t batch_size) const {

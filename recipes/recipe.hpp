@@ -137,7 +137,7 @@ struct InputFiles {
 // Returns the files of a recipe, in the order of their keys in the reference (docs/recipe.md).
 [[nodiscard]] std::vector<InputFiles> input_files_of(const Recipe& recipe);
 
-// ErrorKind::unsupported if the recipe has several ranks and names a GPU: ranks train only on the CPU.
+// ErrorKind::unsupported if the recipe has several ranks and names a single GPU: each of them needs one.
 [[nodiscard]] Result<void> refuse_ranks(const Recipe& recipe);
 
 // Reads a recipe and checks it against the schema and the knobs of this machine. Reports all mistakes at once. Relative paths are

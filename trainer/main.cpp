@@ -17,6 +17,7 @@
 #include "base/machine/machine.hpp"
 #include "base/process/process.hpp"
 #include "trainer/common/device.hpp"
+#include "trainer/ranks/followers.hpp"
 #include "trainer/ranks/own_rank.hpp"
 #include "trainer/ranks/stopped_watch.hpp"
 #include "trainer/server.hpp"
@@ -56,8 +57,14 @@ int main() {
     watch.emplace(std::vector<autotuned::trainer::StoppedWatch::Watched>{
         {::getppid(), "rank 0 of " + std::to_string((*place)->ranks)}});
   }
+  // Another rank also has a tie to the first one.
+  autotuned::Descriptor tie;
+  if (*place) {
+    tie.reset(autotuned::trainer::Followers::kTieInFollower);
+    fcntl(tie.get(), F_SETFD, FD_CLOEXEC);
+  }
   autotuned::FrameChannel channel{autotuned::Descriptor(kSocket)};
   autotuned::trainer::Server server(std::move(channel), autotuned::detect_machine(),
-                                    autotuned::trainer::open_devices(), *place);
+                                    autotuned::trainer::open_devices(), *place, std::move(tie));
   return server.serve() ? 0 : 1;
 }

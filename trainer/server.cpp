@@ -85,11 +85,14 @@ Result<std::optional<ExtendRequest>> extend_from(const Json& request) {
 
 }  // namespace
 
-Server::Server(FrameChannel channel, Machine machine, Devices devices, std::optional<OwnRank> place)
+Server::Server(FrameChannel channel, Machine machine, Devices devices, std::optional<OwnRank> place,
+               Descriptor tie)
     : channel_(std::move(channel)),
       machine_(std::move(machine)),
       devices_(std::move(devices)),
-      place_(std::move(place)) {}
+      place_(std::move(place)) {
+  ties_.push_back(std::move(tie));
+}
 
 Server::~Server() = default;
 
@@ -195,6 +198,8 @@ Result<Json> Server::load(const Json& request) {
   if (place_) return handle_together("load", request);
   const int ranks = asked->recipe.train.ranks;
   if (ranks == 1) return load_here(request);
+  const auto device = choose_device(asked->recipe.device, devices_, 0, ranks);
+  if (!device) return tl::unexpected(device.error());
   if (auto started = start_ranks(ranks); !started) return tl::unexpected(started.error());
   return handle_on_all("load", request);
 }
@@ -210,6 +215,12 @@ Result<Json> Server::load_here(const Json& request) {
   job_ = std::move(*job);
   Json facts = to_json(job_->facts());
   facts["device_uuid"] = devices_.uuid_of(job_->facts().device);
+  const recipes::Recipe& recipe = asked->recipe;
+  if (recipe.train.ranks == 1 || job_->facts().device == "cpu") return facts;
+  for (int rank = 0; rank < recipe.train.ranks; ++rank) {
+    const auto device = choose_device(recipe.device, devices_, rank, recipe.train.ranks);
+    facts["device_uuids"].push_back(device ? devices_.uuid_of(*device) : "");
+  }
   return facts;
 }
 

@@ -6,7 +6,9 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "base/descriptor.hpp"
 #include "base/frame.hpp"
 #include "base/json.hpp"
 #include "base/machine/machine.hpp"
@@ -28,9 +30,9 @@ inline constexpr const char* kParameterDigest = "parameters_sha256";
 // One session's trainer, or another rank of it. One thread.
 class Server {
  public:
-  // `place`: set if this process is another rank than the first; the channel then leads to the first.
+  // `place`: set if this process is another rank than the first; the channel and the tie then lead to the first.
   Server(FrameChannel channel, Machine machine, Devices devices,
-         std::optional<OwnRank> place = std::nullopt);
+         std::optional<OwnRank> place = std::nullopt, Descriptor tie = {});
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
@@ -49,6 +51,8 @@ class Server {
   // Handles the request as one of several ranks. After an error that not all ranks have, it has left the group.
   [[nodiscard]] Result<Json> handle_together(const std::string& name, const Json& request);
   [[nodiscard]] Result<Json> load_together(const Json& request);
+  // What this rank needs if the job of all ranks is on GPUs.
+  [[nodiscard]] Result<std::optional<GpuExchange>> gpu_exchange(const Json& request);
   [[nodiscard]] Result<Json> load_here(const Json& request);
   [[nodiscard]] Result<void> start_ranks(int ranks);
   // Leaves the group: unloads the job and ends the other ranks.
@@ -78,6 +82,7 @@ class Server {
   Machine machine_;
   Devices devices_;
   std::optional<OwnRank> place_;          // nothing: the session's own trainer
+  std::vector<Descriptor> ties_;          // of another rank than the first, until it joins a group
   std::unique_ptr<Followers> followers_;  // null: no other rank
   std::unique_ptr<RankGroup> group_;      // outlives the job
   std::unique_ptr<Job> job_;

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "trainer/asked_job.hpp"
 #include "trainer/rank_rule.hpp"
 #include "trainer/ranks/fault_limits.hpp"
 #include "trainer/server.hpp"
@@ -202,6 +203,10 @@ Result<Json> Server::handle_together(const std::string& name, const Json& reques
     const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - start;
     (*done)[kTook] = took.count();
   }
+  if (group_ != nullptr && steps_together(name) &&
+      (done || done.error().kind == ErrorKind::internal)) {
+    if (auto whole = group_->check_exchange(); !whole) done = tl::unexpected(whole.error());
+  }
   if (!done && steps_together(name) && (name == "load" || !is_agreed(done.error().kind))) {
     // Ranks that wait for this one fail now, instead of after their time limit.
     job_.reset();
@@ -219,10 +224,24 @@ Result<void> Server::tell_parameters(Json& answer) {
 }
 
 Result<Json> Server::load_together(const Json& request) {
-  auto joined = RankGroup::join(place_ ? *place_ : followers_->place(), kJoinLimit);
+  auto gpu = gpu_exchange(request);
+  if (!gpu) return tl::unexpected(gpu.error());
+  auto joined = RankGroup::join(place_ ? *place_ : followers_->place(), kJoinLimit, kRankPatience,
+                                *std::move(gpu));
   if (!joined) return tl::unexpected(joined.error());
   group_ = std::move(*joined);
   return load_here(request);
+}
+
+Result<std::optional<GpuExchange>> Server::gpu_exchange(const Json& request) {
+  const auto asked = asked_of(request);
+  if (!asked) return tl::unexpected(asked.error());
+  const OwnRank& place = place_ ? *place_ : followers_->place();
+  const auto device = choose_device(asked->recipe.device, devices_, place.rank, place.ranks);
+  if (!device) return tl::unexpected(device.error());
+  if (*device == "cpu") return std::nullopt;
+  return GpuExchange{.device = index_of(*device),
+                     .ties = place_ ? std::exchange(ties_, {}) : followers_->take_ties()};
 }
 
 void Server::leave_ranks() {

@@ -68,6 +68,16 @@ std::string device_of(const recipes::Recipe& recipe, const Machine& machine) {
   return index < gpus.size() ? gpus[index] : std::string(kCpu);
 }
 
+std::vector<std::string> devices_of(const recipes::Recipe& recipe, const Machine& machine) {
+  const auto ranks = static_cast<std::size_t>(recipe.train.ranks);
+  std::vector<std::string> gpus = visible_gpus(machine.gpus, std::getenv("CUDA_VISIBLE_DEVICES"));
+  // Where there are too few, the trainer says so.
+  if (ranks == 1 || recipe.device == kCpu || gpus.size() < ranks)
+    return {device_of(recipe, machine)};
+  gpus.resize(ranks);
+  return gpus;
+}
+
 std::string device_told(const Json& facts, const Machine& machine, const std::string& expected) {
   const std::string device = get_string(facts, "device").value_or("");
   if (!device.starts_with(kCuda)) return std::string(kCpu);
@@ -76,6 +86,20 @@ std::string device_told(const Json& facts, const Machine& machine, const std::st
   const std::string whole = "GPU-" + uuid;
   const bool is_whole = std::ranges::find(machine.gpus, whole, &Gpu::uuid) != machine.gpus.end();
   return is_whole ? whole : std::string(kPart) + uuid;
+}
+
+std::vector<std::string> devices_told(const Json& facts, const Machine& machine,
+                                      const std::vector<std::string>& expected) {
+  const Json& uuids = member(facts, "device_uuids");
+  if (!uuids.is_array() || uuids.empty()) return {device_told(facts, machine, expected.front())};
+  std::vector<std::string> told;
+  for (std::size_t rank = 0; rank < uuids.size(); ++rank) {
+    const Json one = {{"device", std::string(kCuda) + ":" + std::to_string(rank)},
+                      {"device_uuid", uuids[rank]}};
+    told.push_back(
+        device_told(one, machine, rank < expected.size() ? expected[rank] : std::string(kCpu)));
+  }
+  return told;
 }
 
 std::vector<MachineFinding> device_findings(const recipes::Recipe& recipe, const Json& hello,

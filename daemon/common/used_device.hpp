@@ -22,9 +22,17 @@ namespace autotuned::daemon {
 // expectation from the environment of this process; the trainer tells the actual device (device_told).
 [[nodiscard]] std::string device_of(const recipes::Recipe& recipe, const Machine& machine);
 
+// The same of each rank: with several ranks on GPUs each has one of its own.
+[[nodiscard]] std::vector<std::string> devices_of(const recipes::Recipe& recipe,
+                                                  const Machine& machine);
+
 // The device by a trainer's answer to `load`. Returns `expected` if the trainer is on a GPU but does not name it.
 [[nodiscard]] std::string device_told(const Json& facts, const Machine& machine,
                                       const std::string& expected);
+
+// The same of each rank. `expected` is devices_of().
+[[nodiscard]] std::vector<std::string> devices_told(const Json& facts, const Machine& machine,
+                                                    const std::vector<std::string>& expected);
 
 // If the job is not on the device that one would expect on this machine: the actual device and the reason. `hello` and
 // `facts` are a trainer's answers; `has_gpu` is is_gpu_there().

@@ -29,6 +29,27 @@ std::string holder_text(const std::string& command, const recipes::Recipe& recip
          recipe.name;
 }
 
+Result<DeviceLock> lock_or_wait(const std::string& device, const std::string& holder,
+                                const std::filesystem::path& folder) {
+  const auto now = [] { return std::chrono::steady_clock::now().time_since_epoch(); };
+  WaitNotice notice;
+  auto lock = lock_device(device, holder, {folder}, [&](const std::string& who) {
+    if (const auto waited = notice.look(now())) {
+      std::cerr << "waiting for the device " << device << ", " << printable(who)
+                << (waited->count() > 0 ? ", " + format_duration(*waited) + " so far" : "") << "\n";
+    }
+    poll(nullptr, 0, 200);
+    return true;
+  });
+  if (const auto waited = notice.waited(now()); lock && waited) {
+    std::cerr << "waited " << format_duration(*waited) << " for the device " << device << "\n";
+  }
+  if (lock && !lock->problem.empty()) {
+    report_warning("runs of other users may use the device meanwhile: " + lock->problem);
+  }
+  return lock;
+}
+
 }  // namespace
 
 SignalCancel::SignalCancel() {
@@ -50,30 +71,19 @@ bool SignalCancel::is_requested() {
   return is_requested_;
 }
 
-Result<DeviceLock> lock_device_for(const std::string& command, const recipes::Recipe& recipe,
-                                   const Machine& machine) {
+Result<DeviceLocks> lock_device_for(const std::string& command, const recipes::Recipe& recipe,
+                                    const Machine& machine) {
   const auto folder = lock_folder();
   if (!folder) return tl::unexpected(folder.error());
   const std::string holder = holder_text(command, recipe);
-  const auto now = [] { return std::chrono::steady_clock::now().time_since_epoch(); };
-  WaitNotice notice;
   end_left_behind(std::chrono::seconds(2));
-  const std::string device = device_of(recipe, machine);
-  auto lock = lock_device(device, holder, {*folder}, [&](const std::string& who) {
-    if (const auto waited = notice.look(now())) {
-      std::cerr << "waiting for the device " << device << ", " << printable(who)
-                << (waited->count() > 0 ? ", " + format_duration(*waited) + " so far" : "") << "\n";
-    }
-    poll(nullptr, 0, 200);
-    return true;
-  });
-  if (const auto waited = notice.waited(now()); lock && waited) {
-    std::cerr << "waited " << format_duration(*waited) << " for the device " << device << "\n";
+  DeviceLocks locks;
+  for (const std::string& device : lock_order(devices_of(recipe, machine))) {
+    auto lock = lock_or_wait(device, holder, *folder);
+    if (!lock) return tl::unexpected(lock.error());
+    locks.all.push_back(*std::move(lock));
   }
-  if (lock && !lock->problem.empty()) {
-    report_warning("runs of other users may use the device meanwhile: " + lock->problem);
-  }
-  return lock;
+  return locks;
 }
 
 Result<Descriptor> lock_logs_for(const std::string& command, const recipes::Recipe& recipe,

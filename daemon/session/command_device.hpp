@@ -33,11 +33,11 @@ class SignalCancel final : public CancelSource {
   bool is_requested_ = false;
 };
 
-// Locks the device of the recipe. If it must wait, it says on standard error for whom. `command` is the name that
+// Locks the device of the recipe, or the GPUs of all its ranks. If it must wait, it says on standard error for whom. `command` is the name that
 // others who wait are told. Errors are those of lock_folder() and lock_device().
-[[nodiscard]] Result<DeviceLock> lock_device_for(const std::string& command,
-                                                 const recipes::Recipe& recipe,
-                                                 const Machine& machine);
+[[nodiscard]] Result<DeviceLocks> lock_device_for(const std::string& command,
+                                                  const recipes::Recipe& recipe,
+                                                  const Machine& machine);
 
 // Makes the folder in which trainers write, and locks it against runs and other commands while a copy of the descriptor
 // is open; trainers inherit it. If the file system has no locks, the descriptor is not open, and standard error says

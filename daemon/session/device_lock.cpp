@@ -62,6 +62,22 @@ std::vector<int> DeviceLock::descriptors() const {
   return descriptors;
 }
 
+std::vector<int> DeviceLocks::descriptors() const {
+  std::vector<int> descriptors;
+  for (const DeviceLock& lock : all) {
+    for (const int one : lock.descriptors())
+      descriptors.push_back(one);
+  }
+  return descriptors;
+}
+
+std::vector<std::string> lock_order(std::vector<std::string> devices) {
+  std::ranges::sort(devices);
+  const auto rest = std::ranges::unique(devices);
+  devices.erase(rest.begin(), rest.end());
+  return devices;
+}
+
 Result<DeviceLock> lock_device(const std::string& device, const std::string& holder,
                                const LockFolders& folders, const OnBusy& on_busy) {
   // The names of some parts of a GPU hold slashes.

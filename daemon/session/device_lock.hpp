@@ -28,6 +28,16 @@ struct DeviceLock {
   [[nodiscard]] std::vector<int> descriptors() const;
 };
 
+// Those of all GPUs that the ranks of a run use.
+struct DeviceLocks {
+  std::vector<DeviceLock> all;
+
+  [[nodiscard]] std::vector<int> descriptors() const;
+};
+
+// The devices in the order in which every run locks them, each once: so no two runs wait for each other.
+[[nodiscard]] std::vector<std::string> lock_order(std::vector<std::string> devices);
+
 // Called while the device is taken, with a text about the holder. It waits a little and returns true, or returns false
 // to give up.
 using OnBusy = std::function<bool(const std::string& holder)>;

@@ -27,39 +27,52 @@ SessionDevice::SessionDevice(const recipes::Recipe& recipe, const Machine& machi
     : recipe_name_(recipe.name),
       machine_(machine),
       control_(control),
-      device_(device_of(recipe, machine)) {}
+      devices_(devices_of(recipe, machine)) {}
 
 bool SessionDevice::moves_to(const Json& facts) {
-  const std::string told = device_told(facts, machine_, device_);
-  if (told == device_) return false;
-  device_ = told;
-  lock_ = {};
+  const std::vector<std::string> told = devices_told(facts, machine_, devices_);
+  if (told == devices_) return false;
+  devices_ = told;
+  locks_ = {};
   return true;
+}
+
+// They may hold the lock, or use the device without it.
+void SessionDevice::end_orphans() {
+  if (const std::size_t ended = end_left_behind(kOrphanLimit); ended > 0) {
+    control_.report({{"event", "warning"},
+                     {"text",
+                      "processes of a run whose command has ended were still there, and "
+                      "were ended: " +
+                          std::to_string(ended)}});
+  }
 }
 
 Result<void> SessionDevice::lock() {
   auto folder = lock_folder();
   if (!folder) return tl::unexpected(folder.error());
-  // They may hold the lock, or use the device without it.
-  const auto end_orphans = [this] {
-    if (const std::size_t ended = end_left_behind(kOrphanLimit); ended > 0) {
-      control_.report({{"event", "warning"},
-                       {"text",
-                        "processes of a run whose command has ended were still there, and "
-                        "were ended: " +
-                            std::to_string(ended)}});
-    }
-  };
   end_orphans();
+  DeviceLocks locks;
+  for (const std::string& device : lock_order(devices_)) {
+    auto locked = lock(device, *folder);
+    if (!locked) return tl::unexpected(locked.error());
+    locks.all.push_back(*std::move(locked));
+  }
+  locks_ = std::move(locks);
+  return {};
+}
+
+Result<DeviceLock> SessionDevice::lock(const std::string& device,
+                                       const std::filesystem::path& folder) {
   const std::string holder =
       "autotuned, process " + std::to_string(getpid()) + ", recipe " + recipe_name_;
   const auto now = [] { return std::chrono::steady_clock::now().time_since_epoch(); };
   WaitNotice notice;
   int looks = 0;
-  auto locked = lock_device(device_, holder, {*folder}, [&](const std::string& who) {
+  auto locked = lock_device(device, holder, {folder}, [&](const std::string& who) {
     if (const auto waited = notice.look(now())) {
       control_.report({{"event", "waiting"},
-                       {"for", "the device " + device_ + ", " + who},
+                       {"for", "the device " + device + ", " + who},
                        {"waited_ns", waited->count()}});
     }
     // The holder of the device may have been killed since.
@@ -69,19 +82,18 @@ Result<void> SessionDevice::lock() {
     poll(&cancel, 1, 200);
     return !control_.is_requested();
   });
-  if (!locked) return tl::unexpected(locked.error());
+  if (!locked) return locked;
   if (looks > 0) end_orphans();
   if (const auto waited = notice.waited(now())) {
     control_.report(
-        {{"event", "waited"}, {"for", "the device " + device_}, {"waited_ns", waited->count()}});
+        {{"event", "waited"}, {"for", "the device " + device}, {"waited_ns", waited->count()}});
   }
   if (!locked->problem.empty()) {
     control_.report(
         {{"event", "warning"},
          {"text", "runs of other users may use the device meanwhile: " + locked->problem}});
   }
-  lock_ = *std::move(locked);
-  return {};
+  return locked;
 }
 
 Result<std::chrono::nanoseconds> start_on(SessionDevice& device, TrainerBackend& job,

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Locks the device of a session's run, and follows the run if it turns out to be on another device.
+// Locks the device of a session's run, or the GPUs of all its ranks, and follows the run if it turns out to be on another
+// device.
 #pragma once
 
 #include <chrono>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -30,16 +32,22 @@ class SessionDevice {
   [[nodiscard]] bool moves_to(const Json& facts);
 
   // The descriptors of the locks, which trainers inherit.
-  [[nodiscard]] std::vector<int> descriptors() const { return lock_.descriptors(); }
-  // The UUID of the GPU; empty on the CPU.
-  [[nodiscard]] std::string gpu() const { return device_ == "cpu" ? "" : device_; }
+  [[nodiscard]] std::vector<int> descriptors() const { return locks_.descriptors(); }
+  // The UUID of the GPU, of several ranks that of the first one; empty on the CPU.
+  [[nodiscard]] std::string gpu() const {
+    return devices_.front() == "cpu" ? "" : devices_.front();
+  }
 
  private:
+  [[nodiscard]] Result<DeviceLock> lock(const std::string& device,
+                                        const std::filesystem::path& folder);
+  void end_orphans();
+
   std::string recipe_name_;
   const Machine& machine_;
   SessionControl& control_;
-  std::string device_;
-  DeviceLock lock_;
+  std::vector<std::string> devices_;
+  DeviceLocks locks_;
 };
 
 // Starts the job with the device's locks and `other_locks`; starts it again if its trainer is on another device than

@@ -52,6 +52,22 @@ tl::unexpected<Error> several_machines(const LauncherRank& place, const std::str
               "says what to do with several");
 }
 
+// What PyTorch needs to meet others is set, and by nobody who says how many of them are here: each would do the whole run.
+Result<std::optional<LauncherRank>> unknown_launcher(const LaunchVariable& variable) {
+  const auto rank = number_of(variable, kTorchrunRank);
+  if (!rank) return tl::unexpected(rank.error());
+  const auto all = number_of(variable, "WORLD_SIZE");
+  if (!all) return tl::unexpected(all.error());
+  if (*all == 1) return std::nullopt;
+  return fail(ErrorKind::unsupported,
+              "RANK, WORLD_SIZE and MASTER_ADDR say that this is process " + std::to_string(*rank) +
+                  " of " + std::to_string(*all) +
+                  ", and without LOCAL_WORLD_SIZE it is not known how many are on this machine",
+              "RANK",
+              "start all of them on one machine, by torchrun or srun; to run on this machine "
+              "alone, unset RANK");
+}
+
 Result<std::optional<LauncherRank>> place_of(LauncherRank place) {
   if (place.rank >= place.ranks) {
     return fail(ErrorKind::invalid,
@@ -141,6 +157,9 @@ Result<std::optional<LauncherRank>> launcher_rank_from(const LaunchVariable& var
                        .round = round != nullptr ? round : "0"};
     if (*all != *here) return several_machines(place, std::to_string(*here) + " on this one");
     return place_of(std::move(place));
+  }
+  if (is_set(kTorchrunRank) && is_set("WORLD_SIZE") && is_set("MASTER_ADDR")) {
+    return unknown_launcher(variable);
   }
   // srun sets these variables in the steps that it starts; in the script of a batch job they are missing.
   if (!is_set(kSrunRank) || !is_set("SLURM_STEP_NUM_TASKS")) return std::nullopt;

@@ -251,6 +251,13 @@ TEST(Knobs, OfSeveralRanksAreThoseOfOneOfThem) {
     EXPECT_EQ(knob(2, name).unavailable, "");
   }
   EXPECT_FALSE(is_of_ranks("threads.intra_op"));
+  // A recorded step would replay what it exchanged with the others.
+  std::vector<Knob> on_gpu = all;
+  for (Knob& one : on_gpu)
+    if (one.name == "cuda.graph") one.unavailable.clear();
+  EXPECT_EQ(find_knob(with_ranks(on_gpu, 1), "cuda.graph")->unavailable, "");
+  EXPECT_THAT(find_knob(with_ranks(on_gpu, 2), "cuda.graph")->unavailable,
+              ::testing::HasSubstr("several ranks"));
   // Two numbers have one sum.
   EXPECT_EQ(knob(2, "ddp.bucket_cap_mb").risk, RiskClass::exact);
   EXPECT_EQ(knob(3, "ddp.bucket_cap_mb").risk, RiskClass::numerics);

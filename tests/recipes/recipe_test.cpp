@@ -419,12 +419,14 @@ TEST(RecipeRanks, AreAnotherJobAndShareTheThreads) {
   EXPECT_FALSE(Recipe::from_json(wrong));
 }
 
-TEST(RecipeRanks, RefuseWhatTheyCannotDoYet) {
+TEST(RecipeRanks, RefuseASingleGpu) {
   Recipe recipe = right(kQuickRecipe);
   recipe.tune.budget = 1min;
   EXPECT_TRUE(refuse_ranks(recipe));
   recipe.train.ranks = 2;
   EXPECT_TRUE(refuse_ranks(recipe)) << "they are tuned";
+  recipe.device = "cuda";
+  EXPECT_TRUE(refuse_ranks(recipe)) << "a GPU each";
   recipe.device = "cuda:1";
   EXPECT_EQ(refuse_ranks(recipe).error().kind, ErrorKind::unsupported);
   recipe.train.ranks = 1;

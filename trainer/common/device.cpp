@@ -25,6 +25,7 @@ using c10::CachingAllocator::StatType;
 
 constexpr const char* kDriver = "libcuda.so.1";
 constexpr int kMinCuda = 13000;
+constexpr const char* kNumbered = "cuda:";
 
 at::Device parsed(const std::string& device) {
   return at::Device(device);
@@ -86,10 +87,27 @@ std::string Devices::uuid_of(const std::string& device) const {
                                                                           : "";
 }
 
-Result<std::string> choose_device(const std::string& wanted, const Devices& devices) {
+Result<std::string> choose_device(const std::string& wanted, const Devices& devices, int rank,
+                                  int ranks) {
   const bool has_cuda = devices.cuda_reason.empty();
-  if (wanted == "auto") return has_cuda ? "cuda:0" : "cpu";
-  const std::string name = wanted == "cuda" ? "cuda:0" : wanted;
+  if (wanted == "cpu" || (wanted == "auto" && !has_cuda)) return "cpu";
+  if (ranks > 1 && wanted.starts_with(kNumbered)) {
+    return fail(ErrorKind::invalid,
+                std::to_string(ranks) + " ranks need a GPU each, and " + wanted + " is one",
+                "device", "write device: cuda; CUDA_VISIBLE_DEVICES says which GPUs");
+  }
+  const auto gpus = std::ranges::count_if(
+      devices.names, [](const std::string& name) { return name.starts_with(kNumbered); });
+  if (has_cuda && ranks > gpus) {
+    return fail(ErrorKind::unsupported,
+                std::to_string(ranks) + " ranks need a GPU each, and this process sees " +
+                    std::to_string(gpus),
+                "train.ranks",
+                "use " + std::to_string(gpus) + (gpus == 1 ? " rank" : " ranks") +
+                    ", or write device: cpu; under srun, --gpu-bind=none shows each task all GPUs");
+  }
+  const std::string name =
+      wanted == "auto" || wanted == "cuda" ? std::string(kNumbered) + std::to_string(rank) : wanted;
   if (std::ranges::find(devices.names, name) != devices.names.end()) return name;
   return fail(ErrorKind::unsupported,
               has_cuda ? "there is no device " + name : "no CUDA: " + devices.cuda_reason, "device",
@@ -109,6 +127,10 @@ Result<void> set_cudnn_benchmark(bool is_on) {
 
 void allow_deterministic(const std::string& device) {
   if (!parsed(device).is_cpu()) ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
+}
+
+int index_of(const std::string& device) {
+  return parsed(device).index();
 }
 
 std::string libtorch_version() {

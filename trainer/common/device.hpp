@@ -23,9 +23,14 @@ struct Devices {
 // Opens LibTorch's CUDA half when there is a driver. Once per process, before any tensor is made.
 [[nodiscard]] Devices open_devices();
 
-// The device that a recipe's `device` (auto, cpu, cuda, cuda:N) means, as a name in `devices`. ErrorKind::unsupported:
-// it is not there.
-[[nodiscard]] Result<std::string> choose_device(const std::string& wanted, const Devices& devices);
+// The device that a recipe's `device` (auto, cpu, cuda, cuda:N) means for this rank of so many on this machine, as a
+// name in `devices`: on GPUs rank 1 gets cuda:1, because each needs one of its own. ErrorKind::unsupported: it is not
+// there, or there are fewer GPUs than ranks; ErrorKind::invalid: several ranks, and one GPU is named.
+[[nodiscard]] Result<std::string> choose_device(const std::string& wanted, const Devices& devices,
+                                                int rank = 0, int ranks = 1);
+
+// LibTorch's number of a GPU, by its name in Devices.
+[[nodiscard]] int index_of(const std::string& device);
 
 [[nodiscard]] std::string libtorch_version();
 

@@ -32,7 +32,8 @@ Result<std::unique_ptr<Job>> Job::load(const recipes::Recipe& recipe,
                                        const Devices& devices,
                                        std::vector<plugins::TrainerLibrary> libraries,
                                        RankGroup* ranks) {
-  const auto device = choose_device(recipe.device, devices);
+  const auto device = choose_device(recipe.device, devices, ranks != nullptr ? ranks->rank() : 0,
+                                    recipe.train.ranks);
   if (!device) return tl::unexpected(device.error());
   return guarded("load", [&]() -> Result<std::unique_ptr<Job>> {
     auto state = std::make_unique<State>(recipe, machine, *device, std::move(libraries), ranks);

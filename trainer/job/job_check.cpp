@@ -138,8 +138,9 @@ Result<RecipeCheck> check_recipe(const recipes::Recipe& recipe, const Configurat
                                  const Machine& machine, const Devices& devices,
                                  std::vector<plugins::TrainerLibrary> libraries) {
   RecipeCheck found;
-  if (auto device = choose_device(recipe.device, devices); !device) {
-    found.problems.push_back({"device", std::move(device.error())});
+  if (auto device = choose_device(recipe.device, devices, 0, recipe.train.ranks); !device) {
+    const std::string key = device.error().where;
+    found.problems.push_back({key, std::move(device.error())});
   }
   auto checked = guarded("check", [&]() -> Result<void> {
     Job::State state(recipe, machine, kCpu, std::move(libraries));

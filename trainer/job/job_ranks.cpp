@@ -19,10 +19,6 @@ Result<void> Job::State::check_ranks(const Configuration& configuration) const {
   const auto refuse = [](std::string what, std::string remedy) {
     return fail(ErrorKind::unsupported, std::move(what), "train.ranks", std::move(remedy));
   };
-  if (!device_.is_cpu()) {
-    return refuse("several ranks train on the CPU only so far, and this job is on " + facts_.device,
-                  "write device: cpu, or train with one rank");
-  }
   for (const recipes::Knob& knob : extensions_.knobs()) {
     const KnobValue* const value = configuration.find(knob.name);
     if (value == nullptr || *value == knob.default_value) continue;
@@ -98,11 +94,16 @@ bool Job::State::is_cancelled_for_all(CancelPoll& cancel) {
 
 void Job::State::seed_step() const {
   if (ranks_ == nullptr || ranks_->is_leader()) return;
-  at::Generator generator = at::globalContext().defaultGenerator(at::kCPU);
-  const std::scoped_lock lock(generator.mutex());
-  generator.set_current_seed(
+  const std::uint64_t seed =
       input::RandomStream(input::seed_of_rank(recipe_.seed, ranks_->rank()), 0)
-          .at(static_cast<std::uint64_t>(steps_)));
+          .at(static_cast<std::uint64_t>(steps_));
+  const auto begin_with = [seed](at::Device device) {
+    at::Generator generator = at::globalContext().defaultGenerator(device);
+    const std::scoped_lock lock(generator.mutex());
+    generator.set_current_seed(seed);
+  };
+  begin_with(at::kCPU);
+  if (!device_.is_cpu()) begin_with(device_);
 }
 
 Error Job::State::of_this_rank(Error error) const {

@@ -233,6 +233,10 @@ Result<void> Job::State::prepare_graph(const Configuration& configuration) {
   const auto refused = [](std::string what, std::string remedy) {
     return fail(ErrorKind::unsupported, std::move(what), "cuda.graph", std::move(remedy));
   };
+  if (ranks_ != nullptr) {
+    return refused("a recorded step would not exchange gradients with the other ranks",
+                   "leave it off, or train with one rank");
+  }
   if (recipe_.model.type == "paced") {
     return refused("a step of the model paced waits on the host, which no graph records",
                    "leave it off");

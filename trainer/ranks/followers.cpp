@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <utility>
 
 #include "base/text.hpp"
@@ -16,8 +17,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using std::chrono::nanoseconds;
-
-constexpr int kSocketInFollower = 3;
 
 nanoseconds left_until(Clock::time_point deadline) {
   return std::max(nanoseconds(0), nanoseconds(deadline - Clock::now()));
@@ -42,7 +41,11 @@ Result<Json> answer_in(const Json& frame) {
 Followers::Followers(Descriptor store, OwnRank place)
     : store_(std::move(store)), place_(std::move(place)) {}
 
-Followers::~Followers() = default;
+// All at once, before one after the other is waited for: a process with a GPU takes seconds to end.
+Followers::~Followers() {
+  for (const Follower& follower : followers_)
+    if (follower.process.pid() > 0) ::kill(follower.process.pid(), SIGKILL);
+}
 
 Result<std::unique_ptr<Followers>> Followers::start(const std::filesystem::path& program,
                                                     const std::vector<std::string>& environment,
@@ -86,6 +89,8 @@ Result<void> Followers::start_one(int rank, const std::filesystem::path& program
                                   std::vector<std::string> environment) {
   auto sockets = socket_pair();
   if (!sockets) return tl::unexpected(sockets.error());
+  auto tie = socket_pair();
+  if (!tie) return tl::unexpected(tie.error());
   OwnRank theirs = place_;
   theirs.rank = rank;
   std::erase_if(environment, [](const std::string& variable) {
@@ -97,7 +102,8 @@ Result<void> Followers::start_one(int rank, const std::filesystem::path& program
   ProcessSpec spec;
   spec.program = program;
   spec.environment = std::move(environment);
-  spec.descriptors = {{sockets->theirs.get(), kSocketInFollower}};
+  spec.descriptors = {{sockets->theirs.get(), kRequestsInFollower},
+                      {tie->theirs.get(), kTieInFollower}};
   spec.new_group = false;  // the session stops and ends our group
   auto process = Process::start(spec);
   if (!process) return tl::unexpected(process.error());
@@ -105,6 +111,7 @@ Result<void> Followers::start_one(int rank, const std::filesystem::path& program
                         .process = std::move(*process),
                         .channel = FrameChannel(std::move(sockets->ours)),
                         .early = std::nullopt});
+  ties_.push_back(std::move(tie->ours));
   return {};
 }
 

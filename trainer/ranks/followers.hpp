@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/descriptor.hpp"
@@ -22,8 +23,8 @@
 namespace autotuned::trainer {
 
 // Ranks 1 and above. Each is a trainer process in our process group that dies with this process, and that gets the
-// session's requests to the leader over a socket pair (docs/trainer-protocol.md). A rank that is stopped (SIGSTOP)
-// while this process runs is ended. The destructor ends all. One thread, which must live as long as the process.
+// session's requests to the leader over a socket pair (docs/trainer-protocol.md), and a tie to it (GpuExchange). A rank
+// that is stopped (SIGSTOP) while this process runs is ended. The destructor ends all. One thread, which must live as long as the process.
 class Followers {
  public:
   // Called with the progress that a rank reports beside its answers.
@@ -37,6 +38,13 @@ class Followers {
   ~Followers();
   Followers(const Followers&) = delete;
   Followers& operator=(const Followers&) = delete;
+
+  // The descriptors with which another rank begins: the channel of requests, and its end of the tie to this process.
+  static constexpr int kRequestsInFollower = 3;
+  static constexpr int kTieInFollower = 4;
+
+  // Our ends of the ties, in the order of ranks. Empty from the second call on.
+  [[nodiscard]] std::vector<Descriptor> take_ties() { return std::exchange(ties_, {}); }
 
   // The place of this process among the ranks.
   [[nodiscard]] const OwnRank& place() const { return place_; }
@@ -78,6 +86,7 @@ class Followers {
   Descriptor store_;  // a file in memory, which nobody else on the machine can open
   OwnRank place_;
   std::vector<Follower> followers_;
+  std::vector<Descriptor> ties_;
   std::unique_ptr<StoppedWatch> watch_;  // ends before those that it looks at
 };
 

@@ -4,8 +4,11 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <span>
+#include <vector>
 
+#include "base/descriptor.hpp"
 #include "base/result.hpp"
 #include "trainer/ranks/own_rank.hpp"
 
@@ -15,16 +18,26 @@ namespace autotuned::trainer {
 // that the trainer can still report which rank is missing.
 inline constexpr std::chrono::milliseconds kRankPatience = std::chrono::minutes(5);
 
+// What ranks on GPUs need beside: they exchange tensors on the GPU by NCCL.
+struct GpuExchange {
+  int device = 0;  // LibTorch's number of this rank's GPU, which no other rank uses
+  // Connections that end at other ranks' groups, of the leader one for each rank from 1 on: they close where a rank leaves.
+  std::vector<Descriptor> ties;
+};
+
 // Calls are collective: all ranks must make the same calls in the same order. They throw (c10::Error, std::exception)
 // at once if another rank is gone, or if it does not take part within `patience`; the group cannot be used after that.
 // One thread.
 class RankGroup {
  public:
-  // Returns when all ranks have joined. Data are sent over this machine's loopback device only. ErrorKind::timeout: not
-  // all have joined within `join_limit`; ErrorKind::internal: another failure of LibTorch.
+  // Returns when all ranks have joined. Data of the host are sent over this machine's loopback device only. With `gpu`
+  // tensors on the GPU go by NCCL, and that GPU becomes the calling thread's own. ErrorKind::timeout: not all have
+  // joined within `join_limit`; ErrorKind::unsupported: this build has no NCCL; ErrorKind::internal: another failure of
+  // LibTorch.
   [[nodiscard]] static Result<std::unique_ptr<RankGroup>> join(
       const OwnRank& place, std::chrono::milliseconds join_limit,
-      std::chrono::milliseconds patience = kRankPatience);
+      std::chrono::milliseconds patience = kRankPatience,
+      std::optional<GpuExchange> gpu = std::nullopt);
   ~RankGroup();
   RankGroup(const RankGroup&) = delete;
   RankGroup& operator=(const RankGroup&) = delete;
@@ -32,6 +45,9 @@ class RankGroup {
   [[nodiscard]] int rank() const;
   [[nodiscard]] int ranks() const;
   [[nodiscard]] bool is_leader() const { return rank() == 0; }
+  // On GPUs, an error if a rank has left meanwhile: kernels that waited for it have ended, and their results mean nothing.
+  // It is_of_connection().
+  [[nodiscard]] Result<void> check_exchange() const;
 
   // Replaces the numbers of all others by the leader's. There is no time limit for the leader: the others wait until it
   // calls or ends.

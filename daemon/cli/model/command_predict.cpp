@@ -174,7 +174,7 @@ Result<Json> ask(const Question& question, const PredictOptions& options, const 
   spec.environment = trainer_environment();
   spec.log = "/dev/null";
   // On the CPU a training may go on at the same time; on a GPU the memory must be free. No session measures meanwhile.
-  std::optional<DeviceLock> device;
+  std::optional<DeviceLocks> device;
   if (device_of(recipe, here.machine) != "cpu") {
     auto lock = lock_device_for("predict", recipe, here.machine);
     if (!lock) return tl::unexpected(lock.error());

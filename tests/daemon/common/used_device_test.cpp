@@ -79,6 +79,28 @@ TEST_F(UsedDevice, IsWhatTheTrainerTells) {
   EXPECT_EQ(device_told(Json::object(), machine, "GPU-aa00"), "cpu");
 }
 
+TEST_F(UsedDevice, OfSeveralRanksAreAsManyGpus) {
+  const Machine machine = machine_with(kGpus);
+  recipes::Recipe recipe = recipe_on("auto");
+  EXPECT_THAT(devices_of(recipe, machine), ElementsAre("GPU-aa00"));
+  recipe.train.ranks = 2;
+  EXPECT_THAT(devices_of(recipe, machine), ElementsAre("GPU-aa00", "GPU-aa11"));
+  ::setenv("CUDA_VISIBLE_DEVICES", "2,1", 1);
+  EXPECT_THAT(devices_of(recipe, machine), ElementsAre("GPU-bb22", "GPU-aa11"));
+  recipe.train.ranks = 3;  // too few
+  EXPECT_THAT(devices_of(recipe, machine), ElementsAre("GPU-bb22"));
+  recipe.device = "cpu";
+  EXPECT_THAT(devices_of(recipe, machine), ElementsAre("cpu"));
+
+  const std::vector<std::string> expected = {"GPU-aa00", "GPU-aa11"};
+  const Json facts = {
+      {"device", "cuda:0"}, {"device_uuid", "bb22"}, {"device_uuids", {"bb22", ""}}};
+  EXPECT_THAT(devices_told(facts, machine, expected), ElementsAre("GPU-bb22", "GPU-aa11"));
+  EXPECT_THAT(devices_told({{"device", "cpu"}}, machine, expected), ElementsAre("cpu"));
+  EXPECT_THAT(devices_told({{"device", "cuda:0"}, {"device_uuid", "aa11"}}, machine, {"cpu"}),
+              ElementsAre("GPU-aa11"));
+}
+
 TEST_F(UsedDevice, AGpuThatIsNotUsedIsToldLoudly) {
   const Json hello = {{"cuda_reason", "no NVIDIA driver"}};
   const Json on_cpu = {{"device", "cpu"}};

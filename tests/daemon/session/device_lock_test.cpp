@@ -63,6 +63,22 @@ TEST_F(DeviceLockTest, OneRunOfAUserAtATime) {
   EXPECT_TRUE(lock("cpu"));
 }
 
+// Two runs with the same two GPUs in different order would each have one of them.
+TEST_F(DeviceLockTest, SeveralAreLockedInOneOrder) {
+  EXPECT_THAT(lock_order({"GPU-b", "GPU-a"}), testing::ElementsAre("GPU-a", "GPU-b"));
+  EXPECT_THAT(lock_order({"GPU-b", "GPU-b"}), testing::ElementsAre("GPU-b"));
+  DeviceLocks locks;
+  for (const char* gpu : {"GPU-a", "GPU-b"}) {
+    auto one = lock(gpu);
+    ASSERT_TRUE(one) << one.error().message();
+    locks.all.push_back(*std::move(one));
+  }
+  EXPECT_EQ(locks.descriptors().size(), 4);
+  EXPECT_FALSE(lock("GPU-b"));
+  locks = {};
+  EXPECT_TRUE(lock("GPU-b"));
+}
+
 TEST_F(DeviceLockTest, WaitsUntilTheDeviceIsFree) {
   auto first = lock("cpu");
   int looks = 0;

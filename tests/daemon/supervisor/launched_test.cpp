@@ -51,9 +51,11 @@ TEST(Launched, KnowsTorchrunAndSrun) {
 
 // The script of a batch job runs once, whatever the job has room for.
 TEST(Launched, IsNothingForASingleProcess) {
-  for (const Variables& alone : {Variables{}, Variables{{"RANK", "0"}, {"WORLD_SIZE", "4"}},
-                                 Variables{{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}},
-                                 Variables{{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}}}) {
+  for (const Variables& alone :
+       {Variables{}, Variables{{"RANK", "0"}, {"WORLD_SIZE", "4"}},
+        Variables{{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"MASTER_ADDR", "x"}},
+        Variables{{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}},
+        Variables{{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}}}) {
     const auto place = place_in(alone);
     ASSERT_TRUE(place);
     EXPECT_FALSE(place->has_value());
@@ -70,6 +72,8 @@ TEST(Launched, RefusesSeveralMachinesAndWhatIsWrong) {
   };
   refuse({{"RANK", "0"}, {"WORLD_SIZE", "4"}, {"LOCAL_WORLD_SIZE", "2"}});
   refuse({{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_STEP_NUM_NODES", "2"}});
+  // As Kubernetes starts one process on each machine.
+  refuse({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "first"}, {"MASTER_PORT", "29500"}});
   refuse({{"RANK", "one"}, {"WORLD_SIZE", "2"}, {"LOCAL_WORLD_SIZE", "2"}});
   refuse({{"RANK", "2"}, {"WORLD_SIZE", "2"}, {"LOCAL_WORLD_SIZE", "2"}});
   tests::expect_golden("daemon/supervisor/golden/launched.txt", cases.text());

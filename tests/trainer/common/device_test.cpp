@@ -176,6 +176,29 @@ TEST(Device, CudnnBenchmarkIsChosenOnce) {
   EXPECT_EQ(at::globalContext().benchmarkCuDNN(), !chosen);
 }
 
+TEST(Device, EachRankHasAGpuOfItsOwn) {
+  const Devices two{.names = {"cpu", "cuda:0", "cuda:1"}, .cuda_reason = ""};
+  const Devices none{.names = {"cpu"}, .cuda_reason = "no NVIDIA driver"};
+  EXPECT_EQ(choose_device("cuda", two).value_or(""), "cuda:0");
+  EXPECT_EQ(choose_device("cuda:1", two).value_or(""), "cuda:1");
+  for (const char* wanted : {"auto", "cuda"}) {
+    EXPECT_EQ(choose_device(wanted, two, 0, 2).value_or(""), "cuda:0") << wanted;
+    EXPECT_EQ(choose_device(wanted, two, 1, 2).value_or(""), "cuda:1") << wanted;
+    // Two of them on one GPU, or on the CPU without a word, would be another job.
+    const auto three = choose_device(wanted, two, 2, 3);
+    ASSERT_FALSE(three) << wanted;
+    EXPECT_EQ(three.error().kind, ErrorKind::unsupported);
+    EXPECT_EQ(three.error().where, "train.ranks");
+    EXPECT_THAT(three.error().what, HasSubstr("3 ranks need a GPU each, and this process sees 2"));
+  }
+  EXPECT_EQ(choose_device("cpu", two, 1, 3).value_or(""), "cpu");
+  EXPECT_EQ(choose_device("auto", none, 1, 3).value_or(""), "cpu");
+  EXPECT_EQ(choose_device("cuda", none, 1, 3).error().kind, ErrorKind::unsupported);
+  const auto named = choose_device("cuda:1", two, 0, 2);
+  ASSERT_FALSE(named);
+  EXPECT_EQ(named.error().kind, ErrorKind::invalid);
+}
+
 TEST(Device, IsKnownByItsUuid) {
   const Devices devices{.names = {"cpu", "cuda:0", "cuda:1", "cuda:2"},
                         .cuda_reason = "",

@@ -259,7 +259,7 @@ TEST(JobCheck, WeightDecayThatIsLeftOutIsSeen) {
   value_of(job->import_from(folder / "candidate", "candidate"));
   tuner::UpdateComparison updates = compared(*job, reference, candidate);
   ASSERT_FALSE(updates.idle.empty());
-  const tuner::CheckRecord check = tuner::check_numerics(updates);
+  const CheckRecord check = tuner::check_numerics(updates);
   EXPECT_FALSE(check.passed);
   EXPECT_THAT(check.detail, HasSubstr("weight decay or momentum of"));
   updates.idle.clear();
@@ -273,7 +273,7 @@ TEST(JobCheck, AnHonestOptimizerDecaysAsTheReference) {
   const CheckedSteps candidate = look(*job, with(start, "optimizer.fused", true), "candidate");
   const tuner::UpdateComparison updates = compared(*job, reference, candidate);
   ASSERT_FALSE(updates.idle.empty());
-  const tuner::CheckRecord check = tuner::check_numerics(updates);
+  const CheckRecord check = tuner::check_numerics(updates);
   EXPECT_TRUE(check.passed) << check.detail;
 }
 

@@ -81,6 +81,10 @@ TEST(RankGroup, TellsAConnectionFromOtherErrors) {
   EXPECT_TRUE(
       is_of_connection({ErrorKind::internal,
                         "[x/gloo/transport/tcp/pair.cc:553] Connection closed by peer", "", ""}));
+  EXPECT_TRUE(
+      is_of_connection({ErrorKind::internal, "NCCL communicator was aborted on rank 0.", "", ""}));
+  EXPECT_TRUE(is_of_connection(
+      {ErrorKind::internal, "rank 1 of 2 has left, which ended the exchange by NCCL", "", ""}));
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ TEST(StoppedWatch, EndsWhatStaysStoppedAndNothingElse) {
 // However many ranks there are.
 TEST(FaultLimits, LeaveHalfAMinute) {
   static_assert(kMaxUntilVerdict < std::chrono::seconds(30));
-  static_assert(kMaxUntilVerdict >= kMaxStopped + kFailurePatience + kEndLimit);
+  static_assert(kMaxUntilVerdict >= kMaxStopped + kExchangeEndLimit + kFailurePatience + kEndLimit);
   static_assert(kMaxUntilVerdict >= kJoinLimit + kFailurePatience + kEndLimit);
 }
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""libautotuned_cuda.so is linked with nothing: whatever it lacks must be in the libraries that a trainer on a GPU has
-open. Read from the files, so that no GPU is needed.
+"""libautotuned_cuda.so and libautotuned_nccl.so are linked with nothing: whatever they lack must be in the libraries that
+a trainer on a GPU has open. Read from the files, so that no GPU is needed.
 
-usage: cuda_symbols_test.py libautotuned_cuda.so FOLDER_OF_LIBTORCH
+usage: cuda_symbols_test.py LIBRARY FOLDER_OF_LIBTORCH PART_OF_A_SYMBOL_THAT_IT_USES FUNCTION_THAT_IT_EXPORTS
 """
 
 import pathlib
@@ -29,13 +29,14 @@ def main():
     wanted = {name for name in symbols(library, "--undefined-only") if not SYSTEM.search(name)}
     found = set().union(*({name.split("@")[0] for name in symbols(folder / name, "--defined-only")}
                           for name in LIBRARIES))
-    if not any("CUDAGraph" in name for name in wanted):
-        sys.exit("it does not use CUDAGraph: is that the right file?")
+    used, exported = sys.argv[3:5]
+    if not any(used in name for name in wanted):
+        sys.exit(f"it does not use {used}: is that the right file?")
     missing = sorted(wanted - found)
     if missing:
         sys.exit("nobody has: " + " ".join(missing))
-    if "autotuned_make_cuda_recorder" not in symbols(library, "--defined-only"):
-        sys.exit("it lacks autotuned_make_cuda_recorder")
+    if exported not in symbols(library, "--defined-only"):
+        sys.exit(f"it lacks {exported}")
     print(f"all {len(wanted)} symbols are there")
     return 0
 
