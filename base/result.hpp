@@ -42,7 +42,7 @@ struct Error {
   // Of a measurement: somebody changed the conditions meanwhile, so the same may succeed when it is done again. Neither
   // stored nor sent.
   bool is_disturbance = false;
-  bool is_of_reference = false;      // of a comparison: the candidate had no part in what failed
+  bool is_of_reference = false;  // of a comparison: the candidate had no part in what failed
 
   // "where: what; remedy", without the parts that are empty.
   [[nodiscard]] std::string message() const;

@@ -119,7 +119,9 @@ recipes::Recipe resnet_recipe() {
 }
 
 // PyTorch has fast convolutions in bfloat16 where a CPU has AVX-512. Elsewhere the tests of a ResNet take four minutes.
-bool has_fast_bf16() { return __builtin_cpu_supports("avx512bw") != 0; }
+bool has_fast_bf16() {
+  return __builtin_cpu_supports("avx512bw") != 0;
+}
 
 // Its updates turn by themselves; honest 16 bits turn them no more than that.
 TEST(JobCheck, HonestAmpPassesAtAnUntrainedResNet) {
