@@ -7,6 +7,7 @@
 #include <string>
 
 #include "daemon/report/report.hpp"
+#include "daemon/report/script_report.hpp"
 #include "tests/base/environment_variable.hpp"
 #include "tests/daemon/report/record_sample.hpp"
 #include "tests/golden.hpp"
