@@ -86,6 +86,13 @@ Result<void> TrainerBackend::check_scheduling(Trainer& trainer, const GroupSetti
 }
 
 Result<void> TrainerBackend::check_scheduling_after(Trainer& trainer, const GroupSettings& before) {
+  // A few milliseconds each time would make it slow, and take no CPU time of which anybody could be accused.
+  if (trainer.client.was_stopped()) {
+    return disturbed(fmt::format(
+        "the trainer (process {}) was stopped and continued from outside while it was timed; a "
+        "plugin may have done it, or left a program behind that does",
+        trainer.client.pid()));
+  }
   // The CPUs of a running trainer may change by themselves: OpenMP may place its threads anew (env.OMP_PROC_BIND).
   // Changed just before it went on.
   if (!trainer.interference.empty()) return end_interfered(trainer, kWhileItWaited);

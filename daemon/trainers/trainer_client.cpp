@@ -321,6 +321,18 @@ void TrainerClient::resume() {
   if (!is_suspended_) return;
   process_.signal_group(SIGCONT);
   is_suspended_ = false;
+  (void)was_stopped();  // the kernel has noted our own signal by now
+}
+
+bool TrainerClient::was_stopped() {
+  bool was = false;
+  // The process is a child of this one, so the kernel tells each stop here, whoever sent the signal.
+  for (siginfo_t change{};; was = true) {
+    change.si_pid = 0;
+    const int failed = ::waitid(P_PIDFD, static_cast<id_t>(process_.pidfd()), &change,
+                                WSTOPPED | WCONTINUED | WNOHANG);
+    if (failed != 0 || change.si_pid == 0) return was;
+  }
 }
 
 // Unlike FrameChannel::send(), it has a deadline. After an error a part of the frame may have been sent: the trainer

@@ -89,6 +89,9 @@ class TrainerClient {
   // Stops the process and the others of its group (SIGSTOP) until the next request, or until it is ended.
   void suspend();
   [[nodiscard]] bool is_suspended() const { return is_suspended_; }
+  // Whether the process was stopped or continued (SIGSTOP, SIGCONT), other than by suspend() and by a request, since it
+  // was started or since the last call.
+  [[nodiscard]] bool was_stopped();
 
   // Asks it to stop and ends it when it does not.
   void stop();

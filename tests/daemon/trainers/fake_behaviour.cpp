@@ -4,15 +4,18 @@
 #include <sched.h>
 
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <csignal>
 #include <fstream>
 #include <functional>
 #include <iterator>
 #include <random>
+#include <thread>
 
 #include "base/file.hpp"
 
@@ -197,6 +200,19 @@ Json FakeBehaviour::fault_at(const std::string& request, const Json& configurati
 bool is_stopped(pid_t process) {
   const std::string stat = read_text("/proc/" + std::to_string(process) + "/stat");
   return stat.find(") T ") != std::string::npos;
+}
+
+void let_child_stop_this_process(int descriptor) {
+  const pid_t child = fork();
+  if (child == 0) {
+    close(descriptor);
+    const pid_t parent = getppid();
+    kill(parent, SIGSTOP);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    kill(parent, SIGCONT);
+    _exit(0);
+  }
+  waitpid(child, nullptr, 0);
 }
 
 void change_policies(const std::vector<pid_t>& processes) {

@@ -117,5 +117,22 @@ TEST_F(TrainerBackendTest, TrainersOfDifferentPrioritiesAreNotCompared) {
   EXPECT_TRUE(next) << next.error().message();
 }
 
+// Short stops take no CPU time, and another program can make them while the one that started it waits.
+TEST_F(TrainerBackendTest, ABlockInWhichTheTrainerIsStoppedIsNotTimed) {
+  scene_.behave(changes("pause", "run"));
+  const Configuration keep = with("memory.malloc", std::string("keep"));
+  ASSERT_TRUE(job().start(start_));
+  ASSERT_TRUE(job().run_block(start_, {}));
+  const auto block = job().run_block(keep, {.reference = &start_});
+  ASSERT_FALSE(block);
+  EXPECT_TRUE(block.error().is_disturbance);
+  EXPECT_THAT(block.error().what,
+              testing::HasSubstr("was stopped and continued from outside while it was timed"));
+  const auto next = job().run_block(keep, {.reference = &start_});
+  EXPECT_TRUE(next) << next.error().message();
+  const auto other = job().run_block(start_, {});
+  EXPECT_TRUE(other) << other.error().message();
+}
+
 }  // namespace
 }  // namespace autotuned::daemon
