@@ -255,24 +255,6 @@ class Training(unittest.TestCase):
             of(torch.optim.Adagrad, lr=0.05),
         )
 
-    def test_plateau(self) -> None:
-        course = Course(
-            of(torch.optim.SGD, lr=0.1, momentum=0.9),
-            # No loss is a tenth of the one before: the second evaluation is followed by a drop.
-            per_evaluation=scheduled(
-                lr_scheduler.ReduceLROnPlateau, factor=0.2, patience=0, threshold=0.9
-            ),
-        )
-        expected = self.usual(course)
-        out = self.run_recipe(
-            SGD,
-            schedule="{type: plateau, factor: 0.2, patience: 0, threshold: 0.9}",
-            evaluate=f"{{data: {DATA}}}",
-        )
-        self.expect_same(out / "model.pt", expected.weights)
-        constant = course.without(per_evaluation=lambda _: None)
-        self.expect_other(expected, self.usual(constant))
-
     def test_frozen_layers(self) -> None:
         course = Course(of(torch.optim.SGD, lr=0.1, momentum=0.9, weight_decay=0.05))
         expected = self.usual(course, frozen="hidden")
@@ -359,16 +341,6 @@ class Training(unittest.TestCase):
         out = self.run_recipe(SGD, f", clip_value: {limit}")
         self.expect_same(out / "model.pt", expected.weights)
         self.expect_other(expected, plain)
-
-    def test_clipping_by_norm_and_then_by_value(self) -> None:
-        course = Course(of(torch.optim.SGD, lr=0.1, momentum=0.9))
-        plain = self.usual(course)
-        norm, value = round(min(plain.norms) / 2, 3), round(min(plain.largest) / 8, 4)
-        both = self.usual(course.without(clip_norm=norm, clip_value=value))
-        out = self.run_recipe(SGD, f", clip_norm: {norm}, clip_value: {value}")
-        self.expect_same(out / "model.pt", both.weights)
-        self.expect_other(both, self.usual(course.without(clip_norm=norm)))
-        self.expect_other(both, self.usual(course.without(clip_value=value)))
 
     def test_label_smoothing_and_class_weights_of_parts(self) -> None:
         # The weighted mean is that of a part, so it matters how a batch is divided.
