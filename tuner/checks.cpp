@@ -97,6 +97,10 @@ UpdateComparison renewed_of(const UpdateComparison& updates) {
   return renewed;
 }
 
+bool are_all_equal(const UpdateComparison& updates) {
+  return updates.equal && std::ranges::all_of(updates.renewed, &UpdateComparison::equal);
+}
+
 // `check` is that of the steps with the reached moments.
 CheckRecord with_renewed(CheckRecord check, CheckRecord renewed) {
   if (!check.passed || renewed.passed) return check;
@@ -133,8 +137,7 @@ Result<CheckRecord> judge_by_repetition(TrainingBackend& backend, const Configur
                                         CheckedSteps which) {
   auto own = backend.compare_updates(reference, reference, kCheckSteps, which);
   if (!own) return error_of_reference(own.error());
-  const bool is_equal = own->equal && std::ranges::all_of(own->renewed, &UpdateComparison::equal);
-  return is_equal ? std::move(check) : judge_repeated(updates, *own);
+  return are_all_equal(*own) ? std::move(check) : judge_repeated(updates, *own);
 }
 
 // Compares steps from the state that the candidate's process has reached.
@@ -148,9 +151,7 @@ Result<CheckRecord> look_from_reached(const SessionInput& input, TrainingBackend
         judge_reached(*updates, /*is_exact=*/true, /*rounded=*/nullptr, LossKind::other);
     if (check.passed) return check;
     if (claim == Claim::exact) {
-      const bool is_equal =
-          updates->equal && std::ranges::all_of(updates->renewed, &UpdateComparison::equal);
-      if (is_equal || !may_differ_between_runs(input)) return check;
+      if (are_all_equal(*updates) || !may_differ_between_runs(input)) return check;
       // Starts from the state of the reference after its own steps, which is near the one that was reached.
       return judge_by_repetition(backend, reference, *updates, std::move(check),
                                  CheckedSteps::reached);

@@ -205,6 +205,10 @@ class Arm:
 Rounds = list[dict[str, float]]
 
 
+def interval_text(ratio: float, low: float, high: float) -> str:
+    return f"{ratio:.2f} ({low:.2f} to {high:.2f})"
+
+
 def take_turns(arms: list[Arm], seconds: float, block_seconds: float, seed: int | None = None) -> Rounds:
     """By rounds, the rate of each way. In each round a coin decides the order."""
     coins = random.Random(seed)

@@ -105,21 +105,15 @@ class Comparison:
     def autotuned(self, budget_s: int) -> tuple[dict, lost.Course | None]:
         """What the history says of the run, and its steps."""
         place = self._place("autotuned")
-        steps = arms.StepCount(place / "steps")
         history = ["--history", str(self._folder / "history.db")]
         program = str(self._options.bin / "autotuned")
         # Long enough for the tuning and for steps behind it.
-        given = arms.environment([arms.INSTRUMENT], {**self._variables, "BENCH_STEPS": str(steps.file),
-                                                     "BENCH_SECONDS": str(2 * budget_s + 60)})
-        with open(place / "log.txt", "w", encoding="utf-8") as log:
-            command = [program, "run", "--allow", "numerics", "--budget", f"{budget_s}s", *history, "--"]
-            process = subprocess.Popen([*command, *self._words], cwd=place, env=given, stdin=subprocess.DEVNULL,
-                                       stdout=log, stderr=log)
-            course = lost.watch(process, steps, place / "log.txt")
-        steps.close()
-        if process.returncode != 0:
+        variables = {**self._variables, "BENCH_SECONDS": str(2 * budget_s + 60)}
+        command = [program, "run", "--allow", "numerics", "--budget", f"{budget_s}s", *history, "--"]
+        code, course = lost.run([*command, *self._words], place, variables)
+        if code != 0:
             said = (place / "log.txt").read_text(encoding="utf-8", errors="replace").strip()
-            raise arms.Failed(f"autotuned ended with {process.returncode}: {said[-400:]}")
+            raise arms.Failed(f"autotuned ended with {code}: {said[-400:]}")
         done = subprocess.run([program, "show", "last", "--json", *history], capture_output=True, text=True, check=True)
         return json.loads(done.stdout), course
 
@@ -129,10 +123,6 @@ class Comparison:
             given = {"BENCH_KNOBS": json.dumps(knobs)} if way == "loadtune" and knobs else {}
             ways.append(arms.Arm(way, self._words, self._place(way), {**self._variables, **given}, change))
         return arms.take_turns(ways, self._options.seconds, self._options.block)
-
-
-def interval_text(ratio: float, low: float, high: float) -> str:
-    return f"{ratio:.2f} ({low:.2f} to {high:.2f})"
 
 
 def verdict_of(low: float, high: float) -> str:
@@ -155,19 +145,19 @@ def compare(job: Job, options: argparse.Namespace, folder: pathlib.Path) -> bool
     print(_HEADER)
     name = f"loadtune {importlib.metadata.version('loadtune')}, {choice['trials']} trials"
     told = f"{choice['ratio']:.2f}" if "ratio" in choice else ""
-    rate = interval_text(*arms.ratio_of(rounds, "loadtune"))
+    rate = arms.interval_text(*arms.ratio_of(rounds, "loadtune"))
     print(f"| {name} | {choice['label']} | {told} | {took_s:.0f} s | {took_s:.0f} s | {rate} | {len(rounds)} |")
     chose = ", ".join(f"`{name}` {value}" for name, value in change.items()) or "nothing"
     best = run["best"]
-    told = interval_text(best["speedup"], best["speedup_low"], best["speedup_high"]) if change else ""
+    told = arms.interval_text(best["speedup"], best["speedup_low"], best["speedup_high"]) if change else ""
     took, lost_s = "not ended", None
     if course is not None:
         took, lost_s = f"{course.tuning_s:.0f} s", course.lost_s(kept[0])
     print(f"| autotuned | {chose} | {told} | {took} | {'not known' if lost_s is None else f'{lost_s:.0f} s'} "
-          f"| {interval_text(*kept)} | {len(rounds)} |")
+          f"| {arms.interval_text(*kept)} | {len(rounds)} |")
     ratio = arms.ratio_of(rounds, "kept", reference="loadtune")
     verdict = verdict_of(*ratio[1:])
-    print(f"\nautotuned / loadtune: {interval_text(*ratio)}: {verdict}")
+    print(f"\nautotuned / loadtune: {arms.interval_text(*ratio)}: {verdict}")
     return verdict != "BEHIND"
 
 

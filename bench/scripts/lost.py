@@ -13,7 +13,7 @@ import pathlib
 import subprocess
 import time
 
-from arms import StepCount
+from arms import INSTRUMENT, StepCount, environment
 
 _ENDED = b"autotuned: tuning "  # the line of a tuning that came to its end
 _POLL_S = 0.05
@@ -76,6 +76,17 @@ def watch(process: subprocess.Popen, steps: StepCount, log: pathlib.Path) -> Cou
     if first is None or tuned is None:
         return None
     return Course((tuned[1] - first[1]) / 1e9, tuned[0] - first[0], (now[1] - tuned[1]) / 1e9, now[0] - tuned[0])
+
+
+def run(command: list[str], place: pathlib.Path, variables: dict[str, str]) -> tuple[int, Course | None]:
+    """Runs a script that is tuned in its folder, and watches it: its exit status, and watch(). It writes log.txt."""
+    steps = StepCount(place / "steps")
+    given = environment([INSTRUMENT], {**variables, "BENCH_STEPS": str(steps.file)})
+    with open(place / "log.txt", "w", encoding="utf-8") as log:
+        process = subprocess.Popen(command, cwd=place, env=given, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        course = watch(process, steps, place / "log.txt")
+    steps.close()
+    return process.returncode, course
 
 
 def lost_text(lost_s: float | None, tuning_s: float, told_ns: int | None) -> str:

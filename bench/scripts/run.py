@@ -140,17 +140,12 @@ class Bench:
         """What the history says of the run, and its steps."""
         length = self._job.tuned
         place = self._place(length)
-        steps = arms.StepCount(place / "steps")
-        variables = self._variables(place, length, False) | {"BENCH_STEPS": str(steps.file)}
+        variables = self._variables(place, length, False)
         if self._options.tuned_seconds > 0.0:
             variables["BENCH_SECONDS"] = str(self._options.tuned_seconds)
         command = [*self._autotuned("run"), "--allow", "numerics", "--budget", self._options.budget, "--"]
-        with open(place / "log.txt", "w", encoding="utf-8") as log:
-            process = subprocess.Popen([*command, *self._words(length)], cwd=place, stdout=log, stderr=log,
-                                       env=arms.environment([arms.INSTRUMENT], variables), stdin=subprocess.DEVNULL)
-            course = lost.watch(process, steps, place / "log.txt")
-        steps.close()
-        self._result(place, process.returncode)
+        code, course = lost.run([*command, *self._words(length)], place, variables)
+        self._result(place, code)
         done = subprocess.run(self._autotuned("show", "last", "--json"), capture_output=True, text=True, check=True)
         return json.loads(done.stdout), course
 
@@ -177,10 +172,6 @@ class Bench:
 
 def same(digest: str, other: str) -> str:
     return "not repeatable" if not digest else "yes" if digest == other else "NO"
-
-
-def interval_text(ratio: float, low: float, high: float) -> str:
-    return f"{ratio:.2f} ({low:.2f} to {high:.2f})"
 
 
 def verdict_of(low: float, high: float) -> str:
@@ -212,14 +203,15 @@ def row_of(job: Job, options: argparse.Namespace, folder: pathlib.Path, shares: 
         text, is_little = lost_cell(course, 1.0, told_ns, options.most_lost)
         return [*cells, "nothing", "", text, "", "", "", why], "NO" not in equal and is_little
     best = run["best"]
-    told = interval_text(best["speedup"], best["speedup_low"], best["speedup_high"])
+    told = arms.interval_text(best["speedup"], best["speedup_low"], best["speedup_high"])
     diff, is_whole = bench.patch()
     rounds = bench.compared(change, diff, shares.seconds_of(options.seconds))
     kept, patched = (arms.ratio_of(rounds, way) for way in ("kept", "patched"))
     lost_text, is_little = lost_cell(course, kept[0], told_ns, options.most_lost)
     verdict = verdict_of(*kept[1:])
-    cells += [", ".join(f"`{name}` {value}" for name, value in change.items()), told, lost_text, interval_text(*kept)]
-    cells += [interval_text(*patched) + ("" if is_whole else " *"), str(len(rounds)), verdict]
+    cells += [", ".join(f"`{name}` {value}" for name, value in change.items()), told, lost_text]
+    cells += [arms.interval_text(*kept), arms.interval_text(*patched) + ("" if is_whole else " *")]
+    cells += [str(len(rounds)), verdict]
     return cells, "NO" not in equal and is_little and verdict != "SLOWER"
 
 

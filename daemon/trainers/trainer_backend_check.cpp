@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
-#include <tuple>
 #include <utility>
 
 #include "daemon/trainers/trainer_answer.hpp"
@@ -254,26 +253,26 @@ Result<tuner::UpdateComparison> TrainerBackend::compare_rounded(
   }
   Arm reference;
   Arm candidate;
-  auto rounded = keep_copy(trainer, "round", {{"name", base}, {"as", kRounded}}, kRounded);
-  if (!rounded) return tl::unexpected(rounded.error());
-  for (auto [arm, from, name] : {std::tuple{&reference.block, base, kReference},
-                                 std::tuple{&candidate.block, std::string(kRounded), kCandidate}}) {
-    auto block = check_steps(trainer, configuration, check_plan_, from, name);
+  // The reference begins at a state, and the candidate at the same with its parameters rounded.
+  const auto make_blocks = [&](Json Arm::*part, const std::string& from, const char* rounded,
+                               const char* reference_name,
+                               const char* candidate_name) -> Result<void> {
+    if (auto kept = keep_copy(trainer, "round", {{"name", from}, {"as", rounded}}, rounded); !kept)
+      return kept;
+    auto block = check_steps(trainer, configuration, check_plan_, from, reference_name);
     if (!block) return tl::unexpected(block.error());
-    *arm = *std::move(block);
+    reference.*part = *std::move(block);
+    block = check_steps(trainer, configuration, check_plan_, rounded, candidate_name);
+    if (!block) return tl::unexpected(block.error());
+    candidate.*part = *std::move(block);
+    return {};
+  };
+  auto made = make_blocks(&Arm::block, base, kRounded, kReference, kCandidate);
+  if (made && check_plan_.is_renewed) {
+    made =
+        make_blocks(&Arm::renewed, kRenewed, kRoundedRenewed, kReferenceRenewed, kCandidateRenewed);
   }
-  if (check_plan_.is_renewed) {
-    rounded =
-        keep_copy(trainer, "round", {{"name", kRenewed}, {"as", kRoundedRenewed}}, kRoundedRenewed);
-    if (!rounded) return tl::unexpected(rounded.error());
-    for (auto [arm, from, name] :
-         {std::tuple{&reference.renewed, kRenewed, kReferenceRenewed},
-          std::tuple{&candidate.renewed, kRoundedRenewed, kCandidateRenewed}}) {
-      auto block = check_steps(trainer, configuration, check_plan_, from, name);
-      if (!block) return tl::unexpected(block.error());
-      *arm = *std::move(block);
-    }
-  }
+  if (!made) return tl::unexpected(made.error());
   return compare_arms(trainer, reference, candidate, base, kRounded);
 }
 

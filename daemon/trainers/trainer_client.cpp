@@ -325,10 +325,9 @@ void TrainerClient::resume() {
 }
 
 bool TrainerClient::was_stopped() {
-  bool was = false;
   // The process is a child of this one, so the kernel tells each stop here, whoever sent the signal.
-  for (siginfo_t change{};; was = true) {
-    change.si_pid = 0;
+  for (bool was = false;; was = true) {
+    siginfo_t change{};
     const int failed = ::waitid(P_PIDFD, static_cast<id_t>(process_.pidfd()), &change,
                                 WSTOPPED | WCONTINUED | WNOHANG);
     if (failed != 0 || change.si_pid == 0) return was;

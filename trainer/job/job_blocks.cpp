@@ -37,10 +37,6 @@ std::vector<double> read_all(const std::vector<at::Tensor>& scalars) {
   return {first, first + values.numel()};
 }
 
-tl::unexpected<Error> cancelled() {
-  return fail(ErrorKind::cancelled, "stopped by request");
-}
-
 }  // namespace
 
 // Adds up the figures of a block between construction and finish().
@@ -147,7 +143,7 @@ Result<void> Job::State::warm_up(std::int64_t steps, const CancelCheck& is_cance
   CancelPoll cancel(is_cancelled);
   for (std::int64_t i = 0; i < steps; ++i) {
     if (auto taken = step(is_cancelled); !taken) return tl::unexpected(taken.error());
-    if (as_leader_says(cancel(now_ns()))) return cancelled();
+    if (as_leader_says(cancel(now_ns()))) return tl::unexpected(cancelled_error());
     if (as_leader_says(now_ns() >= deadline_ns)) break;
   }
   return {};
@@ -187,7 +183,7 @@ Result<Block> Job::State::run(const RunRequest& request, const CancelCheck& is_c
   CancelPoll cancel(is_cancelled);
   for (std::int64_t i = 0; i < request.warmup_steps; ++i) {
     if (auto taken = step(); !taken) return tl::unexpected(taken.error());
-    if (as_leader_says(cancel(now_ns()))) return cancelled();
+    if (as_leader_says(cancel(now_ns()))) return tl::unexpected(cancelled_error());
   }
   auto block =
       ranks_ == nullptr ? measure(request, step, cancel) : measure_together(request, step, cancel);
@@ -205,7 +201,7 @@ Result<Block> Job::State::measure(const RunRequest& request, const MakeStep& ste
     auto taken = step();
     if (!taken) return tl::unexpected(taken.error());
     record.add(*taken);
-    if (cancel(now_ns())) return cancelled();
+    if (cancel(now_ns())) return tl::unexpected(cancelled_error());
     if (!request.checkpoint_file.empty() && record.steps() == 1) {
       if (auto begun = begin_block_checkpoint(request.checkpoint_file); !begun) {
         return tl::unexpected(begun.error());
@@ -240,7 +236,7 @@ Result<Block> Job::State::measure_together(const RunRequest& request, const Make
   // Nobody's clock starts before all are here.
   std::array<double, 1> start = {is_leader() && cancel(now_ns()) ? 1.0 : 0.0};
   ranks_->take_largest(start);
-  if (start[0] != 0.0) return cancelled();
+  if (start[0] != 0.0) return tl::unexpected(cancelled_error());
   BlockRecord record(*this);
   RingRule ring(feed_->fullness());
   std::int64_t elapsed_ns = 0;  // of the slowest
@@ -267,7 +263,7 @@ Result<Block> Job::State::measure_together(const RunRequest& request, const Make
         mine == RingRule::Next::end ? 0.0 : (mine == RingRule::Next::go_on ? 1.0 : 2.0),
         is_leader() && cancel(now_ns()) ? 1.0 : 0.0, static_cast<double>(own_ns)};
     ranks_->take_largest(said);
-    if (said[1] != 0.0) return cancelled();
+    if (said[1] != 0.0) return tl::unexpected(cancelled_error());
     elapsed_ns = static_cast<std::int64_t>(said[2]);
     rank_step_ns_ = std::max<std::int64_t>(elapsed_ns / record.steps(), 1);
     if (said[0] == 0.0) break;
@@ -293,7 +289,7 @@ Result<Block> Job::State::run_steps(std::int64_t count, const CancelCheck& is_ca
     auto taken = step(is_cancelled);
     if (!taken) return tl::unexpected(taken.error());
     record.add(*taken);
-    if (as_leader_says(cancel(now_ns()))) return cancelled();
+    if (as_leader_says(cancel(now_ns()))) return tl::unexpected(cancelled_error());
   }
   return record.finish();
 }

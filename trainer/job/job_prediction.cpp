@@ -245,7 +245,7 @@ Result<void> Job::State::predict(const AnswerSink& on_answer, const CancelCheck&
     }
     feed_->done();
     is_done = batch->ends_epoch;
-    if (cancel(profiler::now_ns())) return fail(ErrorKind::cancelled, "stopped by request", {}, {});
+    if (cancel(profiler::now_ns())) return tl::unexpected(cancelled_error());
   }
   return {};
 }

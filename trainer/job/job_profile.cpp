@@ -67,8 +67,7 @@ Result<profiler::ProfileFacts> Job::State::record_steps(std::int64_t count,
       for (const bool has : has_gradient) {
         facts.has_every_gradient = facts.has_every_gradient && has;
       }
-      if (as_leader_says(cancel(profiler::now_ns())))
-        return fail(ErrorKind::cancelled, "stopped by request");
+      if (as_leader_says(cancel(profiler::now_ns()))) return tl::unexpected(cancelled_error());
       if (as_leader_says(profiler::now_ns() >= deadline_ns)) break;
     }
     synchronize();

@@ -362,7 +362,7 @@ Error Job::State::told_with_others(Error error, const input::Dataset& data,
                              [&] { return was_cancelled = is_cancelled && is_cancelled(); });
     if (was_cancelled) {
       warnings_.push_back(input::with_others(std::move(error), searched));
-      return {ErrorKind::cancelled, "stopped by request", {}, {}};
+      return cancelled_error();
     }
     found = damaged_found_.emplace(&data, std::move(searched)).first;
   }

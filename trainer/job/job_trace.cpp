@@ -134,8 +134,7 @@ class Job::State::Tracing {
     if (auto taken = job_.step(is_cancelled_); !taken) return tl::unexpected(taken.error());
     // The time starts after the first step, because that step includes the costs of starting.
     if (begin_ns_ < 0) begin_ns_ = now_ns();
-    if (job_.as_leader_says(cancel_(now_ns())))
-      return fail(ErrorKind::cancelled, "stopped by request");
+    if (job_.as_leader_says(cancel_(now_ns()))) return tl::unexpected(cancelled_error());
     return {};
   }
 

@@ -6,7 +6,14 @@
 #include <cstdint>
 #include <functional>
 
+#include "base/result.hpp"
+
 namespace autotuned::trainer {
+
+// The error of a request that was cancelled.
+[[nodiscard]] inline Error cancelled_error() {
+  return {.kind = ErrorKind::cancelled, .what = "stopped by request", .where = {}, .remedy = {}};
+}
 
 // Asks `is_cancelled` at most every few milliseconds: it is a system call.
 class CancelPoll {

@@ -318,7 +318,7 @@ class FakeTrainer {
     // Changes the scheduling of other trainers of this session, or of this one. What "leaves" waits in a group of its own until
     // one of them runs.
     if (kind == "yield") autotuned::change_policies({getpid()});
-    if (kind == "pause") autotuned::let_child_stop_this_process(kSocket);
+    if (kind == "stop_self") autotuned::let_child_stop_this_process(kSocket);
     if (kind == "slow_siblings") {
       const std::vector<pid_t> siblings = siblings_of(getpid());
       if (!fault.value("leaves", false)) {

@@ -261,7 +261,8 @@ TEST_F(TrainerBackendTest, SaysThatTheReferenceFailed) {
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().kind, ErrorKind::crashed);
   EXPECT_TRUE(failed.error().is_of_reference);
-  EXPECT_EQ(scene_.requests("check_steps").size(), 2U);
+  // The candidate's, from the state that it reached and from the same with the initial moments, and one of the reference.
+  EXPECT_EQ(scene_.requests("check_steps").size(), 3U);
 
   // In one process, it may be what the candidate left behind.
   const auto same = job().compare_updates(start_, with("optimizer.set_to_none", true), 6,

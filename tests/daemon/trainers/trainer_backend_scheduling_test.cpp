@@ -119,7 +119,7 @@ TEST_F(TrainerBackendTest, TrainersOfDifferentPrioritiesAreNotCompared) {
 
 // Short stops take no CPU time, and another program can make them while the one that started it waits.
 TEST_F(TrainerBackendTest, ABlockInWhichTheTrainerIsStoppedIsNotTimed) {
-  scene_.behave(changes("pause", "run"));
+  scene_.behave(changes("stop_self", "run"));
   const Configuration keep = with("memory.malloc", std::string("keep"));
   ASSERT_TRUE(job().start(start_));
   ASSERT_TRUE(job().run_block(start_, {}));
