@@ -35,6 +35,8 @@ class Running:
     ) -> None:
         ours, theirs = socket.socketpair()
         variables = {**os.environ, **(environment or {})}
+        # Where a script dies of a signal, its standard error says in what.
+        variables["PYTHONFAULTHANDLER"] = "1"
         variables["AUTOTUNED_SCRIPT_SOCKET"] = str(theirs.fileno())
         variables["PYTHONPATH"] = os.pathsep.join(
             [str(STARTUP), *([variables["PYTHONPATH"]] if variables.get("PYTHONPATH") else [])]
