@@ -12,6 +12,7 @@ namespace {
 
 using recipes::RiskClass;
 
+constexpr const char* kBatchSize = "batch_size";
 constexpr const char* kAfterMeasuring = " in the process that was measured";
 constexpr const char* kAfterBlocks = ", from the weights at the end of the blocks";
 constexpr const char* kAfterTraining = ", from the trained weights";
@@ -26,8 +27,8 @@ std::vector<CheckedSteps> looks_at(const TrainingBackend& backend) {
 // Batch size and learning rate before and after, in words.
 std::string batch_rule(const SessionInput& input, const Configuration& incumbent,
                        const Configuration& candidate) {
-  const KnobValue* before = incumbent.find("batch_size");
-  const KnobValue* after = candidate.find("batch_size");
+  const KnobValue* before = incumbent.find(kBatchSize);
+  const KnobValue* after = candidate.find(kBatchSize);
   if (before == nullptr || after == nullptr || *before == *after) {
     return input.is_script ? "permitted by --allow" : "permitted by the recipe";
   }
@@ -54,8 +55,6 @@ Configuration part_of(const SessionInput& input, const Configuration& change, Ri
 bool may_differ_between_runs(const SessionInput& input) {
   return is_on_gpu(input) && !input.recipe.deterministic;
 }
-
-constexpr const char* kBatchSize = "batch_size";
 
 // Returns `configuration` with the batch size of `other`, where that has one.
 Configuration at_batch_size_of(const Configuration& other, Configuration configuration) {
