@@ -261,6 +261,9 @@ Result<Json> Server::check_steps(const Json& request) {
   const auto before = get_bool(request, "outputs_before");
   if (!before) return tl::unexpected(before.error());
   check.keeps_outputs_before = *before;
+  const auto test_samples = count_or(request, "test_samples", 0);
+  if (!test_samples) return tl::unexpected(test_samples.error());
+  check.test_samples = *test_samples;
   const auto checked = job_->check_steps(check, [this] { return is_cancelled(); });
   if (!checked) return tl::unexpected(checked.error());
   Json json = checked->block.to_json();
@@ -270,6 +273,9 @@ Result<Json> Server::check_steps(const Json& request) {
     inputs.push_back({{"labels", hexadecimal(one.labels)},
                       {"images", hexadecimal(one.images)},
                       {"projections", one.projections}});
+  }
+  if (const auto& test = checked->test) {
+    json["test"] = {{"samples", test->samples}, {"loss", test->loss}, {"accuracy", test->accuracy}};
   }
   return json;
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compares updates with the limits of the checks.
+#include "tuner/check_rules.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,21 +10,12 @@
 #include <utility>
 
 #include "base/statistics.hpp"
-#include "tuner/checks.hpp"
 
 namespace autotuned::tuner {
 namespace {
 
 // The limits that checks.hpp explains. kOfOwn…: factors of the deviation that rounding the start causes in the job itself.
-constexpr double kMinNormRatio = 0.8;
-constexpr double kMaxNormRatio = 1.25;
-constexpr double kMinCosine = 0.8;
-constexpr double kOfOwnCosine = 2.0 / 3.0;
-constexpr double kNegligibleNorm = 1e-3;  // share of the largest reference update
 constexpr double kNegligibleGrowth = 1e-2;
-constexpr double kLossTolerance = 0.1;
-constexpr double kMinLossScale = 0.1;
-constexpr double kMinOtherLossScale = 1e-12;
 constexpr double kOfOwnLoss = 1.5;
 constexpr double kMaxOwnLossShare = 0.9;
 constexpr double kOfOwnReachedLoss = 3.0;
@@ -31,8 +24,6 @@ constexpr double kMaxOutputShare = 0.5;
 constexpr double kOfOwnOutputShare = 1.5;
 constexpr double kMaxOwnOutputShare = 0.9;
 constexpr double kOfOwnReachedOutputShare = 3.0;
-constexpr double kOfOwnNormLoss = 1.5;
-constexpr double kMinReachedNormRatio = 0.2;
 constexpr double kOfOwnDistance = 3.0;
 constexpr double kRounding = 1e-6;
 constexpr double kMaxIdleShare = 1e-3;
@@ -41,19 +32,6 @@ constexpr double kIdleRounding = 2.5e-7;  // share of the parameter: two units i
 std::string with_steps(std::int64_t steps) {
   return steps == 1 ? "after 1 step" : fmt::format("after {} steps", steps);
 }
-
-// The limits of one update. It may be longer by the same factor as it may be shorter.
-struct UpdateLimits {
-  double least_cosine = kMinCosine;
-  double least_norm_ratio = kMinNormRatio;
-
-  [[nodiscard]] double most_norm_ratio() const {
-    return least_norm_ratio == kMinNormRatio ? kMaxNormRatio : 1.0 / least_norm_ratio;
-  }
-};
-
-// The state from which the steps were made.
-enum class Stage { initial, reached };
 
 // Returns what is wrong with the update of one parameter; nothing if it passes.
 std::optional<std::string> parameter_fault(const UpdateComparison::Parameter& parameter,
@@ -160,52 +138,6 @@ std::optional<std::string> loss_fault(const UpdateComparison& updates,
   return std::nullopt;
 }
 
-// If rounding the start changes the directions of the job's own updates, `own`, the limits are wider. Late in a training it may
-// also change their lengths.
-UpdateLimits limits_beside(const UpdateComparison::Parameter& own, Stage stage) {
-  UpdateLimits limits;
-  if (std::isfinite(own.cosine)) {
-    limits.least_cosine = std::min(kMinCosine, kOfOwnCosine * std::max(0.0, own.cosine));
-  }
-  if (stage == Stage::reached && std::isfinite(own.norm_ratio) && own.norm_ratio > 0.0) {
-    const double shorter = std::min(own.norm_ratio, 1.0 / own.norm_ratio);
-    limits.least_norm_ratio =
-        std::clamp(1.0 - kOfOwnNormLoss * (1.0 - shorter), kMinReachedNormRatio, kMinNormRatio);
-  }
-  return limits;
-}
-
-// Returns the limits of each parameter, in order.
-std::vector<UpdateLimits> parameter_limits(const UpdateComparison& updates,
-                                           const UpdateComparison* rounded, Stage stage) {
-  std::vector<UpdateLimits> limits(updates.parameters.size());
-  if (rounded == nullptr || rounded->parameters.size() != limits.size()) return limits;
-  for (std::size_t i = 0; i < limits.size(); ++i)
-    limits[i] = limits_beside(rounded->parameters[i], stage);
-  return limits;
-}
-
-double largest_reference_norm(const UpdateComparison& updates) {
-  double largest = 0.0;
-  for (const auto& parameter : updates.parameters) {
-    largest = std::max(largest, parameter.reference_norm);
-  }
-  return largest;
-}
-
-// Returns the distance between the two updates, as a share of the reference's length.
-double distance_of(const UpdateComparison::Parameter& update) {
-  const double ratio = update.norm_ratio;
-  if (update.reference_norm == 0.0) return ratio == 1.0 ? 0.0 : std::nan("");
-  return std::sqrt(std::max(0.0, 1.0 + ratio * ratio - 2.0 * ratio * update.cosine));
-}
-
-// Returns the distance between the outputs of the two models, as a share of the change that the steps made to the reference's.
-double output_share(const UpdateComparison::Outputs& outputs) {
-  if (outputs.difference == 0.0) return 0.0;
-  return outputs.difference / outputs.reference_change;
-}
-
 // Buffers are statistics, such as those of a batch normalisation. Small ones matter, too, so each is compared with its own reference.
 std::optional<std::string> buffer_fault(const UpdateComparison& updates,
                                         const UpdateComparison* rounded, Stage stage) {
@@ -245,8 +177,8 @@ std::optional<std::string> output_fault(const UpdateComparison& updates,
   const double share = output_share(*updates.outputs);
   if (share <= most) return std::nullopt;
   return fmt::format(
-      "in evaluation mode the outputs for one batch differ from the reference's by {:.2f} of the "
-      "change that the steps made (at most {:.2f})",
+      "in evaluation mode the outputs for a few batches differ from the reference's by {:.2f} of "
+      "the change that the steps made (at most {:.2f})",
       share, most);
 }
 
@@ -263,29 +195,6 @@ std::optional<std::string> idle_fault(const UpdateComparison& updates) {
   return std::nullopt;
 }
 
-bool losses_are_finite(const std::vector<double>& losses) {
-  return std::ranges::all_of(losses, [](double loss) { return std::isfinite(loss); });
-}
-
-bool is_reference_finite(const UpdateComparison& updates) {
-  const auto is_finite = [](const UpdateComparison::Parameter& parameter) {
-    return std::isfinite(parameter.reference_norm);
-  };
-  return losses_are_finite(updates.reference_losses) &&
-         std::ranges::all_of(updates.parameters, is_finite);
-}
-
-// Whether the candidate alone reaches NaN or infinity. A buffer may hold infinities in both, such as a mask.
-bool diverges_alone(const UpdateComparison& updates) {
-  const auto is_finite = [](const UpdateComparison::Buffer& buffer) {
-    return !buffer.is_floating || std::isfinite(buffer.update.reference_norm);
-  };
-  const bool is_candidate_finite =
-      (updates.finite || updates.equal) && losses_are_finite(updates.candidate_losses);
-  return !is_candidate_finite && is_reference_finite(updates) &&
-         std::ranges::all_of(updates.buffers, is_finite);
-}
-
 // Returns why steps from a state late in a training cannot be compared; nothing if they can.
 std::optional<std::string> why_not_comparable(const UpdateComparison& updates) {
   if (!is_reference_finite(updates)) {
@@ -296,7 +205,7 @@ std::optional<std::string> why_not_comparable(const UpdateComparison& updates) {
 }
 
 CheckRecord numerics(const UpdateComparison& updates, const UpdateComparison* rounded, Stage stage,
-                     LossKind loss) {
+                     LossKind loss, Leeway leeway) {
   CheckRecord check{.risk = "numerics", .passed = false, .steps = updates.steps};
   if (!updates.finite || !losses_are_finite(updates.candidate_losses)) {
     check.detail = "NaN or infinity " + with_steps(updates.steps);
@@ -316,7 +225,7 @@ CheckRecord numerics(const UpdateComparison& updates, const UpdateComparison* ro
   double least_cosine = 1.0;
   std::size_t skipped = 0;
   check.compared = static_cast<std::int64_t>(updates.parameters.size());
-  const std::vector<UpdateLimits> allowed = parameter_limits(updates, rounded, stage);
+  const std::vector<UpdateLimits> allowed = parameter_limits(updates, rounded, stage, leeway);
   double least_allowed = kMinCosine;
   for (std::size_t i = 0; i < updates.parameters.size(); ++i) {
     const auto& parameter = updates.parameters[i];
@@ -351,7 +260,9 @@ CheckRecord numerics(const UpdateComparison& updates, const UpdateComparison* ro
     check.detail = *fault + ", " + with_steps(updates.steps);
     return check;
   }
-  if (fault = loss_fault(updates, rounded, stage, loss); fault) {
+  fault = loss_fault(updates, rounded, stage, loss);
+  if (!fault) fault = test_fault(updates, test_limits(updates, rounded, loss));
+  if (fault) {
     check.detail = *fault;
     return check;
   }
@@ -386,6 +297,10 @@ CheckRecord check_equal(const UpdateComparison& updates) {
         "no parameter moves " + with_steps(updates.steps) + ", so the comparison shows nothing";
     return check;
   }
+  if (auto fault = test_fault(updates, {})) {
+    check.detail = *fault;
+    return check;
+  }
   check.passed = updates.equal;
   if (updates.equal) {
     check.detail = "all parameters and buffers are equal " + with_steps(updates.steps);
@@ -415,6 +330,7 @@ CheckRecord check_repeated(const UpdateComparison& updates, const UpdateComparis
   if (!fault && !updates.finite) fault = "NaN or infinity " + with_steps(updates.steps);
   if (!fault && !(largest_reference_norm(updates) > 0.0)) fault = "no parameter moves";
   if (!fault) fault = idle_fault(updates);
+  if (!fault) fault = test_fault(updates, repeated_test_limits(updates));
   std::vector<double> distances;
   for (const auto& parameter : own.parameters)
     distances.push_back(distance_of(parameter));
@@ -462,12 +378,12 @@ CheckRecord check_repeated(const UpdateComparison& updates, const UpdateComparis
 }
 
 CheckRecord check_numerics(const UpdateComparison& updates, const UpdateComparison* rounded,
-                           LossKind loss) {
-  return numerics(updates, rounded, Stage::initial, loss);
+                           LossKind loss, Leeway leeway) {
+  return numerics(updates, rounded, Stage::initial, loss, leeway);
 }
 
 CheckRecord check_reached(const UpdateComparison& updates, bool is_exact,
-                          const UpdateComparison* rounded, LossKind loss) {
+                          const UpdateComparison* rounded, LossKind loss, Leeway leeway) {
   const char* const risk = is_exact ? "exact" : "numerics";
   // Also where the reference does not move, so that updates say nothing.
   if (diverges_alone(updates)) {
@@ -478,13 +394,16 @@ CheckRecord check_reached(const UpdateComparison& updates, bool is_exact,
                       ", where the reference stays finite"};
   }
   if (const auto why = why_not_comparable(updates)) {
-    const auto fault = input_fault(updates, is_exact);
+    auto fault = input_fault(updates, is_exact);
+    if (!fault) {
+      fault = test_fault(updates, is_exact ? TestLimits{} : test_limits(updates, rounded, loss));
+    }
     return {.risk = risk,
             .passed = !fault,
             .steps = updates.steps,
             .detail = fault ? *fault : "updates cannot be compared, because " + *why};
   }
-  return is_exact ? check_equal(updates) : numerics(updates, rounded, Stage::reached, loss);
+  return is_exact ? check_equal(updates) : numerics(updates, rounded, Stage::reached, loss, leeway);
 }
 
 CheckRecord check_semantics(const UpdateComparison& updates, const std::string& rule) {

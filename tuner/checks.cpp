@@ -12,6 +12,7 @@ namespace {
 
 using recipes::RiskClass;
 
+constexpr const char* kBatchSize = "batch_size";
 constexpr const char* kAfterMeasuring = " in the process that was measured";
 constexpr const char* kAfterBlocks = ", from the weights at the end of the blocks";
 constexpr const char* kAfterTraining = ", from the trained weights";
@@ -26,8 +27,8 @@ std::vector<CheckedSteps> looks_at(const TrainingBackend& backend) {
 // Batch size and learning rate before and after, in words.
 std::string batch_rule(const SessionInput& input, const Configuration& incumbent,
                        const Configuration& candidate) {
-  const KnobValue* before = incumbent.find("batch_size");
-  const KnobValue* after = candidate.find("batch_size");
+  const KnobValue* before = incumbent.find(kBatchSize);
+  const KnobValue* after = candidate.find(kBatchSize);
   if (before == nullptr || after == nullptr || *before == *after) {
     return input.is_script ? "permitted by --allow" : "permitted by the recipe";
   }
@@ -55,7 +56,14 @@ bool may_differ_between_runs(const SessionInput& input) {
   return is_on_gpu(input) && !input.recipe.deterministic;
 }
 
-// Returns `configuration` with the starting values of all knobs of semantics.
+// Returns `configuration` with the batch size of `other`, where that has one.
+Configuration at_batch_size_of(const Configuration& other, Configuration configuration) {
+  if (const KnobValue* batch = other.find(kBatchSize)) configuration.set(kBatchSize, *batch);
+  return configuration;
+}
+
+// Returns `configuration` with the starting values of all knobs of semantics. Where an extension is on that is none of
+// these, the batch size stays: the extension may train correctly at another one only.
 Configuration same_job(const SessionInput& input, const Configuration& configuration) {
   Configuration back;
   const Configuration change =
@@ -63,7 +71,45 @@ Configuration same_job(const SessionInput& input, const Configuration& configura
   for (const auto& [name, value] : change.values()) {
     if (const KnobValue* start = input.starting.find(name)) back.set(name, *start);
   }
-  return configuration.with(back);
+  Configuration same = configuration.with(back);
+  if (!differ_in_extension(input, input.starting, same)) return same;
+  return at_batch_size_of(configuration, std::move(same));
+}
+
+// What is compared of a change to a configuration.
+struct Compared {
+  Configuration before;
+  Configuration change;
+};
+
+// `whole` is the candidate as the same job. With an extension on, `before` has the candidate's batch size, too. Where
+// that is not the incumbent's, nothing has compared the extension at it, so that it counts as part of the change.
+Compared compared_of(const SessionInput& input, const Configuration& incumbent,
+                     const Configuration& change, const Configuration& whole) {
+  Compared compared{.before = incumbent, .change = change};
+  if (!differ_in_extension(input, input.starting, whole)) return compared;
+  compared.before = at_batch_size_of(whole, incumbent);
+  if (compared.before == incumbent) return compared;
+  const Configuration beside_start = input.starting.change_to(whole);
+  for (const auto& [name, value] : beside_start.values()) {
+    const KnobValue* const off = input.starting.find(name);
+    if (off == nullptr || !is_of_extension(input, name)) continue;
+    compared.change.set(name, value);
+    compared.before.set(name, *off);
+  }
+  return compared;
+}
+
+// How near the candidate must come to the reference.
+Leeway leeway_of(const SessionInput& input, const Configuration& reference,
+                 const Configuration& candidate) {
+  if (!differ_in_extension(input, reference, candidate)) return Leeway::usual;
+  const bool is_reduced = std::ranges::any_of(candidate.values(), [&input](const auto& setting) {
+    if (!setting.first.starts_with("precision.")) return false;
+    const auto knob = recipes::find_knob(input.knobs, setting.first);
+    return knob && setting.second != knob->default_value;
+  });
+  return is_reduced ? Leeway::narrow_in_16_bits : Leeway::narrow;
 }
 
 // The claim of a change. `exact_or_numerics`: equal bits, but the recipe also permits numerics.
@@ -109,13 +155,13 @@ CheckRecord with_renewed(CheckRecord check, CheckRecord renewed) {
 }
 
 CheckRecord judge_reached(const UpdateComparison& updates, bool is_exact,
-                          const UpdateComparison* rounded, LossKind loss) {
-  CheckRecord check = check_reached(updates, is_exact, rounded, loss);
+                          const UpdateComparison* rounded, LossKind loss, Leeway leeway) {
+  CheckRecord check = check_reached(updates, is_exact, rounded, loss, leeway);
   if (updates.renewed.empty()) return check;
   const bool has_own = rounded != nullptr && !rounded->renewed.empty();
   const UpdateComparison own = has_own ? renewed_of(*rounded) : UpdateComparison();
-  return with_renewed(std::move(check),
-                      check_reached(renewed_of(updates), is_exact, has_own ? &own : nullptr, loss));
+  return with_renewed(std::move(check), check_reached(renewed_of(updates), is_exact,
+                                                      has_own ? &own : nullptr, loss, leeway));
 }
 
 CheckRecord judge_repeated(const UpdateComparison& updates, const UpdateComparison& own) {
@@ -144,11 +190,12 @@ Result<CheckRecord> judge_by_repetition(TrainingBackend& backend, const Configur
 Result<CheckRecord> look_from_reached(const SessionInput& input, TrainingBackend& backend,
                                       const Configuration& reference,
                                       const Configuration& candidate, Claim claim) {
+  const Leeway leeway = leeway_of(input, reference, candidate);
   auto updates = backend.compare_updates(reference, candidate, kCheckSteps, CheckedSteps::reached);
   if (!updates) return forward_error(updates);
   if (claim != Claim::numerics) {
     CheckRecord check =
-        judge_reached(*updates, /*is_exact=*/true, /*rounded=*/nullptr, LossKind::other);
+        judge_reached(*updates, /*is_exact=*/true, /*rounded=*/nullptr, LossKind::other, leeway);
     if (check.passed) return check;
     if (claim == Claim::exact) {
       if (are_all_equal(*updates) || !may_differ_between_runs(input)) return check;
@@ -158,14 +205,15 @@ Result<CheckRecord> look_from_reached(const SessionInput& input, TrainingBackend
     }
   }
   const LossKind loss = loss_of(input);
-  CheckRecord check = judge_reached(*updates, /*is_exact=*/false, /*rounded=*/nullptr, loss);
+  CheckRecord check =
+      judge_reached(*updates, /*is_exact=*/false, /*rounded=*/nullptr, loss, leeway);
   const bool is_finite =
       updates->finite && std::ranges::all_of(updates->renewed, &UpdateComparison::finite);
   if (check.passed || !is_finite) return check;
   // Compare with the effect of rounding alone: the job itself may amplify small differences.
   auto rounded = backend.compare_rounded(reference);
   if (!rounded) return error_of_reference(rounded.error());
-  return judge_reached(*updates, /*is_exact=*/false, &*rounded, loss);
+  return judge_reached(*updates, /*is_exact=*/false, &*rounded, loss, leeway);
 }
 
 Result<CheckRecord> run_exact(const SessionInput& input, TrainingBackend& backend,
@@ -201,30 +249,45 @@ bool is_of_scripts_loader(const SessionInput& input, const Configuration& change
          });
 }
 
+// Judges the last comparison again, beside the effect of rounding alone: the job itself may amplify small differences.
+// Returns `check` if the job cannot measure that.
+Result<CheckRecord> judge_beside_rounding(TrainingBackend& backend, const Configuration& reference,
+                                          const UpdateComparison& updates, CheckRecord check,
+                                          LossKind loss, Leeway leeway) {
+  auto rounded = backend.compare_rounded(reference);
+  if (rounded) return check_numerics(updates, &*rounded, loss, leeway);
+  if (rounded.error().kind != ErrorKind::unsupported) return error_of_reference(rounded.error());
+  return check;
+}
+
+// REQUIRES: both have one batch size.
 Result<CheckRecord> run_numerics(const SessionInput& input, TrainingBackend& backend,
                                  const Configuration& reference, const Configuration& candidate) {
-  Configuration same_batch = candidate;
-  if (const KnobValue* batch = input.starting.find("batch_size")) {
-    same_batch.set("batch_size", *batch);
-  }
-  auto updates = backend.compare_updates(reference, same_batch, kCheckSteps, CheckedSteps::later);
+  const Leeway leeway = leeway_of(input, reference, candidate);
+  auto updates = backend.compare_updates(reference, candidate, kCheckSteps, CheckedSteps::later);
   if (!updates) return forward_error(updates);
   const LossKind loss = loss_of(input);
-  CheckRecord later = check_numerics(*updates, /*rounded=*/nullptr, loss);
+  CheckRecord later = check_numerics(*updates, /*rounded=*/nullptr, loss, leeway);
   if (!later.passed && updates->finite) {
-    // Compare with the effect of rounding alone: the job itself may amplify small differences.
-    auto rounded = backend.compare_rounded(reference);
-    if (!rounded && rounded.error().kind != ErrorKind::unsupported) {
-      return error_of_reference(rounded.error());
-    }
-    if (rounded) later = check_numerics(*updates, &*rounded, loss);
+    auto judged =
+        judge_beside_rounding(backend, reference, *updates, std::move(later), loss, leeway);
+    if (!judged) return judged;
+    later = *std::move(judged);
   }
   const bool is_only_look = looks_at(backend).size() == 1;
   if (!is_only_look) later.detail += kAfterMeasuring;
   if (!later.passed || is_only_look) return later;
-  updates = backend.compare_updates(reference, same_batch, 1, CheckedSteps::first);
+  updates = backend.compare_updates(reference, candidate, 1, CheckedSteps::first);
   if (!updates) return forward_error(updates);
-  CheckRecord first = check_numerics(*updates, /*rounded=*/nullptr, loss);
+  CheckRecord first = check_numerics(*updates, /*rounded=*/nullptr, loss, leeway);
+  // One step is too few to be led astray, so that rounding excuses nothing beyond the usual limits.
+  if (!first.passed && leeway != Leeway::usual &&
+      check_numerics(*updates, /*rounded=*/nullptr, loss).passed) {
+    auto judged =
+        judge_beside_rounding(backend, reference, *updates, std::move(first), loss, leeway);
+    if (!judged) return judged;
+    first = *std::move(judged);
+  }
   return first.passed ? later : first;
 }
 
@@ -240,18 +303,20 @@ Result<std::vector<CheckRecord>> run_checks(const SessionInput& input, TrainingB
     return checks.back().passed;
   };
 
-  const Configuration exact = part_of(input, change, RiskClass::exact);
-  bool needs_numerics = !part_of(input, change, RiskClass::numerics).empty();
   const Configuration candidate = incumbent.with(change);
   const Configuration whole = same_job(input, candidate);
-  const Configuration before = same_job(input, incumbent);
+  const Compared compared = compared_of(input, incumbent, change, whole);
+  const Configuration exact = part_of(input, compared.change, RiskClass::exact);
+  bool needs_numerics = !part_of(input, compared.change, RiskClass::numerics).empty();
+  const Configuration start = at_batch_size_of(whole, input.starting);
+  const Configuration before = at_batch_size_of(whole, same_job(input, compared.before));
   // The steps of the reference are trusted where no extension is on, so that one which was kept before cannot speak for
   // the next.
-  const bool is_beside_extension = differ_in_extension(input, before, whole) &&
-                                   differ_in_extension(input, input.starting, before);
-  const Configuration reference = needs_numerics || is_beside_extension ? input.starting : before;
+  const bool is_beside_extension =
+      differ_in_extension(input, before, whole) && differ_in_extension(input, start, before);
+  const Configuration reference = needs_numerics || is_beside_extension ? start : before;
   const auto keep_reached = [&]() -> Result<bool> {
-    const Configuration claimed = is_beside_extension ? input.starting.change_to(whole) : change;
+    const Configuration claimed = is_beside_extension ? start.change_to(whole) : compared.change;
     auto reached = look_from_reached(input, backend, reference, whole, claim_of(input, claimed));
     if (reached) reached->detail += kAfterBlocks;
     return keep(std::move(reached));
@@ -269,7 +334,7 @@ Result<std::vector<CheckRecord>> run_checks(const SessionInput& input, TrainingB
     if (!*passed) return checks;
   }
   if (!exact.empty()) {
-    auto passed = keep(run_exact(input, backend, incumbent, exact));
+    auto passed = keep(run_exact(input, backend, compared.before, exact));
     if (!passed) return forward_error(passed);
     if (!*passed) {
       if (!input.recipe.allows(RiskClass::numerics, exact)) return checks;
@@ -279,8 +344,8 @@ Result<std::vector<CheckRecord>> run_checks(const SessionInput& input, TrainingB
     }
   }
   if (needs_numerics) {
-    const Configuration& beside = is_of_scripts_loader(input, change) ? incumbent : input.starting;
-    auto passed = keep(run_numerics(input, backend, beside, candidate));
+    const Configuration& beside = is_of_scripts_loader(input, change) ? incumbent : start;
+    auto passed = keep(run_numerics(input, backend, beside, at_batch_size_of(start, candidate)));
     if (!passed) return forward_error(passed);
     if (!*passed) return checks;
   }
@@ -312,8 +377,9 @@ Result<CheckRecord> check_trained(const SessionInput& input, TrainingBackend& ba
     if (auto kept = backend.keep_state(best); !kept) return forward_error(kept);
     if (auto taken = backend.take_state(candidate); !taken) return forward_error(taken);
   }
-  auto check = look_from_reached(input, backend, input.starting, candidate,
-                                 claim_of(input, input.starting.change_to(candidate)));
+  const Configuration reference = at_batch_size_of(candidate, input.starting);
+  auto check = look_from_reached(input, backend, reference, candidate,
+                                 claim_of(input, reference.change_to(candidate)));
   if (check) check->detail += kAfterTraining;
   return check;
 }

@@ -32,6 +32,14 @@ inline constexpr std::int64_t kCheckSteps = 8;
 // the scale of their targets: 1e-4 may be a large value.
 enum class LossKind { cross_entropy, other };
 
+// How far a change of numerics may lead the updates of parameters from the reference's.
+enum class Leeway {
+  usual,  // as check_numerics() says
+  // An extension is on in the candidate alone: rounding narrows the limits, too.
+  narrow,
+  narrow_in_16_bits,  // the same, and the candidate's precision is reduced
+};
+
 // The check of a change of numerics. It passes if
 //
 // - all values are finite, and the loss of each step is within 10 % of the reference's: of 0.1 at least for a
@@ -53,9 +61,18 @@ enum class LossKind { cross_entropy, other };
 // the reference itself. Each cosine must then reach two thirds of the one in `rounded`, where that is below
 // 0.8, and outputs may differ by 1.5 times as much as in `rounded`, up to 0.9. So may losses other than a cross
 // entropy, by the largest difference of a step in `rounded`, and up to 0.9 of the loss.
+//
+// With another `leeway` than the usual one, an update may turn and stretch four times as far as in `rounded` (that
+// parameter's, or the median of all if it is larger), never farther than above, and always by a cosine of 0.98 and a norm
+// ratio of 0.95, in 16 bits of 0.95 and 0.9. Without `rounded` these are the limits.
+//
+// The figures of the test data, if there are any, are those of the same weights: the loss within the limits of a step's,
+// or three times the difference in `rounded`; the accuracy within 0.05 or two samples, or three times that difference.
+// An exact change keeps them to the bit.
 [[nodiscard]] CheckRecord check_numerics(const UpdateComparison& updates,
                                          const UpdateComparison* rounded = nullptr,
-                                         LossKind loss = LossKind::cross_entropy);
+                                         LossKind loss = LossKind::cross_entropy,
+                                         Leeway leeway = Leeway::usual);
 
 // The check of steps from a state that a training has reached (CheckedSteps::reached). As check_equal() if
 // `is_exact`, else as check_numerics(), with two differences:
@@ -68,7 +85,8 @@ enum class LossKind { cross_entropy, other };
 //   less than 16 bits do.
 [[nodiscard]] CheckRecord check_reached(const UpdateComparison& updates, bool is_exact,
                                         const UpdateComparison* rounded = nullptr,
-                                        LossKind loss = LossKind::cross_entropy);
+                                        LossKind loss = LossKind::cross_entropy,
+                                        Leeway leeway = Leeway::usual);
 
 // The check of a change of semantics. Such a change trains differently by design, so only finite values are
 // required. `rule` names the new batch size and learning rate, and is added to the detail.
@@ -81,6 +99,10 @@ enum class LossKind { cross_entropy, other };
 // permits it as numerics, it is checked as numerics. Numerics are compared with the *starting* configuration,
 // so that small deviations cannot add up, and at the starting batch size, so that another batch size does not
 // hide them.
+//
+// With an extension on in the candidate, both sides of every comparison have the candidate's batch size instead: the
+// extension may train correctly at another one only. A change of the batch size is then checked as one of the extensions,
+// too, which nothing has compared at it.
 //
 // If the two configurations differ in a knob of an extension, the whole candidate is checked first from the state
 // that the blocks have reached: an extension may train correctly at first and wrongly later. If a knob of
@@ -97,7 +119,8 @@ enum class LossKind { cross_entropy, other };
                                                           const Configuration& change);
 
 // The configuration that the check after the training compares with the starting one: `best`, without changes
-// of semantics. Equal to the starting configuration if there is nothing to check.
+// of semantics; with an extension on, both have the batch size of `best`. Equal to the starting configuration if there
+// is nothing to check.
 [[nodiscard]] Configuration checked_after_training(const SessionInput& input,
                                                    const Configuration& best);
 

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <numeric>
 
@@ -80,6 +82,65 @@ std::optional<std::string> input_fault(const UpdateComparison& updates, bool is_
     }
   }
   return std::nullopt;
+}
+
+std::optional<std::string> test_fault(const UpdateComparison& updates, const TestLimits& limits) {
+  if (!updates.reference_test || !updates.candidate_test) return std::nullopt;
+  const UpdateComparison::Test& reference = *updates.reference_test;
+  const UpdateComparison::Test& candidate = *updates.candidate_test;
+  const auto fault_of = [&reference](const char* figure, double one, double two,
+                                     double most) -> std::optional<std::string> {
+    // A figure that the reference does not have says nothing; NaN of the candidate alone is a fault.
+    if (!std::isfinite(one) || std::abs(two - one) <= most) return std::nullopt;
+    return fmt::format(
+        "with the same weights the {} of {} test samples is {:.6g} against {:.6g} of the reference "
+        "(at most {:.2g} apart)",
+        figure, reference.samples, two, one, most);
+  };
+  if (auto fault = fault_of("loss", reference.loss, candidate.loss, limits.loss)) return fault;
+  if (!reference.accuracy || !candidate.accuracy) return std::nullopt;
+  return fault_of("accuracy", *reference.accuracy, *candidate.accuracy, limits.accuracy);
+}
+
+double largest_reference_norm(const UpdateComparison& updates) {
+  double largest = 0.0;
+  for (const auto& parameter : updates.parameters) {
+    largest = std::max(largest, parameter.reference_norm);
+  }
+  return largest;
+}
+
+double distance_of(const UpdateComparison::Parameter& update) {
+  const double ratio = update.norm_ratio;
+  if (update.reference_norm == 0.0) return ratio == 1.0 ? 0.0 : std::nan("");
+  return std::sqrt(std::max(0.0, 1.0 + ratio * ratio - 2.0 * ratio * update.cosine));
+}
+
+double output_share(const UpdateComparison::Outputs& outputs) {
+  if (outputs.difference == 0.0) return 0.0;
+  return outputs.difference / outputs.reference_change;
+}
+
+bool losses_are_finite(const std::vector<double>& losses) {
+  return std::ranges::all_of(losses, [](double loss) { return std::isfinite(loss); });
+}
+
+bool is_reference_finite(const UpdateComparison& updates) {
+  const auto is_finite = [](const UpdateComparison::Parameter& parameter) {
+    return std::isfinite(parameter.reference_norm);
+  };
+  return losses_are_finite(updates.reference_losses) &&
+         std::ranges::all_of(updates.parameters, is_finite);
+}
+
+bool diverges_alone(const UpdateComparison& updates) {
+  const auto is_finite = [](const UpdateComparison::Buffer& buffer) {
+    return !buffer.is_floating || std::isfinite(buffer.update.reference_norm);
+  };
+  const bool is_candidate_finite =
+      (updates.finite || updates.equal) && losses_are_finite(updates.candidate_losses);
+  return !is_candidate_finite && is_reference_finite(updates) &&
+         std::ranges::all_of(updates.buffers, is_finite);
 }
 
 }  // namespace autotuned::tuner

@@ -51,7 +51,7 @@ struct UpdateComparison {
     bool is_floating = false;
     bool is_equal = false;  // value for value
   };
-  // Norms of the models' outputs in evaluation mode, for one batch.
+  // Norms of the models' outputs in evaluation mode, for a few batches in a row.
   struct Outputs {
     double reference_change = 0.0;  // how far the steps moved the reference's outputs
     double difference = 0.0;  // between the candidate's and the reference's outputs after the steps
@@ -62,6 +62,12 @@ struct UpdateComparison {
     double reference_norm = 0.0;
     double difference = 0.0;  // the norm of candidate - reference
     double parameter_norm = 0.0;
+  };
+  // The figures of a part of the test data, for the state that the steps begin at.
+  struct Test {
+    std::int64_t samples = 0;
+    double loss = 0.0;                              // NaN: not known
+    std::optional<double> accuracy = std::nullopt;  // of classes and tokens
   };
   // The input of the model in one step.
   struct StepInput {
@@ -82,6 +88,9 @@ struct UpdateComparison {
   std::vector<StepInput> reference_inputs;
   std::vector<StepInput> candidate_inputs;
   std::vector<Idle> idle = {};
+  // Both or none.
+  std::optional<Test> reference_test = std::nullopt;
+  std::optional<Test> candidate_test = std::nullopt;
   // Of CheckedSteps::reached, at most one: the same steps once more, from the same state but with the initial
   // moments of the optimizer. Its outputs are not reported.
   std::vector<UpdateComparison> renewed = {};
@@ -91,6 +100,30 @@ struct UpdateComparison {
 // for rounding; if `is_exact`, bit for bit.
 [[nodiscard]] std::optional<std::string> input_fault(const UpdateComparison& updates,
                                                      bool is_exact);
+
+// How far the figures of the test data may be apart.
+struct TestLimits {
+  double loss = 0.0;
+  double accuracy = 0.0;
+};
+// Returns which figure of the test data is farther apart than that; nothing if none is, or if there are no figures.
+[[nodiscard]] std::optional<std::string> test_fault(const UpdateComparison& updates,
+                                                    const TestLimits& limits);
+
+// The norm of the reference's longest update of a parameter.
+[[nodiscard]] double largest_reference_norm(const UpdateComparison& updates);
+
+// The distance between the two updates, as a share of the reference's length.
+[[nodiscard]] double distance_of(const UpdateComparison::Parameter& update);
+
+// The distance between the outputs of the two models, as a share of the change that the steps made to the reference's.
+[[nodiscard]] double output_share(const UpdateComparison::Outputs& outputs);
+
+[[nodiscard]] bool losses_are_finite(const std::vector<double>& losses);
+// Whether the reference's losses and updates are finite.
+[[nodiscard]] bool is_reference_finite(const UpdateComparison& updates);
+// Whether the candidate alone reaches NaN or infinity. A buffer may hold infinities in both, such as a mask.
+[[nodiscard]] bool diverges_alone(const UpdateComparison& updates);
 
 // The steps that are compared. Those of `later` and `reached` run in the process that was measured, after the steps that it has made and
 // from the sample that it has reached. Their second half covers the end of an epoch and the beginning of the next.

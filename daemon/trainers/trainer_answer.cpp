@@ -70,6 +70,15 @@ std::vector<double> losses_from(const Json& list) {
   return losses;
 }
 
+std::optional<tuner::UpdateComparison::Test> test_from(const Json& block) {
+  const Json& told = member(block, "test");
+  if (!told.is_object()) return std::nullopt;
+  tuner::UpdateComparison::Test test{.samples = get_integer(told, "samples").value_or(0),
+                                     .loss = number_or_nan(told, "loss")};
+  if (const auto accuracy = get_number(told, "accuracy")) test.accuracy = *accuracy;
+  return test;
+}
+
 std::vector<tuner::UpdateComparison::StepInput> inputs_of(const Json& list) {
   std::vector<tuner::UpdateComparison::StepInput> inputs;
   for (const Json& one : list) {

@@ -2,6 +2,7 @@
 // Reads errors, comparisons of updates and losses from the answers of trainers and scripts (docs/trainer-protocol.md).
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "base/json.hpp"
@@ -19,6 +20,9 @@ namespace autotuned::daemon {
 
 // Reads a list of losses. An entry that is not a number reads as NaN.
 [[nodiscard]] std::vector<double> losses_from(const Json& list);
+
+// The `test` of a block of a check; nothing if it has none.
+[[nodiscard]] std::optional<tuner::UpdateComparison::Test> test_from(const Json& block);
 
 // A list of what the model was given, such as the `inputs` of a block.
 [[nodiscard]] std::vector<tuner::UpdateComparison::StepInput> inputs_of(const Json& list);

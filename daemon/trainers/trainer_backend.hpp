@@ -241,6 +241,7 @@ class TrainerBackend final : public tuner::TrainingBackend {
     Json place;               // the `place` of the trainer protocol; null: that of the checkpoint
     std::string base;         // the checkpoint that both arms begin at
     bool is_renewed = false;  // both arms make the steps once more, with the initial moments
+    std::int64_t test_samples = 0;  // that both arms evaluate before the steps
   };
   // Prepares a check that begins where `trainer` stands: records its place and, if the check begins at its state, makes a
   // copy of that state, in memory and in reached_file().

@@ -25,6 +25,8 @@ constexpr const char* kReached = "reached";
 constexpr const char* kRenewed = "renewed";
 // A check from a state late in a training uses the learning rate at this many tenths of the training.
 constexpr std::int64_t kLateTenths = 9;
+// After a training with an extension on.
+constexpr std::int64_t kTestSamples = 512;
 
 }  // namespace
 
@@ -89,11 +91,12 @@ Result<Json> TrainerBackend::check_steps(Trainer& trainer, const Configuration& 
   if (!plan.place.is_null()) restore["place"] = plan.place;
   auto restored = ask(trainer, "restore", std::move(restore), spec_.block_limit);
   if (!restored) return restored;
-  auto block = ask(trainer, "check_steps",
-                   {{"count", plan.steps},
-                    {"crosses_epoch", !plan.place.is_null()},
-                    {"outputs_before", checkpoint == kReference}},
-                   spec_.block_limit * 2);
+  Json steps = {{"count", plan.steps},
+                {"crosses_epoch", !plan.place.is_null()},
+                {"outputs_before", checkpoint == kReference}};
+  const bool is_renewed = checkpoint == kReferenceRenewed || checkpoint == kCandidateRenewed;
+  if (plan.test_samples > 0 && !is_renewed) steps["test_samples"] = plan.test_samples;
+  auto block = ask(trainer, "check_steps", std::move(steps), spec_.block_limit * 2);
   if (!block) return block;
   auto kept = keep_copy(trainer, "checkpoint", {{"name", checkpoint}}, checkpoint);
   if (!kept) return tl::unexpected(kept.error());
@@ -169,6 +172,7 @@ Result<tuner::UpdateComparison> TrainerBackend::compare_updates(const Configurat
                  .place = nullptr,
                  .base = kInitial,
                  .is_renewed = is_reached && (is_of_extension || is_repeated)};
+  if (check_plan_.is_renewed && has_trained_) check_plan_.test_samples = kTestSamples;
   drop_reached_file();
   // The candidate trains in the process that was measured, before that one may have to leave.
   const bool is_of_measured = which != tuner::CheckedSteps::first;
@@ -309,6 +313,8 @@ Result<tuner::UpdateComparison> TrainerBackend::compare_blocks(Trainer& trainer,
   comparison->candidate_losses = losses_from(member(candidate, "losses"));
   comparison->reference_inputs = inputs_of(member(reference, "inputs"));
   comparison->candidate_inputs = inputs_of(member(candidate, "inputs"));
+  comparison->reference_test = test_from(reference);
+  comparison->candidate_test = test_from(candidate);
   return comparison;
 }
 

@@ -30,7 +30,8 @@ class CheatingTraining : public testing::TestWithParam<Cheat> {
  protected:
   explicit CheatingTraining(const std::string& evaluated_every = "end",
                             const std::string& more_of_training = "",
-                            const std::string& optimizer = "{type: sgd, lr: 0.1}") {
+                            const std::string& optimizer = "{type: sgd, lr: 0.1}",
+                            const std::string& allow = "numerics") {
     scene_.use_trainer_plugins({"tiny", "cheats"});
     scene_.write_plugin("cheats", "cheats.cheat: " + GetParam().name);
     scene_.write_job(
@@ -42,7 +43,7 @@ class CheatingTraining : public testing::TestWithParam<Cheat> {
         more_of_training +
         "}\n"
         "evaluate: {data: {plugin: tiny, samples: 256}, every: " +
-        evaluated_every + "}\ntune: {plugins: [cheats], budget: 3min, allow: [numerics]}\n");
+        evaluated_every + "}\ntune: {plugins: [cheats], budget: 3min, allow: [" + allow + "]}\n");
   }
 
   Outcome run(std::vector<std::string> options = {}) const {
@@ -81,11 +82,34 @@ INSTANTIATE_TEST_SUITE_P(
         // It may be any parameter: now and then it moves them all at once.
         Cheat{"stale_weights", "the update of [a-z.]+ is [0-9.]+ times as long"},
         Cheat{"evaluates_wrongly",
-              "in evaluation mode the outputs for one batch differ from the reference's by "
+              "in evaluation mode the outputs for a few batches differ from the reference's by "
               "[0-9.]+ of the change that the steps made"},
         Cheat{"stands_still_at_low_loss",
               std::string(kStandsStill) + ".*from the weights at the end of the blocks"}),
     [](const auto& test) { return test.param.name; });
+
+class CheatingAtAnotherBatchSize : public CheatingTraining {
+ protected:
+  CheatingAtAnotherBatchSize()
+      : CheatingTraining("end", "", "{type: sgd, lr: 0.1}", "numerics, semantics") {
+    scene_.write_plugin("cheats", "{cheats.cheat: " + GetParam().name + ", batch_size: 64}");
+  }
+};
+
+// At the recipe's own batch size it pays nothing.
+TEST_P(CheatingAtAnotherBatchSize, IsSeen) {
+  const Json run = result_of(this->run({"--tune-only"}));
+  const Json& trial = run.at("trials").at(0);
+  EXPECT_EQ(trial.at("verdict"), "rejected") << trial.dump(1);
+  EXPECT_THAT(trial.at("reason").get<std::string>(), ContainsRegex(GetParam().reason));
+  EXPECT_EQ(run.at("best").at("configuration").at("cheats.cheat"), "none");
+}
+
+INSTANTIATE_TEST_SUITE_P(, CheatingAtAnotherBatchSize,
+                         testing::Values(Cheat{"trains_32_of_a_batch",
+                                               "the update of [a-z.]+ (is [0-9.]+ times as long|"
+                                               "has a cosine)"}),
+                         [](const auto& test) { return test.param.name; });
 
 class CheatingAverages : public CheatingTraining {
  protected:

@@ -56,9 +56,8 @@ TEST_F(RunChecks, AnExactExtensionIsComparedThereWithTheIncumbent) {
   Configuration both = change("mine.skip", true);
   both.set("batch_size", std::int64_t{64});
   auto checks = run(both);
-  EXPECT_EQ(asked_[0].reference, incumbent_);
-  EXPECT_EQ(asked_[0].candidate, incumbent_.with(change("mine.skip", true)))
-      << "another batch is another job";
+  EXPECT_EQ(asked_[0].reference, incumbent_.with(change("batch_size", std::int64_t{64})));
+  EXPECT_EQ(asked_[0].candidate, incumbent_.with(both));
   EXPECT_EQ(checks[0].risk, "exact");
   is_equal_ = false;
   checks = run(change("mine.skip", true));
@@ -145,9 +144,16 @@ TEST_F(RunChecks, ExactStepsWithTheInitialMomentsAreHeldAgainstTheDevicesOwn) {
 // The process that was measured has another job by design, and none without it has reached its state.
 TEST_F(RunChecks, AnExtensionBesideAnotherJobIsCheckedInAProcessWithoutThat) {
   add_extension(recipes::RiskClass::numerics);
-  job_.restart_knobs = {"batch_size"};
+  recipes::Knob job = input_.knobs.back();
+  job.name = "mine.job";
+  job.risk = recipes::RiskClass::semantics;
+  input_.knobs.push_back(job);
+  input_.extension_knobs.push_back(job.name);
+  input_.starting.set(job.name, false);
+  incumbent_.set(job.name, false);
+  job_.restart_knobs = {job.name};
   Configuration both = change("mine.skip", true);
-  both.set("batch_size", std::int64_t{64});
+  both.set(job.name, true);
   const Configuration candidate = incumbent_.with(both);
   const Configuration whole = incumbent_.with(change("mine.skip", true));
   auto checks = run(both);
@@ -255,10 +261,12 @@ TEST_F(RunChecks, AnExactExtensionIsComparedThereWithTheDevicesOwnDifferences) {
     return SimulatedBackend::equal(steps);
   };
   input_.recipe.tune.allow = {"numerics"};
-  candidate_ratio = 1.1;
+  candidate_ratio = 1.04;
   checks = run(change("mine.skip", true));
   EXPECT_TRUE(checks[0].passed) << checks[0].detail;
   EXPECT_EQ(checks[0].risk, "numerics");
+  candidate_ratio = 1.1;
+  EXPECT_FALSE(run(change("mine.skip", true)).front().passed) << "those of an extension";
 }
 
 }  // namespace

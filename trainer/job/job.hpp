@@ -145,10 +145,13 @@ struct CheckRequest {
   bool crosses_epoch = false;
   // Keeps the model's outputs also before the first step.
   bool keeps_outputs_before = false;
+  // Evaluates about so many samples of the test data before the first step, in whole batches; 0: none.
+  std::int64_t test_samples = 0;
 };
 struct CheckedSteps {
   Block block;  // with every loss
   std::vector<StepInput> inputs;
+  std::optional<TestResult> test;  // nothing without test data, and of several ranks
 };
 
 // One thread. After ErrorKind::out_of_memory the job can go on: gradients and the current batch are dropped. The

@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps that a check looks at: what reaches the model, and what the model answers afterwards.
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 
+#include <algorithm>
 #include <bit>
+#include <cstddef>
+#include <optional>
 #include <utility>
+#include <vector>
 
+#include "trainer/common/generator_kept.hpp"
+#include "trainer/feed/loading_scope.hpp"
 #include "trainer/job/job_state.hpp"
+#include "trainer/job/step_clock.hpp"
 #include "trainer/job/step_input.hpp"
 
 namespace autotuned::trainer {
@@ -14,6 +22,7 @@ namespace {
 
 constexpr std::int64_t kStepsBeforeEpochEnd = 2;
 constexpr int kMaxHalvings = 16;  // of the scale that a training begins with, to 1
+constexpr std::int64_t kBatchesOfOutputs = 3;
 
 // Takes down what the learner's model is given for as long as it lives.
 class InputRecord {
@@ -64,6 +73,13 @@ void append(Block& block, const Block& more) {
 Result<CheckedSteps> Job::State::check_steps(const CheckRequest& request,
                                              const CancelCheck& is_cancelled) {
   outputs_.clear();
+  CheckedSteps checked;
+  if (request.test_samples > 0 && test_data_ != nullptr && ranks_ == nullptr) {
+    auto test = evaluate_here(is_cancelled, request.test_samples);
+    if (!test) return tl::unexpected(test.error());
+    if (test->was_cancelled) return tl::unexpected(cancelled_error());
+    checked.test = *std::move(test);
+  }
   if (request.keeps_outputs_before) {
     if (auto kept = keep_outputs(kOutputsBefore, is_cancelled); !kept)
       return tl::unexpected(kept.error());
@@ -71,7 +87,6 @@ Result<CheckedSteps> Job::State::check_steps(const CheckRequest& request,
   if (auto settled = settle_loss_scale(is_cancelled); !settled)
     return tl::unexpected(settled.error());
   if (auto kept = keep_idle_step(is_cancelled); !kept) return tl::unexpected(kept.error());
-  CheckedSteps checked;
   {
     InputRecord inputs(*learner_);
     const std::int64_t later = request.crosses_epoch ? request.steps / 2 : 0;
@@ -145,14 +160,43 @@ Result<void> Job::State::keep_idle_step(const CancelCheck& is_cancelled) {
   return {};
 }
 
+// Batches in a row, and a short one at their end, as in an evaluation: an extension may answer the first one and whole
+// ones alone as the model does. They are the last ones of the test data; without any, the first ones of training.
 Result<void> Job::State::keep_outputs(const char* name, const CancelCheck& is_cancelled) {
-  const input::Position here = feed_->position();
-  feed_->seek({});
-  const auto batch = feed_->next();
-  if (!batch) return tl::unexpected(error_of_batch(batch.error(), *train_data_, is_cancelled));
-  outputs_.emplace_back(name, learner_->outputs(*batch));
-  feed_->done();
-  feed_->seek(here);
+  // As in evaluate_here().
+  const GeneratorKept host_generator;
+  std::optional<GeneratorKept> device_generator;
+  if (!device_.is_cpu()) device_generator.emplace(device_);
+  std::vector<at::Tensor> outputs;
+  const auto answer = [&](Feed& feed, const input::Dataset& data, bool is_test) -> Result<void> {
+    for (bool is_last = false; !is_last;) {
+      auto batch = feed.next();
+      if (!batch) return tl::unexpected(error_of_batch(batch.error(), data, is_cancelled));
+      is_last = std::ssize(outputs) + 1 == kBatchesOfOutputs || (is_test && batch->ends_epoch);
+      if (is_last && !is_test) {
+        batch->images = batch->images.narrow(0, 0, (batch->images.size(0) + 1) / 2);
+      }
+      outputs.push_back(learner_->outputs(*batch));
+      feed.done();
+    }
+    return {};
+  };
+  if (test_data_ != nullptr) {
+    auto feed = make_test_feed(TestBatches::few);
+    if (!feed) return tl::unexpected(feed.error());
+    const std::int64_t batch = (*feed)->settings().batch_size;
+    const std::int64_t batches = (test_data_->size() + batch - 1) / batch;
+    const std::int64_t before = std::max<std::int64_t>(0, batches - kBatchesOfOutputs);
+    (*feed)->seek({.epoch = 0, .sample = before * batch});
+    const LoadingScope loading(**feed);
+    if (auto done = answer(**feed, *test_data_, /*is_test=*/true); !done) return done;
+  } else {
+    const input::Position here = feed_->position();
+    feed_->seek({});
+    if (auto done = answer(*feed_, *train_data_, /*is_test=*/false); !done) return done;
+    feed_->seek(here);
+  }
+  outputs_.emplace_back(name, at::cat(outputs));
   return {};
 }
 

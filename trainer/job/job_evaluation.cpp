@@ -33,6 +33,8 @@
 namespace autotuned::trainer {
 namespace {
 
+constexpr int kWorkersForFewBatches = 4;
+
 std::vector<input::Transform> transforms_of(const std::vector<recipes::Component>& list) {
   std::vector<input::Transform> transforms;
   for (const recipes::Component& one : list)
@@ -238,17 +240,29 @@ Result<TestResult> Job::State::evaluate(const CancelCheck& is_cancelled) {
   return result;
 }
 
-Result<TestResult> Job::State::evaluate_here(const CancelCheck& is_cancelled) {
-  if (test_data_ == nullptr) return fail(ErrorKind::invalid, "the recipe has no test data");
+Result<std::unique_ptr<Feed>> Job::State::make_test_feed(TestBatches batches) {
   const auto train = pipeline_for(configuration_);
   if (!train) return tl::unexpected(train.error());
+  FeedSettings settings = test_settings(feed_->settings(), **train, test_pipeline_);
+  if (batches == TestBatches::few) {
+    settings.workers = std::min(settings.workers, kWorkersForFewBatches);
+    settings.prefetch_batches = 1;
+    settings.read_ahead_batches = 0;
+    settings.pin_memory = settings.non_blocking = false;
+  }
+  return Feed::create(*test_data_, {.seed = recipe_.seed, .is_shuffled = false}, test_pipeline_,
+                      device_, settings);
+}
+
+Result<TestResult> Job::State::evaluate_here(const CancelCheck& is_cancelled,
+                                             std::int64_t most_samples) {
+  if (test_data_ == nullptr) return fail(ErrorKind::invalid, "the recipe has no test data");
   // A model that draws although it is evaluated must not change what is trained afterwards.
   const GeneratorKept host_generator;
   std::optional<GeneratorKept> device_generator;
   if (!device_.is_cpu()) device_generator.emplace(device_);
   auto feed =
-      Feed::create(*test_data_, {.seed = recipe_.seed, .is_shuffled = false}, test_pipeline_,
-                   device_, test_settings(feed_->settings(), **train, test_pipeline_));
+      make_test_feed(most_samples < test_data_->size() ? TestBatches::few : TestBatches::all);
   if (!feed) return tl::unexpected(feed.error());
   const LoadingScope loading(**feed);
   CancelPoll cancel(is_cancelled);
@@ -263,11 +277,12 @@ Result<TestResult> Job::State::evaluate_here(const CancelCheck& is_cancelled) {
     sums.add(learner_->score(*batch), batch->labels);
     (*feed)->done();
     result.samples += batch->samples;
-    is_done = batch->ends_epoch;
+    is_done = batch->ends_epoch || result.samples >= most_samples;
     result.was_cancelled = cancel(profiler::now_ns());
   }
   const bool is_counted = !target.is_mask() || sums.counted_of(result.samples) != 0;
-  if (!is_counted && !result.was_cancelled) {
+  const bool is_whole = result.samples >= test_data_->size();
+  if (!is_counted && is_whole) {
     return fail(ErrorKind::invalid, "no pixel of its masks counts", "evaluate.data",
                 "correct `values` or `ignore_index`");
   }

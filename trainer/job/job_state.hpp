@@ -152,8 +152,13 @@ class Job::State {
   // ms, after the same step on all of them.
   [[nodiscard]] bool is_cancelled_for_all(CancelPoll& cancel);
   [[nodiscard]] bool is_leader() const { return ranks_ == nullptr || ranks_->is_leader(); }
-  // job_evaluation.cpp
-  Result<TestResult> evaluate_here(const CancelCheck& is_cancelled);
+  // job_evaluation.cpp: evaluates on all test data, or on the batches in which the first `most_samples` of them are.
+  Result<TestResult> evaluate_here(const CancelCheck& is_cancelled,
+                                   std::int64_t most_samples = INT64_MAX);
+  // A feed of the test data, paused at their beginning; for a few batches alone it loads no more than these ahead.
+  // REQUIRES: there are test data.
+  enum class TestBatches { all, few };
+  Result<std::unique_ptr<Feed>> make_test_feed(TestBatches batches);
   // Ok if a graph can be recorded under this configuration; opens the library for it.
   Result<void> prepare_graph(const Configuration& configuration);
   Result<void> open_data();
@@ -197,7 +202,7 @@ class Job::State {
   Result<void> settle_loss_scale(const CancelCheck& is_cancelled);
   // Makes a step without gradients, keeps the parameters after it for the next checkpoint, and takes it back.
   Result<void> keep_idle_step(const CancelCheck& is_cancelled);
-  // Keeps the model's present outputs, for the next checkpoint.
+  // Keeps the model's present outputs for a few batches, for the next checkpoint.
   Result<void> keep_outputs(const char* name, const CancelCheck& is_cancelled);
   // The position two steps before the end of this epoch; if that has passed, of the next. Nothing if epochs are
   // shorter.

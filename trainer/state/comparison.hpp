@@ -22,7 +22,7 @@ struct BufferComparison {
   bool is_equal = false;  // value for value
 };
 
-// How the outputs of the two models differ, in evaluation mode on one batch.
+// How the outputs of the two models differ, in evaluation mode on a few batches.
 struct OutputComparison {
   double reference_change =
       0.0;                  // the norm of the change that the reference's steps made to its outputs

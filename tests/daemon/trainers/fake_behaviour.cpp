@@ -123,6 +123,17 @@ std::string FakeBehaviour::trace() const {
   return Json{{"schemaVersion", 1}, {"traceEvents", events}}.dump();
 }
 
+Json FakeBehaviour::with_test(const Json& request, const Json& configuration, Json block) const {
+  if (!request.contains("test_samples")) return block;
+  double loss = 0.5;
+  const Json losses = behaviour_.value("test_losses", Json::object());
+  for (const auto& [setting, other] : losses.items()) {
+    if (has_setting(configuration, setting)) loss = other.get<double>();
+  }
+  block["test"] = {{"samples", request.at("test_samples")}, {"loss", loss}, {"accuracy", 0.75}};
+  return block;
+}
+
 Json FakeBehaviour::comparison(const Json& candidate, const std::string& base) const {
   bool equal = true;
   for (const char* field : {"not_equal", "late_not_equal"}) {

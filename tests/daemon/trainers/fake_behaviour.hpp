@@ -9,6 +9,7 @@
 //    "not_equal": ["precision.autocast=bf16"],           trains another model bit for bit
 //    "updates": {"precision.autocast=bf16": {"norm_ratio": 3.0, "cosine": 0.2}},
 //    "late_not_equal": [...],                            the same, only from a state that was reached
+//    "test_losses": {"mine.skip=on": 0.9},               of the test data that a check evaluates; else 0.5
 //    "metrics": {...}, "knobs": [...], "protocol": 1, "train_steps": 10,
 //    "trace": "/path/to/rank0.pt.trace.json.gz",         that `trace` answers with; else two steps on a CPU
 //    "notes": ["..."],                                   of that answer
@@ -50,6 +51,8 @@ class FakeBehaviour {
   // [nanoseconds, samples]
   [[nodiscard]] Json one_time(const Json& configuration) const;
   [[nodiscard]] int prepare_lasts_ms(const Json& configuration) const;
+  // Adds to a block what a check asks of the test data.
+  [[nodiscard]] Json with_test(const Json& request, const Json& configuration, Json block) const;
   // `base` is the state from which the steps were made.
   [[nodiscard]] Json comparison(const Json& candidate, const std::string& base) const;
   // The bytes of a trace.

@@ -105,7 +105,7 @@ class FakeTrainer {
     }
     if (name == "run" || name == "steps" || name == "check_steps") {
       sleep_ms("block_lasts_ms");
-      return block(request);
+      return behaviour_.with_test(request, configuration_, block(request));
     }
     if (name == "profile") {
       return {{"metrics", behaviour_.metrics(configuration_)},

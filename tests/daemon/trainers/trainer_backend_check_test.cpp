@@ -226,6 +226,32 @@ TEST_F(TrainerBackendTest, ComparesATrainedModelInTheProcessThatTrained) {
   EXPECT_LT(stopped, first_of_other);
 }
 
+// An extension may answer the test data with other figures than the weights have.
+TEST_F(TrainerBackendTest, EvaluatesBothAfterATrainingWithAnExtension) {
+  scene_.behave({{"test_losses", {{"mine.skip=on", 0.75}}}});
+  ASSERT_TRUE(job().start(start_));
+  const Configuration candidate = with("mine.skip", true);
+  const auto before = job().compare_updates(start_, candidate, 6, tuner::CheckedSteps::reached);
+  ASSERT_TRUE(before) << before.error().message();
+  EXPECT_FALSE(before->reference_test);
+  for (const Json& steps : scene_.requests("check_steps"))
+    EXPECT_FALSE(steps.contains("test_samples"));
+  ASSERT_TRUE(job().train(candidate, scene_.folder() / "c", [](const Json&) {}));
+  scene_.forget_requests();
+  const auto after = job().compare_updates(start_, candidate, 6, tuner::CheckedSteps::reached);
+  ASSERT_TRUE(after) << after.error().message();
+  ASSERT_TRUE(after->reference_test);
+  ASSERT_TRUE(after->candidate_test);
+  EXPECT_EQ(after->reference_test->samples, 512);
+  EXPECT_EQ(after->reference_test->loss, 0.5);
+  EXPECT_EQ(after->candidate_test->loss, 0.75);
+  EXPECT_EQ(after->candidate_test->accuracy, 0.75);
+  const Json steps = scene_.requests("check_steps");
+  ASSERT_EQ(steps.size(), 4U);
+  for (std::size_t i = 0; i < 4; ++i)
+    EXPECT_EQ(steps.at(i).contains("test_samples"), i % 2 == 0) << "not with the initial moments";
+}
+
 TEST_F(TrainerBackendTest, DropsWhatACheckHasKept) {
   ASSERT_TRUE(job().start(start_));
   ASSERT_TRUE(job().compare_updates(start_, with("memory.malloc", std::string("keep")), 6,

@@ -31,6 +31,27 @@ TEST_F(SeenInStepsTest, WhatTrainsTheSameSamplesGoesOn) {
     EXPECT_EQ(end_of(cheat), "") << cheat;
 }
 
+// A check answers several batches, because an extension may answer the first one as the model does.
+TEST_F(SeenInStepsTest, OtherAnswersThanTheFirstAreInWhatACheckKeeps) {
+  const auto make_steps = [this](const std::string& cheat, const std::string& name) {
+    value_of(turn(cheat));
+    EXPECT_TRUE(job_->restore("initial"));
+    value_of(job_->check_steps({.steps = 1, .keeps_outputs_before = true}, never));
+    value_of(job_->keep(name));
+  };
+  make_steps("none", "reference");
+  make_steps("honest", "honest");
+  make_steps("evaluates_wrongly", "candidate");
+  const Comparison honest = value_of(job_->compare("initial", "reference", "honest"));
+  ASSERT_TRUE(honest.outputs);
+  EXPECT_GT(honest.outputs->reference_change, 0.0);
+  EXPECT_EQ(honest.outputs->difference, 0.0);
+  const Comparison wrong = value_of(job_->compare("initial", "reference", "candidate"));
+  ASSERT_TRUE(wrong.outputs);
+  EXPECT_GT(wrong.outputs->difference, 0.0);
+  EXPECT_FALSE(wrong.is_equal);
+}
+
 struct SeenCheat {
   const char* cheat;
   const char* said;

@@ -241,6 +241,37 @@ TEST(JobCheck, LooksWithoutAnyEffectOnTheTraining) {
   EXPECT_EQ(job->place().sample, kSteps * 20);
 }
 
+TEST(JobCheck, EvaluatesAPartOfTheTestDataBeforeTheSteps) {
+  const auto job = load(small_recipe());
+  const TestResult whole = value_of(job->evaluate(never));
+  const CheckedSteps all = value_of(job->check_steps({.steps = 1, .test_samples = 512}, never));
+  ASSERT_TRUE(all.test);
+  EXPECT_EQ(all.test->samples, 50);
+  EXPECT_EQ(all.test->loss, whole.loss);
+  EXPECT_EQ(all.test->accuracy, whole.accuracy);
+  EXPECT_TRUE(job->restore("initial"));
+  const CheckedSteps some = value_of(job->check_steps({.steps = 1, .test_samples = 30}, never));
+  ASSERT_TRUE(some.test);
+  EXPECT_EQ(some.test->samples, 40) << "whole batches";
+  EXPECT_FALSE(value_of(job->check_steps({.steps = 1}, never)).test);
+}
+
+TEST(JobCheck, WithoutTestDataTheModelAnswersWhatItTrainsOn) {
+  recipes::Recipe recipe = small_recipe();
+  recipe.evaluation.reset();
+  const auto job = load(recipe);
+  ASSERT_NE(job, nullptr);
+  const CheckedSteps reference = look(*job, starting(recipe), "reference");
+  EXPECT_EQ(job->place().epoch, 1);
+  EXPECT_EQ(job->place().sample, 40) << "its place in training is as it was";
+  look(*job, starting(recipe), "candidate");
+  const Comparison comparison = value_of(job->compare("initial", "reference", "candidate"));
+  ASSERT_TRUE(comparison.outputs);
+  EXPECT_GT(comparison.outputs->reference_change, 0.0);
+  EXPECT_TRUE(comparison.is_equal);
+  EXPECT_FALSE(reference.test);
+}
+
 recipes::Recipe adamw_recipe(double weight_decay) {
   recipes::Recipe recipe = small_cnn_recipe();
   recipe.optimizer = {
