@@ -202,6 +202,12 @@ Result<void> RunningSession::open_run() {
   report(told);
   if (sequel_) {
     report({{"event", "note"}, {"text", sequel_text(*sequel_)}});
+    if (sequel_->base) {
+      const auto best = history_->best(recipe_hash, environment);
+      if (!best) return tl::unexpected(best.error());
+      const std::string faster = faster_known_text(*best, *sequel_->base);
+      if (!faster.empty()) report({{"event", "note"}, {"text", faster}});
+    }
   } else if (!is_continued && !request_.tune_only) {
     // A longer training may be meant to go on with the one that is there.
     const auto other = find_sequel(*history_, request_, recipe_hash);
