@@ -83,9 +83,9 @@ void Comparison::add(double log_ratio, double log_level) {
   const double ratio = std::exp(median(log_ratios()));
   plausible_ratio_ = std::clamp(ratio, interval_low, interval_high);
   estimate_ = widened_to_ratio({.ratio = ratio,
-                          .low = interval_low,
-                          .high = interval_high,
-                          .pairs = static_cast<int>(pairs_.size())});
+                                .low = interval_low,
+                                .high = interval_high,
+                                .pairs = static_cast<int>(pairs_.size())});
 }
 
 Decision Comparison::decision() const {

@@ -219,8 +219,8 @@ Result<SessionOutcome> Session::run() {
       if (!outcome) return outcome;
       outcome->shortage = verification_of(series_.records()) == nullptr
                               ? reached.shortage
-                              : shortage_after_verification(budget_->whole(), budget_option(*input_),
-                                                            reached.needed);
+                              : shortage_after_verification(budget_->whole(),
+                                                            budget_option(*input_), reached.needed);
       return outcome;
     }
     if (!reached.shortage.empty()) ledger_->warned(reached.shortage);

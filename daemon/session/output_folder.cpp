@@ -34,8 +34,9 @@ constexpr const char* kRule =
     "--output";
 
 // Folders below the root that belong to the system.
-constexpr std::array<std::string_view, 13> kOfSystem = {
-    "bin", "boot", "dev", "etc", "home", "lib", "lib64", "proc", "run", "sbin", "sys", "usr", "var"};
+constexpr std::array<std::string_view, 13> kOfSystem = {"bin", "boot",  "dev",  "etc", "home",
+                                                        "lib", "lib64", "proc", "run", "sbin",
+                                                        "sys", "usr",   "var"};
 
 // The root, the folders of the system and the home of the user hold what is not a run's, even where the user may write there.
 Result<void> check_purpose(const fs::path& folder) {
@@ -45,9 +46,8 @@ Result<void> check_purpose(const fs::path& folder) {
   if (failed) return {};
   const bool is_root = place == place.root_path();
   const std::string name = place.filename().string();
-  const bool is_of_system =
-      place.parent_path() == place.root_path() &&
-      std::ranges::find(kOfSystem, std::string_view(name)) != kOfSystem.end();
+  const bool is_of_system = place.parent_path() == place.root_path() &&
+                            std::ranges::find(kOfSystem, std::string_view(name)) != kOfSystem.end();
   if (is_root || is_of_system) {
     return fail(ErrorKind::invalid, "this folder is the system's, and no output folder",
                 folder.string(), kRemedy);

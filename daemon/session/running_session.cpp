@@ -435,8 +435,8 @@ Result<void> RunningSession::tune() {
   const MachineState state_at_end = read_machine_state();
   // Without a search nothing was measured that the load of the machine could disturb.
   const bool is_measured = !outcome || outcome->is_searched;
-  auto told = record_findings(is_measured
-                                  ? findings_between(state_at_start_, state_at_end, device_.gpu())
+  auto told =
+      record_findings(is_measured ? findings_between(state_at_start_, state_at_end, device_.gpu())
                                   : std::vector<MachineFinding>());
   if (!outcome) return tl::unexpected(outcome.error());
   if (!told) return told;

@@ -167,8 +167,7 @@ MemoryRoom Job::State::memory_room() const {
   const bool is_trained = recipe_.data.type != input::kUnlabelledPictures;
   const bool is_on_cpu = device_.is_cpu() && (recipe_.device == "cpu" || !has_gpu_);
   return {.host_bytes = memory_allowed_bytes_,
-          .device_bytes =
-              is_trained && !device_.is_cpu() ? device_memory_bytes(facts_.device) : 0,
+          .device_bytes = is_trained && !device_.is_cpu() ? device_memory_bytes(facts_.device) : 0,
           .trains_on_cpu = is_trained && is_on_cpu};
 }
 

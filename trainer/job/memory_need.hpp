@@ -28,7 +28,6 @@ struct MemoryRoom {
 
 // ErrorKind::invalid, at `model`: its parameters, with gradients and the state of the optimizer where it is trained, do not fit.
 [[nodiscard]] Result<void> check_memory_of_model(const recipes::Recipe& recipe,
-                                                 input::SampleShape sample,
-                                                 const MemoryRoom& room);
+                                                 input::SampleShape sample, const MemoryRoom& room);
 
 }  // namespace autotuned::trainer

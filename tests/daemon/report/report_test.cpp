@@ -253,15 +253,15 @@ TEST(Report, NamesWhatWasVerifiedOnlyInPart) {
   EXPECT_THAT(summary_text(run, {verification}), testing::Not(testing::HasSubstr(open)))
       << "the search found something";
   confirm_nothing(run);
-  EXPECT_THAT(summary_text(run, {verification}),
-              testing::HasSubstr(
-                  open +
-                  "optimizer.set_to_none off → on (trial 1) was not decided in its time: 1.21 x "
-                  "(0.90 to 1.60)\n"
-                  "         it is the best configuration of run r-1, measured before as 1.40 x "
-                  "(1.28 to 1.58)\n"
-                  "         it stays stored, and the next run verifies it again; --budget gives it "
-                  "more time\n"));
+  EXPECT_THAT(
+      summary_text(run, {verification}),
+      testing::HasSubstr(
+          open + "optimizer.set_to_none off → on (trial 1) was not decided in its time: 1.21 x "
+                 "(0.90 to 1.60)\n"
+                 "         it is the best configuration of run r-1, measured before as 1.40 x "
+                 "(1.28 to 1.58)\n"
+                 "         it stays stored, and the next run verifies it again; --budget gives it "
+                 "more time\n"));
   verification.rejection = RejectionReason::slower;
   EXPECT_THAT(summary_text(run, {verification}), testing::Not(testing::HasSubstr(open)));
 }

@@ -102,11 +102,12 @@ TEST_F(SequelTest, NamesAFasterConfigurationThatItDoesNotTake) {
   EXPECT_EQ(faster_known_text(std::nullopt, base), "");
   EXPECT_EQ(faster_known_text(best, base), "") << "it trained with that";
   best.best.set("batch_size", std::int64_t{16});
-  EXPECT_EQ(faster_known_text(best, base),
-            "run r-1 measured a faster configuration of this job, 1.80 x (1.70 to 1.90): batch_size "
-            "unset → 16. --extend keeps the configuration that run r-2 trained with, so that the "
-            "training goes on as it began; a run without --extend verifies the faster one and "
-            "trains from the start");
+  EXPECT_EQ(
+      faster_known_text(best, base),
+      "run r-1 measured a faster configuration of this job, 1.80 x (1.70 to 1.90): batch_size "
+      "unset → 16. --extend keeps the configuration that run r-2 trained with, so that the "
+      "training goes on as it began; a run without --extend verifies the faster one and "
+      "trains from the start");
   best.speedup.ratio = 1.45;
   EXPECT_EQ(faster_known_text(best, base), "") << "r-2 measured 1.5";
   base.speedup.pairs = 0;

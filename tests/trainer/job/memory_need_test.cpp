@@ -78,8 +78,8 @@ TEST(MemoryNeed, ModelsThatDoNotFitAreRefusedWithTheirBytes) {
   EXPECT_EQ(cpu.error().what,
             "at least 4,295,229,440 parameters take 64.0 GiB of memory with their gradients and "
             "the state of sgd and the initial weights, and this machine has 32.0 GiB");
-  EXPECT_TRUE(check_memory_of_model(recipe, sample,
-                                    {.host_bytes = 65 * kGibibyte, .trains_on_cpu = true}));
+  EXPECT_TRUE(
+      check_memory_of_model(recipe, sample, {.host_bytes = 65 * kGibibyte, .trains_on_cpu = true}));
   EXPECT_TRUE(check_memory_of_model(recipe, sample, {.trains_on_cpu = true})) << "not known";
   // A GPU has the rest.
   EXPECT_TRUE(check_memory_of_model(recipe, sample, {.host_bytes = 17 * kGibibyte}));
