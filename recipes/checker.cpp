@@ -61,7 +61,35 @@ std::optional<Json> memory_limit(const std::string& text) {
   return Json{{"bytes", *bytes}};
 }
 
+// Whether the value of a field may be shown in a remedy as it is: a short number or word.
+bool is_plain(const Field& field, const YamlNode& node) {
+  if (field.type == FieldType::integer && !read_integer(node.scalar)) return false;
+  if (field.type == FieldType::number && !read_number(node.scalar)) return false;
+  constexpr std::size_t kMaxBytes = 32;
+  constexpr std::string_view kOthers = ".-+_/%";
+  return node.kind == YamlNode::Kind::scalar && !node.is_quoted && !node.scalar.empty() &&
+         node.scalar.size() <= kMaxBytes && std::ranges::all_of(node.scalar, [](char c) {
+           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                  kOthers.find(c) != std::string_view::npos;
+         });
+}
+
 }  // namespace
+
+std::string map_remedy(const std::vector<Field>& fields, const YamlNode& node) {
+  if (node.kind != YamlNode::Kind::scalar || fields.empty()) return {};
+  std::vector<std::string> required;
+  for (const Field& field : fields)
+    if (field.is_required) required.emplace_back(field.key);
+  if (required.empty()) return "; its keys are " + joined(keys_of(fields));
+  // The value of the one key that must be there was meant.
+  const bool is_meant = required.size() == 1 && fields.front().key == required.front() &&
+                        is_plain(fields.front(), node);
+  std::string form;
+  for (const std::string& key : required)
+    form += (form.empty() ? "{" : ", ") + key + ": " + (is_meant ? node.scalar : "...");
+  return "; write " + form + "}";
+}
 
 std::string found_text(const YamlNode& node) {
   switch (node.kind) {
@@ -142,7 +170,10 @@ std::optional<Json> Checker::check_single(const Field& field, const YamlNode& no
                                           const std::string& where) {
   switch (field.type) {
     case FieldType::map:
-      if (node.kind != YamlNode::Kind::map) return unexpected(field, node, where);
+      if (node.kind != YamlNode::Kind::map) {
+        return unexpected(field, node, where,
+                          where.empty() ? std::string() : map_remedy(field.fields, node));
+      }
       return check_map(field.fields, field.rule, node, where, false);
     case FieldType::typed:
       return check_typed(field, node, where);

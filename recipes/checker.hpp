@@ -18,6 +18,10 @@ namespace autotuned::recipes {
 // The words of a message for a value: "1e3" in quotation marks, "a list", "nothing".
 [[nodiscard]] std::string found_text(const YamlNode& node);
 
+// What to write where a map with these fields was expected: `; write {size: 32}` for the value 32, or `; its keys are a, b` if none must be
+// there. Empty for a value that is not one word.
+[[nodiscard]] std::string map_remedy(const std::vector<Field>& fields, const YamlNode& node);
+
 // Checks one recipe.
 class Checker {
  public:

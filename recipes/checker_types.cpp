@@ -74,8 +74,8 @@ std::optional<Json> Checker::check_transforms(const Field& field, const YamlNode
     if (parameters->kind == YamlNode::Kind::null) parameters = &none;
     const std::string parameters_where = item_where + "." + variant->name;
     if (parameters->kind != YamlNode::Kind::map) {
-      report(*parameters,
-             parameters_where + ": expected a map of parameters, found " + found_text(*parameters));
+      report(*parameters, parameters_where + ": expected a map of parameters, found " +
+                              found_text(*parameters) + map_remedy(variant->fields, *parameters));
       continue;
     }
     Json values = check_map(variant->fields, variant->rule, *parameters, parameters_where, false);

@@ -377,4 +377,15 @@ double Recipe::learning_rate_at(std::int64_t batch_size) const {
   return *own * std::sqrt(growth);
 }
 
+std::int64_t optimizer_states(const Component& optimizer) {
+  const bool has_momentum = get_number(optimizer.parameters, "momentum").value_or(0.0) > 0.0;
+  const bool is_centered = get_bool(optimizer.parameters, "centered").value_or(false);
+  const std::string& type = optimizer.type;
+  if (type == "sgd") return has_momentum ? 1 : 0;
+  if (type == "rmsprop") return 1 + (has_momentum ? 1 : 0) + (is_centered ? 1 : 0);
+  if (type == "adagrad" || type == "lion") return 1;
+  if (type == "adam" || type == "adamw" || type == "nadam") return 2;
+  return 0;
+}
+
 }  // namespace autotuned::recipes

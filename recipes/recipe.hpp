@@ -25,6 +25,9 @@ struct Component {
   Json parameters = Json::object();
 };
 
+// How many numbers an optimizer keeps for each parameter that it updates.
+[[nodiscard]] std::int64_t optimizer_states(const Component& optimizer);
+
 // The largest number of ranks, which are processes of one machine.
 inline constexpr int kMaxRanks = 64;
 

@@ -34,6 +34,12 @@ SignTest patient_test(double error_probability) {
 
 }  // namespace
 
+Estimate widened_to_ratio(Estimate estimate) {
+  estimate.low = std::min(estimate.low, estimate.ratio);
+  estimate.high = std::max(estimate.high, estimate.ratio);
+  return estimate;
+}
+
 Comparison::Comparison(ComparisonRules rules) : rules_(rules) {
   estimate_.high = kNoUpperEnd;
 }
@@ -68,21 +74,25 @@ void Comparison::add(double log_ratio, double log_level) {
   // A refuted ratio stays refuted, because a confidence sequence holds at all looks together.
   low_ = std::max(low_, std::exp(low));
   high_ = std::min(high_, std::exp(high));
-  estimate_.ratio = std::exp(median(log_ratios()));
-  if (low_ <= high_) {
-    estimate_.low = low_;
-    estimate_.high = high_;
-  } else {
-    std::tie(estimate_.low, estimate_.high) =
+  double interval_low = low_;
+  double interval_high = high_;
+  if (low_ > high_) {
+    std::tie(interval_low, interval_high) =
         std::minmax({std::exp(low), std::min(kNoUpperEnd, std::exp(high))});
   }
-  estimate_.ratio = std::clamp(estimate_.ratio, estimate_.low, estimate_.high);
-  estimate_.pairs = static_cast<int>(pairs_.size());
+  const double ratio = std::exp(median(log_ratios()));
+  plausible_ratio_ = std::clamp(ratio, interval_low, interval_high);
+  estimate_ = widened_to_ratio({.ratio = ratio,
+                                .low = interval_low,
+                                .high = interval_high,
+                                .pairs = static_cast<int>(pairs_.size())});
 }
 
 Decision Comparison::decision() const {
   const double worth_it = 1.0 + rules_.min_gain_ratio;
-  if (low_ > 1.0 && estimate_.ratio >= worth_it) return Decision::accept;
+  if (low_ > 1.0 && std::min(estimate_.ratio, plausible_ratio_) >= worth_it) {
+    return Decision::accept;
+  }
   if (high_ < worth_it) return Decision::reject;
   return Decision::undecided;
 }

@@ -30,6 +30,9 @@ enum class Decision { undecided, accept, reject };
 // The upper end of an interval for which there are too few pairs. Finite, so that it can be stored and sent.
 inline constexpr double kNoUpperEnd = 1e6;
 
+// Returns `estimate` with an interval that contains its ratio. Ends that move outwards hold with the same probability at least.
+[[nodiscard]] Estimate widened_to_ratio(Estimate estimate);
+
 // Deterministic; one thread at a time. One add() after 300 pairs takes 0.2 ms.
 class Comparison {
  public:
@@ -42,16 +45,19 @@ class Comparison {
   // finite.
   void add(double log_ratio, double log_level = 0.0);
 
-  // Accept: the interval lies above 1 and the estimate is at least 1 + min_gain_ratio.
-  // Reject: the interval lies below 1 + min_gain_ratio.
+  // Accept: the confidence sequence lies above 1, and both the median and plausible_ratio() are at least 1 + min_gain_ratio.
+  // Reject: the confidence sequence lies below 1 + min_gain_ratio.
   [[nodiscard]] Decision decision() const;
 
   // The median ratio with its confidence sequence. `low` exceeds the true ratio with probability at most
   // accept_error_probability, and `high` is below it with probability at most reject_error_probability, over all looks
-  // together; so the interval never widens. With too few pairs the ends are 0 and kNoUpperEnd. If the ratio
+  // together; so the confidence sequence never widens. With too few pairs the ends are 0 and kNoUpperEnd. If the ratio
   // drifts during the measurement, the ends of all looks can cross; then they are those of the last look
-  // alone.
+  // alone. After a drift the median can also lie outside of what earlier looks have left; then the interval is widened to it.
   [[nodiscard]] const Estimate& estimate() const { return estimate_; }
+
+  // The median, or the end of the confidence sequence that is nearest to it where it lies outside. For decisions, not to be shown.
+  [[nodiscard]] double plausible_ratio() const { return plausible_ratio_; }
 
   // Robust standard deviation of the log-ratios: 1.4826 x median absolute deviation; 0 for fewer than two
   // pairs.
@@ -68,6 +74,7 @@ class Comparison {
   // The ends of the interval over all looks.
   double low_ = 0.0;
   double high_ = kNoUpperEnd;
+  double plausible_ratio_ = 1.0;
   Estimate estimate_;
 };
 

@@ -50,6 +50,8 @@ struct SessionInput {
   // the verification, without the changes that earlier runs of the job decided (`decided`).
   bool is_known_best_complete = true;
   std::string known_best_run;  // the run whose search found `known_best`; empty: not known
+  // `known_best` over the starting configuration, as an earlier run measured it; no pairs: not known.
+  Estimate known_best_speedup;
   std::vector<TrialRecord> decided;
   // Settings that no kept configuration may contain: the check after an earlier training of the job failed
   // with them.

@@ -108,7 +108,9 @@ Estimate Measurement::estimate() const {
     estimate = blocks_.estimate();
     estimate.low /= kProcessAllowance;
     if (estimate.high < kNoUpperEnd) estimate.high *= kProcessAllowance;
-    estimate.ratio = std::clamp(likely_ratio(), estimate.low, estimate.high);
+    // Fresh processes may contradict the blocks of the first pair.
+    estimate.ratio = likely_ratio();
+    estimate = widened_to_ratio(estimate);
   }
   estimate.pairs = pairs_;
   return estimate;
@@ -130,7 +132,7 @@ double Measurement::total_ratio() const {
 // The bound is above 1, because the total ratio is tested after every pair: without an effect it would be just above 1 by
 // luck too often.
 bool Measurement::do_totals_agree() const {
-  const double gain = comparison().estimate().ratio - 1.0;
+  const double gain = comparison().plausible_ratio() - 1.0;
   return total_ratio() > 1.0 + std::clamp(gain / 2.0, 0.0, kMaxTotalGain);
 }
 
@@ -153,7 +155,7 @@ int Measurement::pairs_to_watch(double ratio) const {
 
 bool Measurement::is_faster(bool is_watched_for_stalls) const {
   return decision() == Decision::accept && do_totals_agree() &&
-         (!is_watched_for_stalls || pairs_ >= pairs_to_watch(comparison().estimate().ratio));
+         (!is_watched_for_stalls || pairs_ >= pairs_to_watch(comparison().plausible_ratio()));
 }
 
 double Measurement::candidate_rate() const {

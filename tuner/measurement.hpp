@@ -60,7 +60,8 @@ class Measurement {
   // The decision of that comparison, except that a single pair of processes, the first look, never accepts.
   [[nodiscard]] Decision decision() const;
   // The estimate of the trial. While there are too few pairs of processes for an interval, the interval is
-  // that of the first pair's blocks, widened by kProcessAllowance. `pairs` counts pairs of blocks.
+  // that of the first pair's blocks, widened by kProcessAllowance, and further to likely_ratio() where that lies outside. `pairs` counts
+  // pairs of blocks.
   [[nodiscard]] Estimate estimate() const;
   [[nodiscard]] double noise_ratio() const;
   // ProcessRates::standard_error of the current pair of processes. It stays the same if the two are exchanged, so it may decide when to

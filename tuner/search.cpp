@@ -76,7 +76,8 @@ class Search {
   [[nodiscard]] double worth_per_second(const Proposal& proposal) const;
   // Nothing when there is nothing that fits into what is left.
   [[nodiscard]] std::optional<Next> next_trial();
-  [[nodiscard]] std::optional<Proposal> second_look() const;
+  // What to look at again when no plugin has anything more, the most promising of each kind first.
+  [[nodiscard]] std::vector<Proposal> second_looks() const;
   // As the plugins have said it of changes that `change` contains: it may be a joint one.
   [[nodiscard]] nanoseconds preparation_of(const Configuration& change) const;
   // The time and the error that a trial of this candidate may take; nothing when that does not fit into what is left.
@@ -270,38 +271,30 @@ std::optional<Search::Next> Search::next_trial() {
     }
     end_.is_budget_spent = true;  // passed over; another may fit
   }
-  auto again = second_look();
-  if (!again) return std::nullopt;
-  auto plan = plan_trial(*again, true);
-  if (!plan) {
-    end_.is_budget_spent = true;
-    return std::nullopt;
+  for (Proposal& again : second_looks()) {
+    if (auto plan = plan_trial(again, true)) return Next{std::move(again), *std::move(plan), true};
+    end_.is_budget_spent = true;  // one that needs no processes may fit
   }
-  return Next{*std::move(again), *std::move(plan), true};
+  return std::nullopt;
 }
 
-// What to look at again when no plugin has anything more.
-std::optional<Proposal> Search::second_look() const {
+std::vector<Proposal> Search::second_looks() const {
   const double min_gain_ratio = input_->recipe.tune.min_gain_ratio;
   const Configuration& incumbent = incumbent_->configuration();
   const std::vector<TrialRecord> trials =
       without_refused(series_->records(), memory_limit_bytes(*input_));
-  const auto first_admitted = [&](std::vector<Proposal> proposals) -> std::optional<Proposal> {
+  std::vector<Proposal> looks;
+  const auto add_admitted = [&](std::vector<Proposal> proposals) {
     for (Proposal& proposal : proposals) {
       if (screen(proposal, state())) continue;
       proposal.preparation = preparation_of(proposal.change);
-      return std::move(proposal);
+      looks.push_back(std::move(proposal));
     }
-    return std::nullopt;
   };
-  if (auto again = first_admitted(undecided_changes(incumbent, trials, min_gain_ratio))) {
-    return again;
-  }
-  if (auto again = first_admitted(
-          near_misses_to_retry(incumbent, incumbent_->past(), trials, min_gain_ratio))) {
-    return again;
-  }
-  return first_admitted(joint_changes(incumbent, trials));
+  add_admitted(undecided_changes(incumbent, trials, min_gain_ratio));
+  add_admitted(near_misses_to_retry(incumbent, incumbent_->past(), trials, min_gain_ratio));
+  add_admitted(joint_changes(incumbent, trials));
+  return looks;
 }
 
 nanoseconds Search::preparation_of(const Configuration& change) const {

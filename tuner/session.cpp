@@ -86,12 +86,17 @@ TrialTimes least_times(bool is_script, nanoseconds start_time) {
 
 struct BudgetReach {
   bool has_trial = true;   // suffices for a trial of a live knob, with its confirmation
+  nanoseconds needed{0};   // for such a trial, where it does not suffice
   std::string shortage{};  // what the budget is too small for, and what is needed
 };
 
 // The name of the option or key that set the budget.
 const char* budget_name(bool is_option) {
   return is_option ? "--budget" : "tune.budget";
+}
+
+const char* budget_option(const SessionInput& input) {
+  return budget_name(input.is_script || input.is_budget_option);
 }
 
 BudgetReach reach_of(nanoseconds budget, const char* name, bool is_script,
@@ -102,6 +107,7 @@ BudgetReach reach_of(nanoseconds budget, const char* name, bool is_script,
     const std::string needed = format_duration(of_trial);
     return {
         .has_trial = false,
+        .needed = of_trial,
         .shortage = said + (times.is_measured ? "one trial here: about " + needed + " are needed"
                                               : "one trial here: at least " + needed +
                                                     " are needed, more where steps are slow")};
@@ -115,6 +121,26 @@ BudgetReach reach_of(nanoseconds budget, const char* name, bool is_script,
                                  "changes without a restart are decided",
                                  times.is_measured ? "about" : "at least",
                                  format_duration(of_processes), 2 * least_process_pairs())};
+}
+
+// The budget of a run whose verification has taken the time of the first trial. `needed`: for both.
+std::string shortage_after_verification(nanoseconds budget, const char* name, nanoseconds needed) {
+  return fmt::format(
+      "{} {} has no time for a trial after the verification of the remembered configuration: about "
+      "{} are needed for both",
+      name, format_duration(budget), format_duration(needed));
+}
+
+// Why a remembered configuration is verified, with what was measured of it.
+std::string remembered_text(const SessionInput& input) {
+  const Estimate& known = input.known_best_speedup;
+  if (input.known_best_run.empty() || known.pairs == 0) {
+    return "the best configuration of an earlier run here";
+  }
+  const int decimals = ratio_decimals(known.low, known.high, 2);
+  return fmt::format(
+      "the best configuration of run {}, measured before as {:.{}f} x ({:.{}f} to {:.{}f})",
+      input.known_best_run, known.ratio, decimals, known.low, decimals, known.high, decimals);
 }
 
 // Whether an earlier process of the run has begun the tuning.
@@ -190,7 +216,11 @@ Result<SessionOutcome> Session::run() {
     const BudgetReach reached = reach();
     if (!reached.has_trial) {
       auto outcome = finish({.is_budget_spent = true});
-      if (outcome) outcome->shortage = reached.shortage;
+      if (!outcome) return outcome;
+      outcome->shortage = verification_of(series_.records()) == nullptr
+                              ? reached.shortage
+                              : shortage_after_verification(budget_->whole(),
+                                                            budget_option(*input_), reached.needed);
       return outcome;
     }
     if (!reached.shortage.empty()) ledger_->warned(reached.shortage);
@@ -256,7 +286,7 @@ Result<bool> Session::use_known_best() {
 Result<void> Session::verify_known_best() {
   const Proposal known{.plugin = kOwnName,
                        .change = input_->starting.change_to(*input_->known_best),
-                       .reason = "the best configuration of an earlier run here",
+                       .reason = remembered_text(*input_),
                        .source = ProposalSource::remembered};
   // A recipe that now permits less, or a machine that can do less, makes it unusable.
   if (screen(known, state_of(*input_, series_, incumbent_, diagnosis_))) return {};
@@ -266,8 +296,7 @@ Result<void> Session::verify_known_best() {
 BudgetReach Session::reach() const {
   const nanoseconds pair = series_.least_time(1);
   return reach_of(
-      budget_->whole(), budget_name(input_->is_script || input_->is_budget_option),
-      input_->is_script,
+      budget_->whole(), budget_option(*input_), input_->is_script,
       {.before = budget_->elapsed() + pairs_before_trials(input_->is_script, *baseline_) * pair,
        .pair = pair,
        .start = input_->start_time});
@@ -364,8 +393,8 @@ Result<SessionOutcome> run_session(const SessionInput& input, TrainingBackend& b
   if (input.recipe.tune.budget <= nanoseconds{0}) return unsearched(input);
   if (begins_with_search(input)) {
     const BudgetReach reached =
-        reach_of(input.recipe.tune.budget, budget_name(input.is_script || input.is_budget_option),
-                 input.is_script, least_times(input.is_script, input.start_time));
+        reach_of(input.recipe.tune.budget, budget_option(input), input.is_script,
+                 least_times(input.is_script, input.start_time));
     if (!reached.has_trial) {
       SessionOutcome outcome = unsearched(input);
       outcome.is_budget_spent = true;

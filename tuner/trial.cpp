@@ -218,11 +218,11 @@ Result<void> TrialRunner::measure_in_one_process(Course& course) {
     if (decision == Decision::reject) break;
     // The median shows a gain that may be true. The trial goes on for as many pairs as it takes to see rare stalls.
     if (decision == Decision::accept && plan.is_watched_for_stalls && pair > 0) {
-      const int wanted = course.measurement.pairs_to_watch(comparison.estimate().ratio);
+      const int wanted = course.measurement.pairs_to_watch(comparison.plausible_ratio());
       share = std::max(share, std::min(most_time, wanted * pair_time_));
     }
     nanoseconds patience{0};
-    if (pair + 1 >= kFewestToKnow && comparison.estimate().ratio >= kLargeGain &&
+    if (pair + 1 >= kFewestToKnow && comparison.plausible_ratio() >= kLargeGain &&
         course.measurement.total_ratio() > 1.0) {
       patience = std::min(
           {most_time, plan.most_time_for_large_gain, kLargeGainPatience * fewest * pair_time_});

@@ -96,7 +96,7 @@ void decide_trial(TrialRecord& trial, const Measurement& measurement, bool is_wa
         fmt::format("undecided in its time: {}; a gain this small needs {} pairs, since fewer can "
                     "miss rare stalls",
                     interval,
-                    measurement.pairs_to_watch(measurement.comparison().estimate().ratio)));
+                    measurement.pairs_to_watch(measurement.comparison().plausible_ratio())));
   } else if (measurement.estimate().high < 1.0) {
     reject_trial(trial, RejectionReason::slower, "slower: " + interval);
   } else if (decision == Decision::reject || is_hopeless) {

@@ -5,30 +5,15 @@
 #include <filesystem>
 #include <system_error>
 
-#include "base/json.hpp"
 #include "base/text.hpp"
 
 namespace autotuned::daemon {
-namespace {
-
-// How many numbers an optimizer keeps for each parameter.
-std::int64_t states_of(const recipes::Component& optimizer) {
-  const bool has_momentum = get_number(optimizer.parameters, "momentum").value_or(0.0) > 0.0;
-  const bool is_centered = get_bool(optimizer.parameters, "centered").value_or(false);
-  const std::string& type = optimizer.type;
-  if (type == "sgd") return has_momentum ? 1 : 0;
-  if (type == "rmsprop") return 1 + (has_momentum ? 1 : 0) + (is_centered ? 1 : 0);
-  if (type == "adagrad" || type == "lion") return 1;
-  if (type == "adam" || type == "adamw" || type == "nadam") return 2;
-  return 0;
-}
-
-}  // namespace
 
 OutputNeed output_need(const recipes::Recipe& recipe, std::int64_t parameter_bytes) {
   const std::int64_t averages = recipe.step_rules.ema_decay ? 1 : 0;
   OutputNeed need;
-  need.checkpoint_bytes = parameter_bytes * (1 + states_of(recipe.optimizer) + averages);
+  need.checkpoint_bytes =
+      parameter_bytes * (1 + recipes::optimizer_states(recipe.optimizer) + averages);
   need.model_bytes = parameter_bytes * (1 + averages);
   std::int64_t saves = recipe.evaluation && recipe.evaluation->saves_best ? 1 : 0;
   if (recipe.save_every_epochs || recipe.save_every_steps) saves += recipe.kept_saves;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/report/lineage.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <set>
@@ -8,6 +10,7 @@
 
 #include "base/text.hpp"
 #include "daemon/report/report.hpp"
+#include "daemon/report/token_report.hpp"
 
 namespace autotuned::daemon {
 namespace {
@@ -108,6 +111,17 @@ std::string lineage_text(const std::vector<RunRow>& lineage) {
                     steps_text(run), state_text(run)});
   }
   return table_text(std::move(rows));
+}
+
+std::string tuning_before_text(const RunRow& run) {
+  std::string measured = "nothing confirmed, the starting configuration stays";
+  if (run.speedup.pairs > 0) {
+    measured = fmt::format("{}, {} instead of {}", estimate_text(run.speedup),
+                           run_rate_text(run, run.best_samples_per_second),
+                           run_rate_text(run, run.baseline_samples_per_second));
+  }
+  return "kept     " + change_text(run.starting, run.starting.change_to(run.best)) +
+         "\ntuning   not in this run; in the one that began its training: " + measured + "\n";
 }
 
 }  // namespace autotuned::daemon

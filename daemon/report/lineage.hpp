@@ -34,4 +34,7 @@ namespace autotuned::daemon {
 // A table of these runs; empty for fewer than two.
 [[nodiscard]] std::string lineage_text(const std::vector<storage::RunRow>& lineage);
 
+// What a run that extends a training takes over of the tuning, as lines of a summary. It has measured nothing itself.
+[[nodiscard]] std::string tuning_before_text(const storage::RunRow& run);
+
 }  // namespace autotuned::daemon

@@ -120,26 +120,12 @@ std::string ranks_line(const storage::RunRow& run) {
   return "ranks    " + start + (best == start ? "" : "; kept: " + best) + "\n";
 }
 
-// What the run came to, once something is kept.
-std::string outcome_text(const storage::RunRow& run, const std::vector<TrialRecord>& trials) {
-  if (run.best.empty() && is_script(run.recipe) && is_unconfirmed(run)) {
-    return "kept     nothing: " + unconfirmed_text(run, trials) + "\n";
-  }
-  if (run.best.empty()) return {};
-  const std::string extended = extended_run(run);
-  const std::string lineage =
-      extended.empty() ? "" : "extends  run " + extended + " and uses its configuration\n";
-  if (is_unsearched(run)) {
-    const std::string why = get_string(run.training, kShortage)
-                                .value_or("its budget is 0: the starting configuration stays");
-    const std::string tuning =
-        extended.empty() ? "tuning   none, since " + why + "\n" : "tuning   none\n";
-    return lineage + tuning + training_text(run) + classes_text(run.training);
-  }
+// What the tuning of this run measured and kept.
+std::string tuning_text(const storage::RunRow& run, const std::vector<TrialRecord>& trials) {
   const bool is_confirmed = run.speedup.pairs > 0;
   const std::string note = quotient_note(run);
   std::string text = fmt::format(
-      "{}start    {}{}\nbest     {}\nfaster   {}{}\n", lineage,
+      "start    {}{}\nbest     {}\nfaster   {}{}\n",
       run_rate_text(run, run.baseline_samples_per_second),
       is_confirmed ? ", beside the best one" : "", run_rate_text(run, run.best_samples_per_second),
       is_confirmed ? estimate_text(run.speedup)
@@ -172,6 +158,27 @@ std::string outcome_text(const storage::RunRow& run, const std::vector<TrialReco
   if (const std::string overrun = overrun_text(run); !overrun.empty()) {
     text += "         " + overrun + "\n";
   }
+  return text;
+}
+
+// What the run came to, once something is kept.
+std::string outcome_text(const storage::RunRow& run, const std::vector<TrialRecord>& trials) {
+  if (run.best.empty() && is_script(run.recipe) && is_unconfirmed(run)) {
+    return "kept     nothing: " + unconfirmed_text(run, trials) + "\n";
+  }
+  if (run.best.empty()) return {};
+  const std::string extended = extended_run(run);
+  const std::string lineage =
+      extended.empty() ? "" : "extends  run " + extended + " and uses its configuration\n";
+  if (is_unsearched(run)) {
+    const std::string why = get_string(run.training, kShortage)
+                                .value_or("its budget is 0: the starting configuration stays");
+    const std::string tuning =
+        extended.empty() ? "tuning   none, since " + why + "\n" : "tuning   none\n";
+    return lineage + tuning + training_text(run) + classes_text(run.training);
+  }
+  std::string text =
+      extended.empty() ? tuning_text(run, trials) : lineage + tuning_before_text(run);
   text += training_text(run) + classes_text(run.training);
   if (const std::string fallback = memory_fallback_text(run); !fallback.empty()) {
     text += "memory   " + fallback + "\n";

@@ -22,6 +22,9 @@ struct RunRecord {
   std::map<int, std::vector<CheckRecord>> checks;  // by trial number
   std::vector<storage::PluginAnswerRow> answers;   // as they were asked
   std::vector<Json> profiles;                      // oldest first, see History::profiles()
+  // Where this run has no profile of its start: the newest earlier run of the job into the same folder that has one, whose trace is
+  // the one there. Empty: none.
+  std::string profiled_by;
 };
 
 [[nodiscard]] Result<RunRecord> read_run(const storage::History& history,

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "daemon/report/lineage.hpp"
 #include "daemon/report/memory_fallback.hpp"
 #include "daemon/report/report.hpp"
 #include "daemon/report/script_report.hpp"
@@ -95,7 +96,9 @@ std::string cost_text(const storage::RunRow& run, const std::vector<TrialRecord>
   } else {
     const bool is_stopped = run.best.empty() && !is_script(run.recipe);
     text = "Tuning took " + format_duration(nanoseconds(run.tuning_duration_ns)) +
-           (is_stopped ? " before it was stopped.\n" : ".\n");
+           (!extended_run(run).empty() ? ", in the run that began this training.\n"
+            : is_stopped               ? " before it was stopped.\n"
+                                       : ".\n");
     if (std::string overrun = overrun_text(run); !overrun.empty()) {
       overrun.front() = 'T';
       text += overrun + ".\n";

@@ -119,6 +119,11 @@ std::string start(const RunRecord& record) {
   std::string text = fmt::format("The starting configuration trained {}.\n",
                                  rate_text(run.baseline_samples_per_second, unit_of(run)));
   const Json* profile = profile_of(record.profiles, run.starting);
+  if (profile == nullptr && !record.profiled_by.empty()) {
+    return text + "This run took no profile of its time. Run " + record.profiled_by +
+           " of this job did: `autotuned explain " + record.profiled_by +
+           "`; a trace of the start in the folder is of that run.\n";
+  }
   if (profile == nullptr) return text + step(Json());
   return text + step(*profile) + findings_text(record, *profile, "Found:");
 }

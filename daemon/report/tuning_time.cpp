@@ -73,6 +73,23 @@ std::string open_confirmation_text(const std::vector<TrialRecord>& trials) {
       change_text(last->reference, last->change), last->number);
 }
 
+// What an earlier run kept, if its verification ended undecided and nothing else was found; else empty.
+std::string open_verification_text(const storage::RunRow& run,
+                                   const std::vector<TrialRecord>& trials) {
+  if (run.best.empty() || !run.starting.change_to(run.best).empty()) return {};
+  const auto found = std::ranges::find_if(trials, [](const TrialRecord& trial) {
+    return trial.kind == TrialKind::verification && is_undecided(trial);
+  });
+  if (found == trials.end()) return {};
+  return fmt::format(
+      "the verification of {} (trial {}) was not decided{}\n"
+      "it is {}\n"
+      "it stays stored, and the next run verifies it again{}\n",
+      change_text(found->reference, found->change), found->number,
+      found->estimate.pairs > 0 ? " in its time: " + estimate_text(found->estimate) : "",
+      found->proposal_reason, found->failure ? "" : "; --budget gives it more time");
+}
+
 // The proposals without a trial, as briefly as a line of 80 columns wants it. Empty where none is left.
 std::string untried_count_text(const Json& training) {
   const Json& untried = member(training, "untried");
@@ -115,6 +132,7 @@ std::string untried_text(const storage::RunRow& run, bool is_whole) {
 std::string open_lines(const storage::RunRow& run, const std::vector<TrialRecord>& trials) {
   std::string text = open_confirmation_text(trials);
   if (!text.empty()) text += "\n";
+  text += open_verification_text(run, trials);
   const std::string shortage = shortage_text(run.training);
   text += shortage.empty() ? untried_count_text(run.training) : shortage;
   std::string lines;

@@ -218,6 +218,8 @@ Result<std::string> add_known_best(const storage::History& history, const storag
   }
   // A run that is continued has begun without it, or has verified it.
   if (!input.earlier.empty()) return std::string();
+  // What is left of it was not measured as such.
+  if (known && *known == (*best)->best) input.known_best_speedup = (*best)->speedup;
   input.known_best = std::move(known);
   if (why_on.empty()) return told;
   return (told.empty() ? told : told + "; ") + why_on + "; this one goes on with the search";

@@ -5,9 +5,12 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -29,6 +32,34 @@ constexpr const char* kRule =
     "the folder must be owned by this user and writable by nobody else: change its owner or mode, "
     "or name another with "
     "--output";
+
+// Folders below the root that belong to the system.
+constexpr std::array<std::string_view, 13> kOfSystem = {"bin", "boot",  "dev",  "etc", "home",
+                                                        "lib", "lib64", "proc", "run", "sbin",
+                                                        "sys", "usr",   "var"};
+
+// The root, the folders of the system and the home of the user hold what is not a run's, even where the user may write there.
+Result<void> check_purpose(const fs::path& folder) {
+  constexpr const char* kRemedy = "name a folder for this job, with output.dir or --output";
+  std::error_code failed;
+  const fs::path place = fs::weakly_canonical(folder, failed);
+  if (failed) return {};
+  const bool is_root = place == place.root_path();
+  const std::string name = place.filename().string();
+  const bool is_of_system = place.parent_path() == place.root_path() &&
+                            std::ranges::find(kOfSystem, std::string_view(name)) != kOfSystem.end();
+  if (is_root || is_of_system) {
+    return fail(ErrorKind::invalid, "this folder is the system's, and no output folder",
+                folder.string(), kRemedy);
+  }
+  const char* const home = std::getenv("HOME");
+  std::error_code ignored;
+  if (home != nullptr && *home != '\0' && fs::equivalent(place, home, ignored)) {
+    return fail(ErrorKind::invalid, "this is the home of the user, and no output folder",
+                folder.string(), kRemedy);
+  }
+  return {};
+}
 
 Result<void> check_folder(const fs::path& folder, bool may_be_link) {
   struct stat found {};
@@ -122,6 +153,7 @@ fs::path written_and_read(const recipes::InputFiles& files, const fs::path& fold
 }  // namespace
 
 Result<OutputFolder> open_output_folder(const fs::path& folder, const std::string& holder) {
+  if (auto checked = check_purpose(folder); !checked) return forward_error(checked);
   OutputFolder output{.log = folder / "log", .lock = {}, .problem = {}};
   for (const fs::path& place : {folder, output.log}) {
     std::error_code failed;
@@ -176,6 +208,7 @@ Result<void> check_place_of_best(const fs::path& folder, const fs::path& recipe)
 }
 
 Result<void> check_output_folder(const fs::path& folder) {
+  if (auto checked = check_purpose(folder); !checked) return checked;
   for (const fs::path& place : {folder, folder / "log"}) {
     std::error_code ignored;
     if (!fs::exists(fs::symlink_status(place, ignored))) continue;

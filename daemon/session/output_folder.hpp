@@ -23,6 +23,7 @@ struct OutputFolder {
 };
 
 // Makes the folder and `log` in it, takes the lock, and removes what killed writers left.
+// ErrorKind::invalid: the folder is the root, one of the system's below it, or the home of the user.
 // ErrorKind::permission: another user owns one of the two, or can write there; a link in the place of `log`.
 // ErrorKind::busy: another run, which the message names, has held the lock for five seconds. Nothing is written then.
 [[nodiscard]] Result<OutputFolder> open_output_folder(const std::filesystem::path& folder,

@@ -202,6 +202,12 @@ Result<void> RunningSession::open_run() {
   report(told);
   if (sequel_) {
     report({{"event", "note"}, {"text", sequel_text(*sequel_)}});
+    if (sequel_->base) {
+      const auto best = history_->best(recipe_hash, environment);
+      if (!best) return tl::unexpected(best.error());
+      const std::string faster = faster_known_text(*best, *sequel_->base);
+      if (!faster.empty()) report({{"event", "note"}, {"text", faster}});
+    }
   } else if (!is_continued && !request_.tune_only) {
     // A longer training may be meant to go on with the one that is there.
     const auto other = find_sequel(*history_, request_, recipe_hash);
@@ -427,7 +433,11 @@ Result<void> RunningSession::tune() {
     run_.tuning_duration_ns = spent.count();
   }
   const MachineState state_at_end = read_machine_state();
-  auto told = record_findings(findings_between(state_at_start_, state_at_end, device_.gpu()));
+  // Without a search nothing was measured that the load of the machine could disturb.
+  const bool is_measured = !outcome || outcome->is_searched;
+  auto told =
+      record_findings(is_measured ? findings_between(state_at_start_, state_at_end, device_.gpu())
+                                  : std::vector<MachineFinding>());
   if (!outcome) return tl::unexpected(outcome.error());
   if (!told) return told;
   return store_outcome(*outcome, state_at_end, input->earlier_tuning_time > nanoseconds{0});
@@ -439,7 +449,8 @@ Result<void> RunningSession::store_outcome(const tuner::SessionOutcome& outcome,
   take_outcome(outcome, run_);
   // Stored at once: a run may not train, or another process may.
   run_.training.update(end_of_search(outcome, request_.recipe.tune.budget, is_continued));
-  if (const auto busy = other_work_ratio(state_at_start_, state_at_end)) {
+  const auto busy = other_work_ratio(state_at_start_, state_at_end);
+  if (busy && outcome.is_searched) {
     run_.training["tuning_other_work_ratio"] = *busy;
   }
   auto ceiling = history_->put_ceiling(run_.id, run_.ceiling_samples_per_second,

@@ -381,7 +381,11 @@ void ScriptSession::give_up(const Error& error) {
   if (is_over && is_begun) by_script = "ended before its tuning did";
   if (cause.empty() && by_script.empty())
     by_script = "ended before a step of a training was recognised";
-  if (end && !job_->hello().is_object()) by_script = "ended before it imported PyTorch";
+  // Its Python tells if it has no PyTorch.
+  const bool has_told_why = is_over && !cause.empty();
+  if (end && !has_told_why && !job_->hello().is_object()) {
+    by_script = "ended before it imported PyTorch";
+  }
   if (!by_script.empty()) cause = by_script;
   std::string why = by_script.empty() ? cause : "it " + by_script;
   if (is_begun) {

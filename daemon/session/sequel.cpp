@@ -225,6 +225,18 @@ std::string sequel_text(const Sequel& sequel) {
          ", with the configuration of that run; its model stays until the new one is complete";
 }
 
+std::string faster_known_text(const std::optional<storage::BestRow>& best, const RunRow& base) {
+  if (!best || best->speedup.pairs == 0 || best->best == trained_configuration(base)) return {};
+  const double of_base = base.speedup.pairs > 0 ? base.speedup.ratio : 1.0;
+  if (best->speedup.ratio <= of_base) return {};
+  return "run " + best->run.text + " measured a faster configuration of this job, " +
+         estimate_text(best->speedup) + ": " +
+         change_text(base.starting, base.starting.change_to(best->best)) +
+         ". --extend keeps the configuration that run " + base.id.text +
+         " trained with, so that the training goes on as it began; a run without --extend verifies "
+         "the faster one and trains from the start";
+}
+
 std::string extendable_text(const Sequel& sequel) {
   return "run " + sequel.run + " has trained " + trained_text(*sequel.base) +
          " of this job into the same folder: --extend goes on from its end; this run trains from "

@@ -53,6 +53,11 @@ struct Sequel {
 // same command would fail again.
 [[nodiscard]] bool cannot_begin(const Error& error, const std::filesystem::path& checkpoint);
 
+// A message that a faster configuration than that of the training of `base` is stored for its job, and why the sequel does not take it;
+// empty if none is.
+[[nodiscard]] std::string faster_known_text(const std::optional<storage::BestRow>& best,
+                                            const storage::RunRow& base);
+
 // Messages for people: that a training is extended; and, for a run that begins anew, that one could be.
 [[nodiscard]] std::string sequel_text(const Sequel& sequel);
 [[nodiscard]] std::string extendable_text(const Sequel& sequel);

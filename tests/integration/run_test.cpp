@@ -261,7 +261,9 @@ TEST(Run, WithoutABudgetItOnlyTrains) {
   told.lines("the run", outcome.err, "tuned      ");
   told.lines("the run", outcome.err, "found a faster configuration");
   EXPECT_THAT(outcome.err, Not(HasSubstr("1.00 x")));
+  EXPECT_THAT(outcome.err, Not(HasSubstr("during the measurement"))) << "nothing was measured";
   const Json run = outcome.json();
+  EXPECT_FALSE(run.at("training").contains("tuning_other_work_ratio"));
   EXPECT_TRUE(run.at("trials").empty());
   EXPECT_EQ(run.at("tuning_seconds"), 0.0);
   EXPECT_EQ(run.at("best").at("configuration"), run.at("starting").at("configuration"));

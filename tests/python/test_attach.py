@@ -4,6 +4,7 @@
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 import textwrap
 import unittest
@@ -62,6 +63,56 @@ class AttachTest(unittest.TestCase):
         script = self.write("plain.py", "import sys\nprint(sys.argv)\n")
         running, (code, out, error) = self.assert_same(script, "--lr", "1")
         self.assertEqual((code, running.last), (0, {}))
+
+    def test_a_script_whose_python_has_no_pytorch_says_so_at_its_end(self):
+        script = self.write(
+            "without.py",
+            """
+            import sys
+            paths, sys.path[:] = list(sys.path), []
+            try:
+                import torch
+            except ImportError as error:
+                print(error)
+            sys.path[:] = paths
+            """,
+        )
+        running, (code, out, _) = self.assert_same(script)
+        self.assertEqual((code, out), (0, "No module named 'torch'\n"))
+        why = running.last["end"]["why"]
+        self.assertIn(f"its Python, {sys.executable}, has no module torch; ", why)
+        self.assertIn("`autotuned run -- PYTHON SCRIPT`", why)
+        self.assertIs(running.last["end"]["steps_known"], False)
+
+    def test_a_script_whose_pytorch_is_broken_says_so_at_its_end(self):
+        self.write("broken/torch/__init__.py", "raise ImportError('no libtorch.so')\n")
+        script = self.write("broken.py", "import torch\n")
+        path = os.pathsep.join([str(self.folder / "broken"), os.environ.get("PYTHONPATH", "")])
+        running, (code, _, _) = self.run_with_session(script, environment={"PYTHONPATH": path})
+        self.assertEqual(code, 1)
+        self.assertIn(
+            " cannot import torch: ImportError: no libtorch.so; ", running.last["end"]["why"]
+        )
+
+    def test_pytorch_that_is_found_at_the_second_try_is_no_excuse(self):
+        script = self.write(
+            "later.py",
+            """
+    import sys
+    paths, sys.path[:] = list(sys.path), []
+    try:
+        import torch
+    except ImportError:
+        sys.path[:] = paths
+            """
+            + LOOP
+            + """
+    for _ in range(12):
+        step()
+        """,
+        )
+        running, _ = self.assert_same(script)
+        self.assertEqual(running.last["end"]["steps"], 12)
 
     def test_a_script_that_asks_whether_pytorch_is_there_is_tuned(self):
         # As transformers, accelerate and others do when they are imported.

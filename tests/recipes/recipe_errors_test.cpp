@@ -93,6 +93,8 @@ constexpr Mistake kMistakes[] = {
     {"unknown_transform", "- scale:", "- scael:"},
     {"transform_without_parameters", "scale: {by: 1/255}", "scale"},
     {"transform_with_a_word", "scale: {by: 1/255}", "scale: half"},
+    {"transform_with_its_only_value", "scale: {by: 1/255}", "resize: 32"},
+    {"transform_with_a_value_of_several", "scale: {by: 1/255}", "normalize: 0.5"},
     {"two_transforms_in_one_item", "scale: {by: 1/255}", "{scale: {by: 1}, normalize: {}}"},
     {"transforms_without_list", "input:\n  - scale: {by: 1/255}", "input: scale"},
     {"magnitude_without_a_bin", "scale: {by: 1/255}", "rand_augment: {magnitude: 31}"},

@@ -92,13 +92,43 @@ TEST(Comparison, EndsOnlyCloseIn) {
   double high = kNoUpperEnd;
   for (int pair = 0; pair < 80; ++pair) {
     comparison.add(((coins() & 1U) != 0 ? 1.0 : -1.0) * (noise() - noise()) + 0.1);
-    EXPECT_GE(comparison.estimate().low, low);
-    EXPECT_LE(comparison.estimate().high, high);
-    EXPECT_GE(comparison.estimate().ratio, comparison.estimate().low);
-    EXPECT_LE(comparison.estimate().ratio, comparison.estimate().high);
-    low = comparison.estimate().low;
-    high = comparison.estimate().high;
+    const Estimate& estimate = comparison.estimate();
+    EXPECT_GE(estimate.ratio, estimate.low);
+    EXPECT_LE(estimate.ratio, estimate.high);
+    // An end at the median may be one that was widened to it.
+    if (estimate.low != estimate.ratio) {
+      EXPECT_GE(estimate.low, low);
+      low = estimate.low;
+    }
+    if (estimate.high != estimate.ratio) {
+      EXPECT_LE(estimate.high, high);
+      high = estimate.high;
+    }
   }
+}
+
+// Eight pairs of more than 1.6 times the rate, then nine of another ratio: the median is theirs.
+Comparison drifted_to(double log_ratio) {
+  Comparison comparison({});
+  for (int pair = 0; pair < 8; ++pair)
+    comparison.add(pair % 2 == 0 ? 0.5 : 0.6);
+  for (int pair = 0; pair < 9; ++pair)
+    comparison.add(log_ratio);
+  return comparison;
+}
+
+// The first pairs refuted what the later ones show: the median is told all the same, and the interval contains it.
+TEST(Comparison, ShowsTheMedianWhereItDriftedOutOfTheConfidenceSequence) {
+  const Comparison drifted = drifted_to(0.4);
+  EXPECT_NEAR(drifted.estimate().ratio, std::exp(0.4), 1e-9);
+  EXPECT_EQ(drifted.estimate().low, drifted.estimate().ratio);
+  EXPECT_GT(drifted.estimate().high, std::exp(0.5));
+  EXPECT_NEAR(drifted.plausible_ratio(), std::exp(0.5), 0.001);
+  EXPECT_EQ(drifted.decision(), Decision::accept);
+}
+
+TEST(Comparison, AGainThatIsGoneInTheMedianIsNotAccepted) {
+  EXPECT_NE(drifted_to(std::log(1.01)).decision(), Decision::accept);
 }
 
 // A machine that changes its clock: no single ratio explains all pairs, and what is shown is still an interval.

@@ -251,7 +251,9 @@ TEST(Keeping, ABudgetForNoTrialVerifiesWhatIsKnown) {
   ASSERT_EQ(outcome->trials.size(), 1U);
   EXPECT_EQ(outcome->trials[0].kind, TrialKind::verification);
   EXPECT_EQ(outcome->best.text("precision.autocast"), "bf16");
-  EXPECT_THAT(outcome->shortage, HasSubstr("tune.budget 2.0 s is too small for one trial here"));
+  EXPECT_THAT(outcome->shortage,
+              HasSubstr("tune.budget 2.0 s has no time for a trial after the verification of the "
+                        "remembered configuration: about "));
   EXPECT_FALSE(outcome->is_complete);
   EXPECT_THAT(simulation.advisors.situations, IsEmpty());
 }

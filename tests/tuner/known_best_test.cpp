@@ -240,5 +240,34 @@ TEST(KnownBest, AVerificationThatWasDisturbedDecidesNothing) {
   EXPECT_EQ(outcome->best, known);
 }
 
+// The run has measured something: it must not read as if nothing were known.
+TEST(KnownBest, AVerificationThatTookTheWholeBudgetIsToldAsSuch) {
+  Simulation simulation;
+  add_three_plugins(simulation);
+  simulation.job.noise = 0.6;
+  simulation.job.rate = [](const Configuration& configuration) {
+    return 1000.0 * faster_with(configuration, "loader.workers", std::int64_t{2}, 1.1);
+  };
+  Configuration known = simulation.input.starting;
+  known.set("loader.workers", std::int64_t{2});
+  simulation.input.known_best = known;
+  simulation.input.known_best_run = "r-20261121-000001";
+  simulation.input.known_best_speedup = {.ratio = 1.4, .low = 1.28, .high = 1.58, .pairs = 20};
+  simulation.input.recipe.tune.budget = std::chrono::seconds(7);
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome) << outcome.error().message();
+  ASSERT_EQ(outcome->trials.size(), 1U);
+  EXPECT_EQ(outcome->trials[0].kind, TrialKind::verification);
+  ASSERT_EQ(outcome->trials[0].rejection, RejectionReason::undecided_in_time)
+      << outcome->trials[0].reason;
+  EXPECT_EQ(outcome->trials[0].proposal_reason,
+            "the best configuration of run r-20261121-000001, measured before as 1.40 x (1.28 to "
+            "1.58)");
+  EXPECT_THAT(outcome->shortage,
+              testing::HasSubstr("tune.budget 7.0 s has no time for a trial after the verification "
+                                 "of the remembered configuration: about "));
+  EXPECT_TRUE(outcome->is_budget_spent);
+}
+
 }  // namespace
 }  // namespace autotuned::tuner

@@ -38,5 +38,23 @@ TEST(Measurement, BlocksThatTellNoStepsAreOneStretchEach) {
   EXPECT_EQ(Measurement(ComparisonRules{}).pairs_to_watch(1.08), 45) << "before the first pair";
 }
 
+// What fresh processes show stands, and the interval of the first look's blocks is widened to it.
+TEST(Measurement, FreshProcessesMayContradictTheFirstLook) {
+  Measurement measurement(ComparisonRules{});
+  measurement.begin_process_pair(/*is_evidence=*/false);
+  for (int pair = 0; pair < 10; ++pair)
+    measurement.add({.candidate = 140.0 + pair, .reference = 100.0});
+  EXPECT_GT(measurement.estimate().low, 1.2);
+  for (int process_pair = 0; process_pair < 3; ++process_pair) {
+    measurement.begin_process_pair(/*is_evidence=*/true);
+    for (int pair = 0; pair < 3; ++pair)
+      measurement.add({.candidate = 100.0, .reference = 100.0});
+    measurement.end_process_pair();
+  }
+  EXPECT_DOUBLE_EQ(measurement.estimate().ratio, 1.0);
+  EXPECT_DOUBLE_EQ(measurement.estimate().low, 1.0);
+  EXPECT_GT(measurement.estimate().high, 1.4);
+}
+
 }  // namespace
 }  // namespace autotuned::tuner

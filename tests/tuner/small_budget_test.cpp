@@ -280,5 +280,47 @@ TEST(SmallBudget, ASecondLookAtProcessesHasTimeForAVerdict) {
   EXPECT_GT(second_looks, 0);
 }
 
+// Of two changes that ended undecided, one needs processes, for which too little is left: that must not keep the other from its
+// second look.
+TEST(SmallBudget, ASecondLookThatDoesNotFitLeavesTheTimeToTheNextOne) {
+  Simulation simulation;
+  simulation.job.restart_knobs = {kSetting};
+  simulation.job.start_duration = kStart;
+  simulation.input.start_time = kStart;
+  simulation.advisors.plugins["both"] = [](const Json&) -> Result<Json> {
+    return none("both were tried");
+  };
+  simulation.job.rate = [](const Configuration& configuration) {
+    return rate_with_setting(configuration) *
+           faster_with(configuration, "loader.workers", std::int64_t{2}, 1.5);
+  };
+  TrialRecord restart;
+  restart.number = 1;
+  restart.plugin = "both";
+  restart.reference = simulation.input.starting;
+  restart.change.set(kSetting, std::string("1"));
+  restart.verdict = Verdict::rejected;
+  restart.rejection = RejectionReason::undecided_in_time;
+  restart.estimate = {.ratio = 1.6, .low = 0.9, .high = 1.9, .pairs = 10};
+  restart.process_pairs = 1;
+  TrialRecord live = restart;
+  live.number = 2;
+  live.change = Configuration();
+  live.change.set("loader.workers", std::int64_t{2});
+  live.estimate.ratio = 1.4;
+  live.process_pairs = 0;
+  simulation.input.earlier = {restart, live};
+  simulation.input.recipe.tune.budget = seconds(60);
+  simulation.input.earlier_tuning_time = seconds(36);
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome) << outcome.error().message();
+  ASSERT_GE(outcome->trials.size(), 3U);
+  EXPECT_EQ(outcome->trials.at(2).change, live.change);
+  EXPECT_EQ(outcome->trials.at(2).verdict, Verdict::accepted) << outcome->trials.at(2).reason;
+  EXPECT_EQ(outcome->best.integer("loader.workers"), 2);
+  EXPECT_TRUE(outcome->is_budget_spent) << "the restart change is left";
+  EXPECT_FALSE(outcome->is_complete);
+}
+
 }  // namespace
 }  // namespace autotuned::tuner

@@ -162,4 +162,8 @@ Result<void> check_archive(std::string_view archive, const std::filesystem::path
   return {};
 }
 
+bool is_no_archive(std::string_view error) {
+  return error.find("PytorchStreamReader failed reading zip archive") != std::string_view::npos;
+}
+
 }  // namespace autotuned::trainer

@@ -19,4 +19,8 @@ namespace autotuned::trainer {
                                          const std::filesystem::path& file,
                                          const std::string& remedy);
 
+inline constexpr const char* kNoArchive = "it is no archive that PyTorch can read";
+// Whether LibTorch's error says so. Its own words are those of a zip library inside of it.
+[[nodiscard]] bool is_no_archive(std::string_view error);
+
 }  // namespace autotuned::trainer

@@ -91,6 +91,14 @@ void Job::State::find_problems(const Configuration& configuration, RecipeCheck& 
           " cannot be read and will be replaced by others: " + damaged.front().where + ": " +
           damaged.front().what + (damaged.size() > 1 ? ", …" : ""));
     }
+    if (part == "data") {
+      const auto fits =
+          check_memory_of_samples((*data)->size(), recipe_.train.ranks, memory_room());
+      if (!fits) {
+        add(part, fits.error());
+        return;
+      }
+    }
     if (part == "data" && recipe_.evaluation && recipe_.evaluation->split_ratio > 0) {
       auto split =
           input::split_dataset(*std::move(data), recipe_.evaluation->split_ratio, recipe_.seed);

@@ -78,6 +78,7 @@ Job::State::State(recipes::Recipe recipe, const Machine& machine, const std::str
       knobs_(built_in_knobs_),
       cpus_allowed_(std::max(1, machine.cpus_allowed / recipe_.train.ranks)),
       memory_allowed_bytes_(machine.memory_allowed_bytes),
+      has_gpu_(!machine.gpus.empty()),
       device_(device),
       kept_(recipe_, memory_allowed_bytes_),
       ranks_(ranks) {
@@ -125,6 +126,9 @@ Result<void> Job::State::load(const Configuration& configuration) {
   if (auto tested = compile_test_pipeline(pipeline.shape()); !tested) return tested;
   const auto fitted = fitted_recipe();
   if (!fitted) return tl::unexpected(fitted.error());
+  if (auto fits = check_memory_of_model(*fitted, pipeline.shape(), memory_room()); !fits) {
+    return fits;
+  }
   auto learner = Learner::create(*fitted, pipeline.shape(), device_, &workloads_);
   if (!learner) return tl::unexpected(learner.error());
   learner_ = std::move(*learner);
@@ -155,7 +159,16 @@ Result<void> Job::State::open_data() {
   auto data = open(recipe_.data);
   if (!data) return tl::unexpected(data.error());
   train_data_ = std::move(*data);
-  return open_test_data();
+  auto fits = check_memory_of_samples(train_data_->size(), recipe_.train.ranks, memory_room());
+  return fits ? open_test_data() : fits;
+}
+
+MemoryRoom Job::State::memory_room() const {
+  const bool is_trained = recipe_.data.type != input::kUnlabelledPictures;
+  const bool is_on_cpu = device_.is_cpu() && (recipe_.device == "cpu" || !has_gpu_);
+  return {.host_bytes = memory_allowed_bytes_,
+          .device_bytes = is_trained && !device_.is_cpu() ? device_memory_bytes(facts_.device) : 0,
+          .trains_on_cpu = is_trained && is_on_cpu};
 }
 
 Result<std::unique_ptr<input::Dataset>> Job::State::open(

@@ -24,6 +24,7 @@
 #include "trainer/input/transforms/pipeline.hpp"
 #include "trainer/job/job.hpp"
 #include "trainer/job/kept_samples.hpp"
+#include "trainer/job/memory_need.hpp"
 #include "trainer/models/workloads.hpp"
 #include "trainer/ranks/rank_group.hpp"
 #include "trainer/state/checkpoint.hpp"
@@ -140,6 +141,8 @@ class Job::State {
   Result<void> check(const Configuration& configuration) const;
   // job_ranks.cpp: errors for what several ranks, or one rank alone, do not support.
   Result<void> check_ranks(const Configuration& configuration) const;
+  // The memory of the machine, and of the device that trains. A check of the recipe loads it on the CPU, whatever trains later.
+  [[nodiscard]] MemoryRoom memory_room() const;
   Result<void> check_alone(const Configuration& configuration) const;
   [[nodiscard]] input::Share share() const;
   // Seeds the generators for a step. The draws of other ranks than the leader depend on seed, rank and step alone, so
@@ -236,6 +239,7 @@ class Job::State {
   std::vector<recipes::Knob> knobs_;  // with those of extensions
   int cpus_allowed_;
   std::int64_t memory_allowed_bytes_;
+  bool has_gpu_;  // the machine; the recipe may not use it
   at::Device device_;
   JobFacts facts_;
   Configuration configuration_;

@@ -245,6 +245,10 @@ MadeModel make_torchscript(const recipes::Component& spec, input::SampleShape sa
                           [&] { return torch::jit::load(file, at::kCPU); });
   if (!script) {
     const std::string instead = what_instead_of_torchscript(file);
+    if (instead.empty() && is_no_archive(script.error().what)) {
+      return fail(script.error().kind, std::string("this is no TorchScript model: ") + kNoArchive,
+                  file, kHowToSave);
+    }
     if (instead.empty()) return tl::unexpected(script.error());
     return fail(ErrorKind::invalid, "this is no TorchScript model: " + instead, file,
                 kHowToSaveOtherwise);

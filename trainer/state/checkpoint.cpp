@@ -203,6 +203,9 @@ Result<CheckpointFile> read_checkpoint(const std::filesystem::path& file) {
   } catch (const c10::OutOfMemoryError&) {
     throw;
   } catch (const std::exception& error) {
+    if (is_no_archive(error.what())) {
+      return corrupt(file, std::string("the checkpoint is damaged: ") + kNoArchive);
+    }
     return corrupt(file, "cannot be read: " + first_line(error.what()));
   }
   if (!has_numbers) return corrupt(file, "is not a checkpoint");
@@ -252,6 +255,7 @@ Result<NamedTensors> read_model(const std::filesystem::path& file) {
     if (message.find("isGenericDict()") != std::string::npos) {
       return not_one("holds an OrderedDict, which LibTorch cannot read");
     }
+    if (is_no_archive(message)) return not_one(std::string("cannot be read: ") + kNoArchive);
     return not_one("cannot be read: " + first_line(error.what()));
   }
   return tensors;

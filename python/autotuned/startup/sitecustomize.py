@@ -5,6 +5,7 @@ Does nothing until the script imports PyTorch. Takes itself out of the environme
 that no child finds it, and gives the turn to a sitecustomize of the user's.
 """
 
+import atexit
 import importlib.machinery
 import importlib.util
 import os
@@ -54,12 +55,14 @@ def _attach(descriptor):
 class _Finder:
     """Attaches behind the first `import torch`, and is gone then.
 
-    Who only asks whether torch is there gets the same answer as without it.
+    Who only asks whether torch is there gets the same answer as without it. If torch cannot be
+    imported, the session learns why when the script ends: it may find torch later.
     """
 
     def __init__(self, descriptor):
         self._descriptor = descriptor
         self._process = os.getpid()
+        self._why = ""  # torch was not imported
 
     def find_spec(self, name, path=None, target=None):
         if name != "torch":
@@ -71,6 +74,8 @@ class _Finder:
         finally:
             if os.getpid() == self._process:
                 sys.meta_path.insert(place, self)
+        if spec is None:
+            self._note("has no module torch")
         if spec is None or spec.loader is None:
             return spec
         execute = spec.loader.exec_module
@@ -78,12 +83,41 @@ class _Finder:
         def exec_module(module):
             del spec.loader.exec_module  # of the instance: the loader is as it was
             is_first = self._leave()
-            execute(module)
+            try:
+                execute(module)
+            except Exception as error:
+                if is_first:
+                    self._note("cannot import torch: %s: %s" % (type(error).__name__, error))
+                raise
             if is_first and os.getpid() == self._process:
+                self._why = ""
                 _attach(self._descriptor)
 
         spec.loader.exec_module = exec_module
         return spec
+
+    def _note(self, why):
+        if os.getpid() != self._process:
+            return
+        if not self._why:
+            atexit.register(self._tell)
+        self._why = why
+
+    def _tell(self):
+        """Tells the session why the script ends untuned, unless torch was imported after all."""
+        if not self._why or os.getpid() != self._process:
+            return
+        try:
+            import json
+
+            why = (
+                "its Python, %s, %s; activate the environment that has PyTorch, or name its "
+                "Python: `autotuned run -- PYTHON SCRIPT`" % (sys.executable, self._why)
+            )
+            body = json.dumps({"end": {"steps_known": False, "why": why}}).encode()
+            os.write(self._descriptor, len(body).to_bytes(4, "little") + body)
+        except Exception:
+            pass  # the session says what it knows without it
 
     def _leave(self):
         """Removes the finder. Returns whether it was installed."""

@@ -5,6 +5,7 @@
 
 #include "daemon/report/job_trend.hpp"
 #include "daemon/report/report.hpp"
+#include "daemon/report/story.hpp"
 #include "tests/base/temporary_folder.hpp"
 #include "tests/daemon/small_run.hpp"
 #include "tests/golden.hpp"
@@ -91,9 +92,39 @@ TEST_F(Lineage, IsToldWithARun) {
   EXPECT_NE(run_text(second, {}).find("extends  run r-1 and uses its configuration\n"),
             std::string::npos);
   EXPECT_EQ(run_summary_json(second).at("extends"), "r-1");
+  // The tuning was not its own.
+  RunRow tuned = second;
+  tuned.speedup = {.ratio = 1.5, .low = 1.4, .high = 1.6, .pairs = 20};
+  tuned.best_samples_per_second = 150.0;
+  tuned.tuning_duration_ns = 60'000'000'000;
+  const std::string card = summary_text(tuned, {});
+  EXPECT_THAT(card, testing::HasSubstr("\ntuning   not in this run; in the one that began its "
+                                       "training: 1.50 x (1.40 to 1.60), 150 samples/s instead of "
+                                       "100 samples/s\n"));
+  for (const char* const of_tuning : {"start    ", "best     ", "faster   ", "ceiling  ", "1 min"})
+    EXPECT_THAT(card, testing::Not(testing::HasSubstr(of_tuning)));
+  EXPECT_THAT(cost_text(tuned, {}),
+              testing::HasSubstr("Tuning took 1 min 00 s, in the run that began this training.\n"));
   EXPECT_EQ(run_summary_json(first).at("extends"), Json());
   // Its rates are those of the first, so it is no other measurement.
   EXPECT_THAT(job_trends(history_, history_.runs({}).value()).value(), IsEmpty());
+}
+
+// A trace beside a run that took none is that of another run.
+TEST_F(Lineage, ARunWithoutAProfileNamesTheOneThatTookIt) {
+  const RunRow first = put("r-1", 10, "");
+  const RunRow second = put("r-2", 20, "");
+  const auto told = [this](const RunRow& run) {
+    return story_text(read_run(history_, run, {}).value());
+  };
+  EXPECT_THAT(told(second), testing::HasSubstr("There is no profile of its time.\n"));
+  ASSERT_TRUE(history_.put_profile(first.id, first.starting, Json::object(), Json::array(),
+                                   Json::array(), 1));
+  EXPECT_THAT(told(second),
+              testing::HasSubstr("This run took no profile of its time. Run r-1 of this job did: "
+                                 "`autotuned explain r-1`; a trace of the start in the folder is "
+                                 "of that run.\n"));
+  EXPECT_THAT(told(first), testing::Not(testing::HasSubstr("Run r-1 of this job did")));
 }
 
 }  // namespace

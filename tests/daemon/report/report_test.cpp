@@ -240,6 +240,32 @@ TEST(Report, NamesAConfirmationThatTheNextRunTriesAgain) {
               testing::Not(testing::HasSubstr("\nopen ")));
 }
 
+TEST(Report, NamesWhatWasVerifiedOnlyInPart) {
+  TrialRecord verification = own_sample_trial();
+  verification.kind = TrialKind::verification;
+  verification.verdict = Verdict::rejected;
+  verification.rejection = RejectionReason::undecided_in_time;
+  verification.estimate = {.ratio = 1.21, .low = 0.9, .high = 1.6, .pairs = 9};
+  verification.proposal_reason =
+      "the best configuration of run r-1, measured before as 1.40 x (1.28 to 1.58)";
+  storage::RunRow run = sample_run();
+  const std::string open = "\nopen     the verification of ";
+  EXPECT_THAT(summary_text(run, {verification}), testing::Not(testing::HasSubstr(open)))
+      << "the search found something";
+  confirm_nothing(run);
+  EXPECT_THAT(
+      summary_text(run, {verification}),
+      testing::HasSubstr(
+          open + "optimizer.set_to_none off → on (trial 1) was not decided in its time: 1.21 x "
+                 "(0.90 to 1.60)\n"
+                 "         it is the best configuration of run r-1, measured before as 1.40 x "
+                 "(1.28 to 1.58)\n"
+                 "         it stays stored, and the next run verifies it again; --budget gives it "
+                 "more time\n"));
+  verification.rejection = RejectionReason::slower;
+  EXPECT_THAT(summary_text(run, {verification}), testing::Not(testing::HasSubstr(open)));
+}
+
 TEST(Report, LadderOfOneRungIsTheCeiling) {
   storage::RunRow run = sample_run();
   run.ceiling_ladder.erase(std::size_t{0});

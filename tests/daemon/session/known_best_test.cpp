@@ -118,6 +118,15 @@ TEST_F(KnownBest, IsTakenOverByATrainingOfTheSameLength) {
   EXPECT_THAT(input_.decided, IsEmpty());
 }
 
+TEST_F(KnownBest, BringsWhatWasMeasuredOfIt) {
+  add_run("r-20261121-000001", kLong, start_.with(workers_), std::nullopt);
+  storage::BestRow row = **history_->best("h", "e");
+  row.speedup = {.ratio = 1.4, .low = 1.28, .high = 1.58, .pairs = 20};
+  EXPECT_TRUE(history_->put_best(row));
+  take_over(kLong);
+  EXPECT_EQ(input_.known_best_speedup, row.speedup);
+}
+
 // However many runs have taken it over since.
 TEST_F(KnownBest, NamesTheRunThatSearched) {
   add_run("r-20261121-000001", kLong, start_, RejectionReason::no_gain);

@@ -91,6 +91,29 @@ TEST_F(SequelTest, GoesOnWithTheNewestFinishedTraining) {
                                         folder_.path()));
 }
 
+// The training may have begun without what the job's fastest run found.
+TEST_F(SequelTest, NamesAFasterConfigurationThatItDoesNotTake) {
+  RunRow base = put("r-2", RunState::finished);
+  storage::BestRow best{.recipe_hash = hash(),
+                        .environment_key = kSequelEnvironment,
+                        .run = {"r-1"},
+                        .best = base.best,
+                        .speedup = {.ratio = 1.8, .low = 1.7, .high = 1.9, .pairs = 20}};
+  EXPECT_EQ(faster_known_text(std::nullopt, base), "");
+  EXPECT_EQ(faster_known_text(best, base), "") << "it trained with that";
+  best.best.set("batch_size", std::int64_t{16});
+  EXPECT_EQ(
+      faster_known_text(best, base),
+      "run r-1 measured a faster configuration of this job, 1.80 x (1.70 to 1.90): batch_size "
+      "unset → 16. --extend keeps the configuration that run r-2 trained with, so that the "
+      "training goes on as it began; a run without --extend verifies the faster one and "
+      "trains from the start");
+  best.speedup.ratio = 1.45;
+  EXPECT_EQ(faster_known_text(best, base), "") << "r-2 measured 1.5";
+  base.speedup.pairs = 0;
+  EXPECT_NE(faster_known_text(best, base), "");
+}
+
 TEST_F(SequelTest, SaysWhyThereIsNothingToGoOnWith) {
   tests::Cases cases(folder_.path());
   cases.add("no training", refusal());

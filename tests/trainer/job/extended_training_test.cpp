@@ -96,6 +96,13 @@ TEST_F(Extended, RefusesADamagedStateAndSaysWhatToDo) {
             state().string() +
                 ": the file is damaged: record data/0 has another checksum; train "
                 "anew, without --extend");
+  // Not in the words of a zip library.
+  ASSERT_TRUE(write_file_atomically(state(), "nothing of an archive"));
+  EXPECT_EQ(refusal(recipe, request()),
+            state().string() +
+                ": the checkpoint is damaged: it is no archive that PyTorch can read; train anew, "
+                "without --extend");
+  damage(state());
   const std::filesystem::path own = folder_ / "checkpoint-r-2.pt";
   damage(own);
   EXPECT_EQ(refusal(recipe, request()),

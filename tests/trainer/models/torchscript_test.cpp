@@ -214,11 +214,11 @@ TEST_F(TorchScript, RefusesDamagedWeights) {
 
 TEST_F(TorchScript, NamesWhatCannotBeTrained) {
   std::ofstream(folder_ / "net.pt") << std::string(10'000, 'x');
-  EXPECT_EQ(error_of(spec()),
-            (folder_ / "net.pt").string() +
-                ": this is no TorchScript model: PytorchStreamReader failed reading zip archive: "
-                "failed finding central directory; save it in Python with "
-                "torch.jit.script(model).save(FILE)");
+  EXPECT_EQ(
+      error_of(spec()),
+      (folder_ / "net.pt").string() +
+          ": this is no TorchScript model: it is no archive that PyTorch can read; save it in "
+          "Python with torch.jit.script(model).save(FILE)");
 
   tests::Cases cases(folder_ / "net.pt");
   torch::jit::Module("Empty").save(folder_ / "net.pt");

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/session/output_folder.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/base/environment_variable.hpp"
+#include "tests/base/temporary_folder.hpp"
+
+namespace autotuned::daemon {
+namespace {
+
+// Also as root, who may write everywhere.
+TEST(PlaceOfOutput, TheRootAndTheFoldersOfTheSystemAreRefused) {
+  for (const char* const folder : {"/", "//", "/etc", "/usr/", "/usr/../home", "/.."}) {
+    const auto checked = check_output_folder(folder);
+    ASSERT_FALSE(checked) << folder;
+    EXPECT_EQ(checked.error().kind, ErrorKind::invalid) << folder;
+    EXPECT_EQ(checked.error().what, "this folder is the system's, and no output folder") << folder;
+    const auto opened = open_output_folder(folder, "the test");
+    ASSERT_FALSE(opened) << folder;
+    EXPECT_EQ(opened.error().what, checked.error().what) << folder;
+  }
+}
+
+TEST(PlaceOfOutput, TheHomeIsRefusedAndAFolderInItIsNot) {
+  const TemporaryFolder folder;
+  const EnvironmentVariable home("HOME", folder.path().c_str());
+  const auto checked = check_output_folder(folder.path());
+  ASSERT_FALSE(checked);
+  EXPECT_EQ(checked.error().what, "this is the home of the user, and no output folder");
+  std::filesystem::create_directory_symlink(folder.path(), folder / "link");
+  EXPECT_FALSE(check_output_folder(folder / "link"));
+  EXPECT_TRUE(open_output_folder(folder / "out", "the test"));
+  EXPECT_TRUE(check_output_folder(folder / "out"));
+}
+
+}  // namespace
+}  // namespace autotuned::daemon
