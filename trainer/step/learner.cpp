@@ -158,6 +158,7 @@ void Learner::take_state_from_leader() {
   for (const at::Tensor& parameter : parameters_)
     all.push_back(parameter.detach());
   take_tensors_from_leader(*ranks_, all);
+  ++times_set_;
 }
 
 std::vector<at::Tensor> Learner::buffer_tensors() const {

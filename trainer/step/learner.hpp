@@ -157,6 +157,9 @@ class Learner {
   // ErrorKind::invalid when the checkpoint is of another model; then nothing has changed.
   [[nodiscard]] Result<void> restore(const Checkpoint& checkpoint);
 
+  // How often restore() or take_state_from_leader() has set parameters and buffers.
+  [[nodiscard]] std::int64_t times_set() const { return times_set_; }
+
   // The loss scale of fp16; nothing in other arithmetic. Waits for the device.
   [[nodiscard]] std::optional<double> loss_scale();
   void set_loss_scale(double scale);
@@ -221,6 +224,7 @@ class Learner {
   std::optional<double> rate_without_gradients_;  // of StepsWithoutGradients
   RankGroup* ranks_ = nullptr;                    // null: it trains alone
   std::unique_ptr<GradientReducer> reducer_;      // null: until the next step of several ranks
+  std::int64_t times_set_ = 0;
 };
 
 class Learner::GradientWatch {
