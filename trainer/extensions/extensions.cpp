@@ -129,6 +129,7 @@ std::vector<recipes::Knob> Extensions::knobs() const {
 
 Result<void> Extensions::configure(const Configuration& configuration, Learner& learner) {
   left_by_ = nullptr;  // apply() and undo() may change weights
+  is_in_backward_ = false;
   for (One& one : all_) {
     one.wanted = {};
     bool is_turned = false;
@@ -239,7 +240,11 @@ Result<void> Extensions::rewrite(Learner& learner) {
 }
 
 void Extensions::set_forward(Learner& learner) {
-  if (applied_.empty()) return learner.set_forward(nullptr);
+  if (applied_.empty()) {
+    learner.set_before_update(nullptr);
+    return learner.set_forward(nullptr);
+  }
+  learner.set_before_update([this] { check_backward(); });
   Learner::Forward whole = [this, &learner](const at::Tensor& images) {
     learner.tell_images(images);
     return forward(learner, images);
@@ -267,7 +272,14 @@ void Extensions::set_forward(Learner& learner) {
       return logits;
     };
   }
-  learner.set_forward(std::move(whole));
+  learner.set_forward([this, &learner, whole = std::move(whole)](const at::Tensor& images) {
+    check_backward();  // of the part of the batch before
+    at::Tensor logits = whole(images);
+    if (!is_stepping_) return logits;
+    leave_weights(learner);
+    is_in_backward_ = left_by_ != nullptr;
+    return logits;
+  });
 }
 
 at::Tensor Extensions::forward(Learner& learner, const at::Tensor& images) {
@@ -299,19 +311,40 @@ void Extensions::end_code(const One& one, const char* function, WeightWatch::Of 
         did + (is_stepping_ ? " in step " + std::to_string(step_) : " outside of a step"));
 }
 
+void Extensions::leave_weights(const Learner& learner) {
+  left_by_ = nullptr;
+  const auto may_change = [](const One* one) { return one->risk == RiskClass::semantics; };
+  if (std::ranges::any_of(applied_, may_change)) return;
+  left_weights_.take();
+  left_by_ = &learner;
+  left_at_ = learner.times_set();
+}
+
+void Extensions::check_backward() {
+  if (!std::exchange(is_in_backward_, false)) return;
+  const Learner* const learner = std::exchange(left_by_, nullptr);
+  if (learner == nullptr || learner->times_set() != left_at_) return;
+  const std::string did = left_weights_.difference(WeightWatch::Of::parameters);
+  if (!did.empty()) blame_all(did + " in step " + std::to_string(step_));
+}
+
 void Extensions::check_weights() const {
-  if (left_by_ == nullptr || left_by_->times_set() != left_at_) return;
+  if (left_by_ == nullptr || is_in_backward_ || left_by_->times_set() != left_at_) return;
   const std::string did = left_weights_.difference_in_numbers();
-  if (did.empty()) return;
+  if (!did.empty()) blame_all(did + " after step " + std::to_string(step_));
+}
+
+void Extensions::blame_all(const std::string& did) const {
   std::string who;
   for (const One* const one : applied_)
     who += (who.empty() ? "" : " or ") + one->who;
-  blame(who, "between its hooks", did + " after step " + std::to_string(step_));
+  blame(who, "between its hooks", did);
 }
 
 DeviceBatch Extensions::on_batch(const DeviceBatch& batch, std::int64_t step) {
   check_weights();
   left_by_ = nullptr;
+  is_in_backward_ = false;
   DeviceBatch result = batch;
   is_stepping_ = true;
   step_ = step;
@@ -348,11 +381,7 @@ void Extensions::after_step(const Learner& learner, std::int64_t step, const at:
     end_code(*one, "after_step", WeightWatch::Of::all);
   }
   is_stepping_ = false;
-  const auto may_change = [](const One* one) { return one->risk == RiskClass::semantics; };
-  if (std::ranges::any_of(applied_, may_change)) return;
-  left_weights_.take();
-  left_by_ = &learner;
-  left_at_ = learner.times_set();
+  leave_weights(learner);
 }
 
 }  // namespace autotuned::trainer

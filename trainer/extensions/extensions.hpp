@@ -66,6 +66,11 @@ class Extensions {
   void begin_code(const One& one);
   void end_code(const One& one, const char* function, WeightWatch::Of of) const;
   [[nodiscard]] WeightWatch::Of allowed_in_forward() const;
+  // Until the next look, nobody but the learner has a reason to change weights.
+  void leave_weights(const Learner& learner);
+  // Throws if parameters have changed since the forward pass.
+  void check_backward();
+  [[noreturn]] void blame_all(const std::string& did) const;
 
   std::list<One> all_;
   std::vector<One*> applied_;
@@ -73,10 +78,11 @@ class Extensions {
   bool is_stepping_ = false;  // from on_batch() to after_step()
   std::int64_t step_ = 0;     // this or the last one
   WeightWatch weights_;       // around code of an extension
-  WeightWatch left_weights_;  // between steps
-  // The learner whose weights the last step has left so, and its count then; null: nobody knows what they should be.
+  WeightWatch left_weights_;  // from the forward pass to the optimizer, and between steps
+  // The learner whose weights were left so, and its count then; null: nobody knows what they should be.
   const Learner* left_by_ = nullptr;
   std::int64_t left_at_ = 0;
+  bool is_in_backward_ = false;  // left_weights_ is of that
   const One* rewriter_ = nullptr;  // whose script runs; null: the model as it is
 };
 

@@ -22,7 +22,7 @@ namespace autotuned::trainer {
 // change of all weights is seen at once by its numbers alone, one of a single number hardly ever. One thread.
 class WeightWatch {
  public:
-  static constexpr std::size_t kPlaces = 16;  // numbers of one look
+  static constexpr std::size_t kPlaces = 10;  // numbers of one look
   enum class Of { parameters, all };
 
   WeightWatch();

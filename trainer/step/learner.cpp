@@ -299,6 +299,7 @@ void Learner::zero_gradients() {
 }
 
 void Learner::step_optimizer(double learning_rate) {
+  if (before_update_) before_update_();
   if (rate_without_gradients_) {
     const at::NoGradGuard no_grad;
     for (const at::Tensor& gradient : gradients())

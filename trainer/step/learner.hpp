@@ -75,6 +75,9 @@ class Learner {
   // Sets a function that runs instead of the model's forward; null: the model's own again.
   using Forward = std::function<at::Tensor(const at::Tensor& images)>;
   void set_forward(Forward forward);
+  // Sets what is called in each step when all gradients are there, before the optimizer moves anything; null: nothing.
+  // Not called where a recorded step is replayed.
+  void set_before_update(std::function<void()> work) { before_update_ = std::move(work); }
   void set_recorder(std::unique_ptr<GraphRecorder> recorder);
   [[nodiscard]] bool has_recorder() const { return graph_ != nullptr; }
   // Device memory that a recorded step holds for its replays, and that LibTorch counts as free.
@@ -211,6 +214,7 @@ class Learner {
   recipes::StepRules rules_;
   InputWatch input_watch_;
   Forward forward_;  // empty: the model's own
+  std::function<void()> before_update_;
   at::Device device_;
   std::vector<std::string> names_;
   std::vector<at::Tensor> parameters_;

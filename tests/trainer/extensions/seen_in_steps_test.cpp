@@ -70,6 +70,8 @@ INSTANTIATE_TEST_SUITE_P(
         SeenCheat{"writes_weights", "plugin cheats: on_batch: changes parameter "},
         SeenCheat{"halves_in_forward",
                   "plugin cheats: forward: changes parameter hidden.weight in step 21"},
+        SeenCheat{"halves_in_backward",
+                  "plugin cheats: between its hooks: changes parameter hidden.weight in step 21"},
         SeenCheat{"freezes_later",
                   "plugin cheats: on_batch: freezes parameter hidden.weight in step 20"}),
     [](const auto& tested) { return std::string(tested.param.cheat); });
