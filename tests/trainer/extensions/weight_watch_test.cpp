@@ -15,7 +15,9 @@ namespace {
 class Net final : public torch::nn::Module {
  public:
   Net()
-      : weight(register_parameter("weight", at::arange(1, 33, at::kFloat).reshape({4, 8}).t().clone())),
+      // Not in the order of its memory.
+      : weight(register_parameter(
+            "weight", at::arange(1, 33, at::kFloat).reshape({4, 8}).t().clone())),
         bias(register_parameter("bias", at::ones({4}))),
         mean(register_buffer("mean", at::ones({4}))) {}
 
