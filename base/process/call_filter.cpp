@@ -24,7 +24,7 @@ namespace {
 
 constexpr const char* kWhat = "cannot keep the code of extensions from reaching other processes";
 
-constexpr std::uint32_t kX32Bit = 0x40000000;   // of the number of a call
+constexpr std::uint32_t kX32Bit = 0x40000000;  // of the number of a call
 // Newer than the headers of some systems.
 constexpr std::uint32_t kClone3 = 435;
 constexpr std::uint32_t kProcessMadvise = 440;

@@ -52,6 +52,7 @@ TrainerBackend::TrainerBackend(TrainerBackendSpec spec, CancelSource& cancel)
       outside_time_(spec_.extension_knobs) {}
 
 TrainerBackend::~TrainerBackend() {
+  spec_.on_warning = nullptr;  // who would hear it may be going, too
   stop();
   drop_reached_file();
   drop_carried_file();

@@ -133,7 +133,7 @@ class TrainerBackend final : public tuner::TrainingBackend {
     Configuration configuration;       // for which it is prepared
     std::chrono::nanoseconds step{0};  // of the last block; 0 before the first
     std::set<std::string> copies;      // checkpoints of a check, there or asked for
-    bool has_extension = false;  // runs or will run the code of one
+    bool has_extension = false;        // runs or will run the code of one
     bool is_warm = false;
     bool has_released = false;  // its memory on the device, which its next step takes anew
     GroupSettings settings;     // of its threads when it was stopped

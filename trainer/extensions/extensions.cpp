@@ -345,6 +345,8 @@ DeviceBatch Extensions::on_batch(const DeviceBatch& batch, std::int64_t step) {
   check_weights();
   left_by_ = nullptr;
   is_in_backward_ = false;
+  weights_.begin_step();
+  left_weights_.begin_step();
   DeviceBatch result = batch;
   is_stepping_ = true;
   step_ = step;

@@ -82,7 +82,7 @@ class Extensions {
   // The learner whose weights were left so, and its count then; null: nobody knows what they should be.
   const Learner* left_by_ = nullptr;
   std::int64_t left_at_ = 0;
-  bool is_in_backward_ = false;  // left_weights_ is of that
+  bool is_in_backward_ = false;    // left_weights_ is of that
   const One* rewriter_ = nullptr;  // whose script runs; null: the model as it is
 };
 

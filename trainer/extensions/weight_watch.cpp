@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/extensions/weight_watch.hpp"
 
+#include <ATen/core/grad_mode.h>
 #include <sys/random.h>
 #include <torch/nn/module.h>
 
@@ -38,17 +39,23 @@ void WeightWatch::watch(const torch::nn::Module& model) {
   take();
 }
 
+void WeightWatch::begin_step() {
+  reads_device_ = drawn() % kStepsForOneOnDevice == 0;
+}
+
 void WeightWatch::take() {
   for (std::size_t i = 0; i < watched_.size(); ++i)
     states_[i] = state_of(watched_[i].tensor);
   samples_.clear();
   const std::size_t buffers = watched_.size() - parameters_;
+  std::size_t on_device = 0;
   for (std::size_t i = 1; i <= kPlaces && !watched_.empty(); ++i) {
     const bool is_buffer = parameters_ == 0 || (buffers > 0 && i % kPlacesForOneBuffer == 0);
     const std::size_t which =
         is_buffer ? parameters_ + next_buffer_++ % buffers : next_parameter_++ % parameters_;
     const at::Tensor& tensor = watched_[which].tensor;
-    if (!can_be_read(tensor)) continue;
+    if (!has_numbers(tensor, reads_device_ && on_device < kPlacesOnDevice)) continue;
+    if (!tensor.is_cpu()) ++on_device;
     const auto place =
         static_cast<std::int64_t>(drawn() % static_cast<std::uint64_t>(tensor.numel()));
     samples_.push_back({which, place, number_at(tensor, place)});
@@ -75,7 +82,7 @@ std::string WeightWatch::difference_in_numbers(std::size_t count) const {
     if (sample.tensor >= count) return false;
     const at::Tensor& tensor = watched_[sample.tensor].tensor;
     // It may have become another one, of other size.
-    if (!can_be_read(tensor) || sample.place >= tensor.numel()) return true;
+    if (!has_numbers(tensor, /*waits=*/true) || sample.place >= tensor.numel()) return true;
     return number_at(tensor, sample.place) != sample.number;
   });
   return changed == samples_.end() ? "" : "changes " + name_of(changed->tensor);
@@ -88,7 +95,17 @@ WeightWatch::State WeightWatch::state_of(const at::Tensor& tensor) {
           .is_trained = tensor.requires_grad()};
 }
 
+bool WeightWatch::has_numbers(const at::Tensor& tensor, bool waits) {
+  return can_be_read(tensor) || (waits && tensor.is_cuda() && tensor.layout() == at::kStrided &&
+                                 tensor.has_storage() && tensor.numel() > 0);
+}
+
 WeightWatch::Number WeightWatch::number_at(const at::Tensor& tensor, std::int64_t place) {
+  if (!tensor.is_cpu()) {
+    const at::NoGradGuard no_grad;
+    const std::int64_t offset = tensor.storage_offset() + offset_of(tensor, place);
+    return number_at(tensor.detach().as_strided({}, {}, offset).to(at::kCPU), 0);
+  }
   const std::size_t bytes = tensor.itemsize();
   Number number{};
   std::memcpy(number.data(),

@@ -17,18 +17,23 @@ class Module;
 namespace autotuned::trainer {
 
 // Compares every tensor by what costs nothing to read: its count of changes in place, where its numbers lie, and whether
-// it is trained. A write through a pointer changes none of these. So a few numbers are compared as well, where they can
-// be read without a wait for a device; their places are drawn anew at each look, and the tensors have their turns. A
-// change of all weights is seen at once by its numbers alone, one of a single number hardly ever. One thread.
+// it is trained. A write through a pointer changes none of these. So a few numbers are compared as well; their places are
+// drawn anew at each look, and the tensors have their turns. A change of all weights is seen at once by its numbers
+// alone, one of a single number hardly ever. To read numbers on a GPU waits for it: there they are compared in a few
+// steps only, which nobody can know beforehand. One thread.
 class WeightWatch {
  public:
   static constexpr std::size_t kPlaces = 10;  // numbers of one look
+  static constexpr std::size_t kPlacesOnDevice = 2;
+  static constexpr std::uint64_t kStepsForOneOnDevice = 64;  // on average
   enum class Of { parameters, all };
 
   WeightWatch();
 
   // Watches the tensors of this model from now on, and keeps them alive.
   void watch(const torch::nn::Module& model);
+  // A step begins: draws whether numbers on a GPU are compared in it.
+  void begin_step();
   // Notes the present state.
   void take();
   // What has changed since take(), as a clause; empty: nothing that is visible.
@@ -56,6 +61,8 @@ class WeightWatch {
   };
 
   [[nodiscard]] static State state_of(const at::Tensor& tensor);
+  // `waits`: for a device, too.
+  [[nodiscard]] static bool has_numbers(const at::Tensor& tensor, bool waits);
   [[nodiscard]] static Number number_at(const at::Tensor& tensor, std::int64_t place);
   [[nodiscard]] std::string difference_in_numbers(std::size_t count) const;
   [[nodiscard]] std::string name_of(std::size_t tensor) const;
@@ -68,6 +75,7 @@ class WeightWatch {
   std::size_t next_parameter_ = 0;  // whose turn it is
   std::size_t next_buffer_ = 0;
   std::uint64_t draws_ = 0;  // the state of the generator of places
+  bool reads_device_ = false;
 };
 
 }  // namespace autotuned::trainer

@@ -16,8 +16,8 @@ class Net final : public torch::nn::Module {
  public:
   Net()
       // Not in the order of its memory.
-      : weight(register_parameter(
-            "weight", at::arange(1, 33, at::kFloat).reshape({4, 8}).t().clone())),
+      : weight(register_parameter("weight",
+                                  at::arange(1, 33, at::kFloat).reshape({4, 8}).t().clone())),
         bias(register_parameter("bias", at::ones({4}))),
         mean(register_buffer("mean", at::ones({4}))) {}
 
