@@ -205,7 +205,7 @@ class TrainerBackend final : public tuner::TrainingBackend {
   void release_memory(Trainer& trainer);
   // trainer_backend_ends.cpp: end a trainer, if it has not ended by itself, and what the extensions in it have left running.
   // Returns what that was, as an error; empty: nothing. The second one tells it as a warning.
-  [[nodiscard]] std::string end(Trainer& trainer);
+  [[nodiscard]] std::string end_trainer(Trainer& trainer);
   void end_and_tell(Trainer& trainer);
   // Ends the trainers whose restart key is not `key`.
   void end_others(const std::string& key);

@@ -273,7 +273,7 @@ Result<void> TrainerBackend::make_ready(const Configuration& configuration,
     for (Trainer& trainer : trainers_) {
       if (trainer.key != key) continue;
       // Whatever it does, it does it beside the next blocks.
-      const std::string left = end(trainer);
+      const std::string left = end_trainer(trainer);
       if (!left.empty()) return fail(ErrorKind::unsupported, left);
     }
   }

@@ -19,7 +19,7 @@ constexpr std::chrono::nanoseconds kGrace = std::chrono::seconds(1);
 
 }  // namespace
 
-std::string TrainerBackend::end(Trainer& trainer) {
+std::string TrainerBackend::end_trainer(Trainer& trainer) {
   const bool may_leave = std::exchange(trainer.has_extension, false);
   if (may_leave && trainer.client.is_alive()) trainer.processes.look();
   trainer.client.stop();
@@ -33,7 +33,7 @@ std::string TrainerBackend::end(Trainer& trainer) {
 }
 
 void TrainerBackend::end_and_tell(Trainer& trainer) {
-  const std::string left = end(trainer);
+  const std::string left = end_trainer(trainer);
   if (!left.empty() && spec_.on_warning) spec_.on_warning(left);
 }
 
