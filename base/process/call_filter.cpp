@@ -5,6 +5,7 @@
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -23,8 +24,10 @@ namespace {
 
 constexpr const char* kWhat = "cannot keep the code of extensions from reaching other processes";
 
-constexpr std::uint32_t kX32Bit = 0x40000000;   // of the number of a call
-constexpr std::uint32_t kProcessMadvise = 440;  // newer than the headers of some systems
+constexpr std::uint32_t kX32Bit = 0x40000000;  // of the number of a call
+// Newer than the headers of some systems.
+constexpr std::uint32_t kClone3 = 435;
+constexpr std::uint32_t kProcessMadvise = 440;
 #if defined(__SANITIZE_ADDRESS__)
 constexpr std::uint32_t kPtrace = SYS_perf_event_open;
 #else
@@ -47,11 +50,23 @@ constexpr sock_filter if_at_least(std::uint32_t value) {
 constexpr sock_filter unless_equal(std::uint32_t value) {
   return {BPF_JMP | BPF_JEQ | BPF_K, 1, 0, value};
 }
+constexpr sock_filter if_any_bit(std::uint32_t bits) {
+  return {BPF_JMP | BPF_JSET | BPF_K, 0, 1, bits};
+}
+// Goes on if the loaded value is this one; else skips so many instructions.
+constexpr sock_filter if_equal_else_skip(std::uint32_t value, std::uint8_t instructions) {
+  return {BPF_JMP | BPF_JEQ | BPF_K, 0, instructions, value};
+}
+
+// The lower half of the first argument: x86-64 has it first.
+constexpr std::uint32_t kFirstArgument = offsetof(seccomp_data, args);
 
 }  // namespace
 
 Result<void> refuse_calls_to_other_processes() {
   constexpr sock_filter kRefuse = answer(SECCOMP_RET_ERRNO | EPERM);
+  constexpr sock_filter kUnknown = answer(SECCOMP_RET_ERRNO | ENOSYS);
+  constexpr sock_filter kAllow = answer(SECCOMP_RET_ALLOW);
   std::array program{
       load(offsetof(seccomp_data, arch)),
       unless_equal(AUDIT_ARCH_X86_64),
@@ -67,7 +82,20 @@ Result<void> refuse_calls_to_other_processes() {
       kRefuse,
       if_equal(kProcessMadvise),
       kRefuse,
-      answer(SECCOMP_RET_ALLOW),
+      // Its flags are in memory, which no filter can read. The C library takes clone() then.
+      if_equal(kClone3),
+      kUnknown,
+      if_equal_else_skip(SYS_clone, 4),
+      load(kFirstArgument),
+      if_any_bit(CLONE_PARENT),
+      kRefuse,
+      kAllow,
+      if_equal_else_skip(SYS_prctl, 4),
+      load(kFirstArgument),
+      if_equal(PR_SET_CHILD_SUBREAPER),
+      kRefuse,
+      kAllow,
+      kAllow,
   };
   const sock_fprog filter{.len = static_cast<unsigned short>(program.size()),
                           .filter = program.data()};

@@ -2,19 +2,26 @@
 #include "base/process/process_family.hpp"
 
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <set>
+#include <csignal>
 #include <string_view>
-#include <vector>
+#include <thread>
 
+#include "base/descriptor.hpp"
 #include "base/file.hpp"
 #include "base/folder_names.hpp"
 #include "base/process/process_group.hpp"
+
+// glibc 2.36 declares these without saying that they are C; later versions do.
+extern "C" {
+#include <sys/pidfd.h>
+}
 
 namespace autotuned {
 namespace {
@@ -23,19 +30,14 @@ constexpr std::size_t kMaxStatBytes = 4096;
 constexpr std::size_t kMaxEnvironmentBytes = std::size_t{4} << 20U;
 constexpr std::int64_t kNanosecondsPerSecond = 1'000'000'000;
 
-struct Status {
-  pid_t number = 0;
-  pid_t parent = 0;
-  pid_t group = 0;
-  std::int64_t reaped_ticks = 0;  // CPU time of its children that have ended
-  std::int64_t start_ticks = 0;
-};
+constexpr std::chrono::nanoseconds kPause = std::chrono::milliseconds(10);
+constexpr int kLooks = 3;  // at what is left: a process may be starting another one
 
 std::string folder_of_process(pid_t process) {
   return "/proc/" + std::to_string(process);
 }
 
-std::optional<Status> status_of(pid_t process) {
+std::optional<ProcessStatus> status_of(pid_t process) {
   const auto text = read_file(folder_of_process(process) + "/stat", kMaxStatBytes);
   if (!text) return std::nullopt;
   // The name, in brackets, may contain any characters. Field 3, the state, follows it.
@@ -44,6 +46,8 @@ std::optional<Status> status_of(pid_t process) {
   constexpr int kFirstField = 3;
   constexpr int kStartTime = 22;
   std::array<std::int64_t, kStartTime + 1> fields{};
+  const std::size_t state_at = text->find_first_not_of(' ', name_end + 1);
+  const char state = state_at == std::string::npos ? 'X' : (*text)[state_at];
   const char* at = text->data() + name_end + 1;
   const char* const end = text->data() + text->size();
   for (int field = kFirstField; field <= kStartTime; ++field) {
@@ -54,16 +58,17 @@ std::optional<Status> status_of(pid_t process) {
     while (at != end && *at != ' ')
       ++at;
   }
-  return Status{.number = process,
-                .parent = static_cast<pid_t>(fields[4]),
-                .group = static_cast<pid_t>(fields[5]),
-                .reaped_ticks = fields[16] + fields[17],
-                .start_ticks = fields[kStartTime]};
+  return ProcessStatus{.number = process,
+                       .parent = static_cast<pid_t>(fields[4]),
+                       .group = static_cast<pid_t>(fields[5]),
+                       .reaped_ticks = fields[16] + fields[17],
+                       .start_ticks = fields[kStartTime],
+                       .has_ended = state == 'Z' || state == 'X'};
 }
 
 // Returns the processes of this user.
-std::vector<Status> all_processes() {
-  std::vector<Status> found;
+std::vector<ProcessStatus> all_processes() {
+  std::vector<ProcessStatus> found;
   FolderNames names("/proc");
   while (const auto name = names.next()) {
     const auto process = process_number(*name);
@@ -104,26 +109,91 @@ bool ProcessFamily::is_marked(Process process) {
   return has_mark;
 }
 
-std::chrono::nanoseconds ProcessFamily::cpu_time_since_last_look() {
-  const std::vector<Status> all = all_processes();
-  std::set<pid_t> members{leader_};
-  for (const Status& one : all) {
-    if (one.group == leader_ || is_marked({one.number, one.start_ticks})) {
+std::set<pid_t> ProcessFamily::members_of(const std::vector<ProcessStatus>& all, bool has_leader) {
+  std::set<pid_t> members;
+  if (has_leader) members.insert(leader_);
+  for (const ProcessStatus& one : all) {
+    const Process process{one.number, one.start_ticks};
+    if ((has_leader && one.group == leader_) || seen_.contains(process) || is_marked(process)) {
       members.insert(one.number);
     }
   }
   // Children may come before their parents in the list.
   for (bool has_grown = true; has_grown;) {
     has_grown = false;
-    for (const Status& one : all) {
+    for (const ProcessStatus& one : all) {
       if (members.contains(one.parent)) has_grown |= members.insert(one.number).second;
     }
   }
+  std::erase_if(is_marked_, [&all](const auto& known) {
+    return std::ranges::none_of(all, [&known](const ProcessStatus& one) {
+      return one.number == known.first.number && one.start_ticks == known.first.start_ticks;
+    });
+  });
+  return members;
+}
 
+void ProcessFamily::look() {
+  const std::vector<ProcessStatus> all = all_processes();
+  const std::set<pid_t> members = members_of(all, /*has_leader=*/true);
+  seen_.clear();
+  for (const ProcessStatus& one : all) {
+    if (one.number != leader_ && members.contains(one.number)) {
+      seen_.insert(Process{one.number, one.start_ticks});
+    }
+  }
+}
+
+std::vector<ProcessFamily::Process> ProcessFamily::rest() {
+  const std::vector<ProcessStatus> all = all_processes();
+  const std::set<pid_t> members = members_of(all, /*has_leader=*/false);
+  std::vector<Process> found;
+  for (const ProcessStatus& one : all) {
+    const bool is_ours = members.contains(one.number) && one.number != ::getpid();
+    if (is_ours && one.group != leader_ && !one.has_ended) {
+      found.push_back({one.number, one.start_ticks});
+    }
+  }
+  return found;
+}
+
+std::vector<pid_t> ProcessFamily::end_rest(std::chrono::nanoseconds grace,
+                                           std::chrono::nanoseconds limit) {
+  using Clock = std::chrono::steady_clock;
+  std::vector<Process> left = rest();
+  for (const auto end = Clock::now() + grace; !left.empty() && Clock::now() < end; left = rest())
+    std::this_thread::sleep_for(kPause);
+  const auto give_up = Clock::now() + limit;
+  std::set<pid_t> ended;
+  for (int look = 0; look < kLooks && !left.empty(); ++look, left = rest()) {
+    std::vector<std::pair<pid_t, Descriptor>> watched;
+    for (const Process& one : left) {
+      Descriptor process(::pidfd_open(one.number, 0));
+      // Only now the number cannot become another process's: look at it again.
+      const auto status = status_of(one.number);
+      if (!process.is_open() || !status || status->start_ticks != one.start_ticks) continue;
+      if (::pidfd_send_signal(process.get(), SIGKILL, nullptr, 0) != 0) continue;
+      ended.insert(one.number);
+      watched.emplace_back(one.number, std::move(process));
+    }
+    for (const auto& [number, process] : watched) {
+      const std::chrono::nanoseconds time_left = give_up - Clock::now();
+      static_cast<void>(
+          wait_readable(process.get(), std::max(time_left, std::chrono::nanoseconds{0})));
+      // If it has made itself a child of ours, nobody else waits for it.
+      static_cast<void>(::waitpid(number, nullptr, WNOHANG));
+    }
+  }
+  return {ended.begin(), ended.end()};
+}
+
+std::chrono::nanoseconds ProcessFamily::cpu_time_since_last_look() {
+  const std::vector<ProcessStatus> all = all_processes();
+  const std::set<pid_t> members = members_of(all, /*has_leader=*/true);
   const std::int64_t tick_ns = kNanosecondsPerSecond / ::sysconf(_SC_CLK_TCK);
   std::map<Process, std::int64_t> now;
   std::int64_t used_ns = 0;
-  for (const Status& one : all) {
+  for (const ProcessStatus& one : all) {
     if (!members.contains(one.number)) continue;
     const Process process{one.number, one.start_ticks};
     const std::int64_t cpu_ns =
@@ -134,11 +204,6 @@ std::chrono::nanoseconds ProcessFamily::cpu_time_since_last_look() {
     used_ns += cpu_ns - (before != cpu_ns_.end() ? before->second : 0);
   }
   cpu_ns_ = std::move(now);
-  std::erase_if(is_marked_, [&all](const auto& known) {
-    return std::ranges::none_of(all, [&known](const Status& one) {
-      return one.number == known.first.number && one.start_ticks == known.first.start_ticks;
-    });
-  });
   if (!has_looked_) used_ns = 0;
   has_looked_ = true;
   return std::chrono::nanoseconds(std::max<std::int64_t>(used_ns, 0));

@@ -29,13 +29,12 @@ std::string process_folder(pid_t process) {
 }
 
 std::optional<std::pair<ThreadId, ThreadSettings>> read_thread(pid_t process, pid_t thread) {
-  // Before the status, which tells if the process was ending: it leaves its groups then. Not every kernel has both.
-  std::string groups;
-  if (thread == process) {
-    for (const char* const name : {"/cgroup", "/autogroup"})
-      groups += read_file(process_folder(process) + name, kMaxTextBytes).value_or("");
-  }
   const std::string folder = process_folder(process) + "/task/" + std::to_string(thread);
+  // Before the status, which tells if the thread was ending: it leaves its groups then. Not every kernel has both.
+  std::string groups = read_file(folder + "/cgroup", kMaxTextBytes).value_or("");
+  if (thread == process) {
+    groups += read_file(process_folder(process) + "/autogroup", kMaxTextBytes).value_or("");
+  }
   const auto status = read_file(folder + "/status", kMaxTextBytes);
   const auto stat = read_file(folder + "/stat", kMaxTextBytes);
   if (!stat || !status) return std::nullopt;

@@ -20,7 +20,7 @@ struct ThreadSettings {
   int real_time_priority = 0;  // of SCHED_FIFO and SCHED_RR; higher is more urgent
   int io_priority = 0;         // of ioprio_get(); -1 if that is unknown
   std::string cpus;            // allowed ones, "0-3,8"
-  std::string groups;          // cgroups and autogroup of the process: in its main thread only
+  std::string groups;          // cgroups; of a main thread also the autogroup of the process
   friend bool operator==(const ThreadSettings&, const ThreadSettings&) = default;
 };
 

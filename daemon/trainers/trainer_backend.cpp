@@ -52,6 +52,7 @@ TrainerBackend::TrainerBackend(TrainerBackendSpec spec, CancelSource& cancel)
       outside_time_(spec_.extension_knobs) {}
 
 TrainerBackend::~TrainerBackend() {
+  spec_.on_warning = nullptr;  // who would hear it may be going, too
   stop();
   drop_reached_file();
   drop_carried_file();
@@ -59,12 +60,16 @@ TrainerBackend::~TrainerBackend() {
 
 void TrainerBackend::stop() {
   for (Trainer& trainer : trainers_)
-    trainer.client.stop();
+    end_and_tell(trainer);
   trainers_.clear();
 }
 
 void TrainerBackend::drop_dead() {
-  trainers_.remove_if([](const Trainer& trainer) { return !trainer.client.is_alive(); });
+  trainers_.remove_if([this](Trainer& trainer) {
+    if (trainer.client.is_alive()) return false;
+    end_and_tell(trainer);
+    return true;
+  });
 }
 
 Result<void> TrainerBackend::start(const Configuration& configuration) {
@@ -115,13 +120,14 @@ Result<TrainerBackend::Trainer*> TrainerBackend::start_trainer(const Configurati
                                .processes = std::move(processes),
                                .key = process_knobs_.key_of(configuration),
                                .configuration = plain,
+                               .has_extension = process_knobs_.uses_extension(configuration),
                                .switches = {{plain.canonical_text(), {}}}});
   return &trainers_.front();
 }
 
 void TrainerBackend::make_room() {
   if (trainers_.size() < kTrainersAtOnce) return;
-  trainers_.back().client.stop();
+  end_and_tell(trainers_.back());
   trainers_.pop_back();
 }
 
@@ -129,7 +135,7 @@ Result<TrainerBackend::Trainer*> TrainerBackend::trainer_for(const Configuration
   drop_dead();
   const std::string key = process_knobs_.key_of(configuration);
   for (Trainer& other : trainers_) {
-    if (misfits_.contains({key, other.key})) other.client.stop();
+    if (misfits_.contains({key, other.key})) end_and_tell(other);
   }
   drop_dead();
   const auto found = std::find_if(trainers_.begin(), trainers_.end(),

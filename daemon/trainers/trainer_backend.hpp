@@ -133,6 +133,7 @@ class TrainerBackend final : public tuner::TrainingBackend {
     Configuration configuration;       // for which it is prepared
     std::chrono::nanoseconds step{0};  // of the last block; 0 before the first
     std::set<std::string> copies;      // checkpoints of a check, there or asked for
+    bool has_extension = false;        // runs or will run the code of one
     bool is_warm = false;
     bool has_released = false;  // its memory on the device, which its next step takes anew
     GroupSettings settings;     // of its threads when it was stopped
@@ -178,7 +179,7 @@ class TrainerBackend final : public tuner::TrainingBackend {
   // is the first rank.
   [[nodiscard]] Error with_rank(const TrainerClient& client, Error error) const;
   // The same for what is timed: ErrorKind::unsupported where another trainer used CPU time meanwhile, where the
-  // scheduling of a trainer was changed, or where it is not that of the other one. The latter two are a disturbance
+  // scheduling of a trainer was changed, or where it is not that of the other one: each is a disturbance
   // (Error::is_disturbance). Ends trainers whose scheduling is not what it was.
   Result<Json> ask_undisturbed(Trainer& trainer, const std::string& name, Json fields,
                                std::chrono::nanoseconds limit);
@@ -194,7 +195,7 @@ class TrainerBackend final : public tuner::TrainingBackend {
   // is not to blame.
   void end_changed();
   [[nodiscard]] static GroupSettings settings_of(const Trainer& trainer);
-  static tl::unexpected<Error> end_interfered(Trainer& trainer, const std::string& when);
+  tl::unexpected<Error> end_interfered(Trainer& trainer, const std::string& when);
   void suspend_others(const Trainer* working);
   [[nodiscard]] bool is_on_gpu() const;
   // The fewest steps of a block with which the time of a step is like that in the training.
@@ -202,6 +203,10 @@ class TrainerBackend final : public tuner::TrainingBackend {
   // Makes a trainer on a GPU return unused memory before it waits: LibTorch keeps freed memory, and the other trainer
   // needs it.
   void release_memory(Trainer& trainer);
+  // trainer_backend_ends.cpp: end a trainer, if it has not ended by itself, and what the extensions in it have left running.
+  // Returns what that was, as an error; empty: nothing. The second one tells it as a warning.
+  [[nodiscard]] std::string end_trainer(Trainer& trainer);
+  void end_and_tell(Trainer& trainer);
   // Ends the trainers whose restart key is not `key`.
   void end_others(const std::string& key);
   // Runs untimed blocks until the rate no longer rises.

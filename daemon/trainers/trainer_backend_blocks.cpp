@@ -156,7 +156,7 @@ void TrainerBackend::release_memory(Trainer& trainer) {
 
 void TrainerBackend::end_others(const std::string& key) {
   for (Trainer& other : trainers_) {
-    if (other.key != key) other.client.stop();
+    if (other.key != key) end_and_tell(other);
   }
   drop_dead();
 }
@@ -213,14 +213,17 @@ Result<Json> TrainerBackend::ask_undisturbed(Trainer& trainer, const std::string
     if (&other == &trainer) continue;
     const nanoseconds used = other.processes.cpu_time_since_last_look();
     if (used <= std::max(kMinDisturbance, elapsed / kToleratedPart)) continue;
-    return fail(
-        ErrorKind::unsupported,
-        "what the waiting trainer (process " + std::to_string(other.client.pid()) +
-            ") started used " +
-            std::to_string(std::llround(100.0 * static_cast<double>(used.count()) /
-                                        static_cast<double>(elapsed.count()))) +
-            " % of a CPU during the block of the other trainer: a knob or a plugin slows its "
-            "neighbour");
+    const double share = static_cast<double>(used.count()) / static_cast<double>(elapsed.count());
+    // No failure of the candidate: on a loaded machine the trainer itself may stop late.
+    Error error{.kind = ErrorKind::unsupported,
+                .what = fmt::format("what the waiting trainer (process {}) started used {} % of a "
+                                    "CPU during the block of the other trainer: a knob or a plugin "
+                                    "slows its neighbour",
+                                    other.client.pid(), std::llround(100.0 * share)),
+                .where = {},
+                .remedy = {},
+                .is_disturbance = true};
+    return tl::unexpected(std::move(error));
   }
   return answer;
 }
@@ -265,13 +268,16 @@ Result<void> TrainerBackend::make_ready(const Configuration& configuration,
   if (!lock) return tl::unexpected(lock.error());
   failed_key_.clear();
   end_changed();
-  if (process == tuner::ProcessChoice::alone) stop();
+  const std::string key = process_knobs_.key_of(configuration);
   if (process == tuner::ProcessChoice::fresh) {
-    const std::string key = process_knobs_.key_of(configuration);
     for (Trainer& trainer : trainers_) {
-      if (trainer.key == key) trainer.client.stop();
+      if (trainer.key != key) continue;
+      // Whatever it does, it does it beside the next blocks.
+      const std::string left = end_trainer(trainer);
+      if (!left.empty()) return fail(ErrorKind::unsupported, left);
     }
   }
+  if (process == tuner::ProcessChoice::alone) stop();
   return make_room_for<void>(configuration, [&]() -> Result<void> {
     auto trainer = trainer_for(configuration);
     if (!trainer) return tl::unexpected(trainer.error());

@@ -44,7 +44,7 @@ void TrainerBackend::look_for_interference(Trainer& trainer) {
 void TrainerBackend::end_changed() {
   for (Trainer& trainer : trainers_) {
     look_for_interference(trainer);
-    if (!trainer.interference.empty()) trainer.client.stop();
+    if (!trainer.interference.empty()) end_and_tell(trainer);
   }
   drop_dead();
   if (trainers_.size() < 2) return;
@@ -58,7 +58,7 @@ void TrainerBackend::end_changed() {
 // The trainer is ended: nothing says that the settings can be put back, or that they stay so.
 tl::unexpected<Error> TrainerBackend::end_interfered(Trainer& trainer, const std::string& when) {
   const pid_t process = trainer.client.pid();
-  trainer.client.stop();
+  end_and_tell(trainer);
   return disturbed(
       fmt::format("the scheduling of the trainer (process {}) was changed from outside {}: {}; a "
                   "plugin may have done it to slow its neighbour",
@@ -78,8 +78,8 @@ Result<void> TrainerBackend::check_scheduling(Trainer& trainer, const GroupSetti
         "changed the priority of one",
         trainer.client.pid(), other.client.pid(), unequal);
     // Which of the two is as it was started cannot be told.
-    trainer.client.stop();
-    other.client.stop();
+    end_and_tell(trainer);
+    end_and_tell(other);
     return disturbed(what);
   }
   return {};

@@ -31,8 +31,8 @@ constexpr int kSocketInTrainer = 3;
 constexpr int kLocksInTrainer = 4;  // and above
 // `train` writes a checkpoint before it answers.
 constexpr nanoseconds kCancelGrace = std::chrono::seconds(30);
-// How long a process may take to stop after SIGSTOP.
-constexpr nanoseconds kStopLimit = std::chrono::milliseconds(100);
+// How long a process may take to stop after SIGSTOP. On an idle machine it takes less than a millisecond.
+constexpr nanoseconds kStopLimit = std::chrono::seconds(2);
 constexpr nanoseconds kStopPause = std::chrono::microseconds(100);
 constexpr nanoseconds kStopGrace = std::chrono::seconds(2);
 // Between two looks at the memory of a trainer that works.

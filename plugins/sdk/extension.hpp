@@ -86,9 +86,12 @@ class Extension {
 
   // The hooks below are called between apply() and undo(). Every step must train the samples that the loader gave, with
   // their labels, unless a changed knob declares the risk `semantics`. A step fails if a hook leaves or shows the model
-  // fewer samples, other sizes or other numbers (with the risk `numerics`, images may differ by rounding). Called
-  // instead of the model's forward, in training and evaluation. In a step, `original` must be given all of `images`, at
-  // once or in parts.
+  // fewer samples, other sizes or other numbers (with the risk `numerics`, images may differ by rounding), or changes,
+  // replaces or freezes a parameter or a buffer: the optimizer alone moves the weights. Only forward() of a step may
+  // change buffers, as the model's own forward does.
+  //
+  // Called instead of the model's forward, in training and evaluation. In a step, `original` must be given all of
+  // `images`, at once or in parts.
   virtual at::Tensor forward(const Forward& original, const at::Tensor& images) {
     return original(images);
   }

@@ -60,9 +60,9 @@ void leave_grandchild() {
   sleep_for_ever();
 }
 
-// A grandchild that has left the group, lost its parent and hidden its environment, and keeps a CPU busy as long as we
-// are its parent.
-void leave_hidden_spinner() {
+// A grandchild that has left the group, lost its parent and hidden its environment. It keeps a CPU busy as long as we are
+// its parent; one that `stays` sleeps for ever.
+void leave_hidden(bool stays) {
   const pid_t leader = ::getpid();
   if (::fork() != 0) return;
   const pid_t between = ::getpid();
@@ -73,6 +73,7 @@ void leave_hidden_spinner() {
   while (::getppid() == between) {
   }
   say_ready();
+  if (stays) sleep_for_ever();
   while (::getppid() == leader) {
   }
   ::_exit(0);
@@ -135,9 +136,10 @@ int main(int count, char** arguments) {
       ::close(kTestDescriptor);
     }
     sleep_for_ever();
-  } else if (mode == "hidden-spinner") {
+  } else if (mode == "hidden-spinner" || mode == "hidden-sleeper") {
     autotuned::adopt_orphans();
-    leave_hidden_spinner();
+    leave_hidden(mode == "hidden-sleeper");
+    ::close(kTestDescriptor);
     sleep_for_ever();
   } else if (mode == "orphan") {
     autotuned::die_with_parent(::getppid() + 1);

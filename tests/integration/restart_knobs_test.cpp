@@ -127,7 +127,7 @@ TEST_F(RestartKnobs, ThreadsThatSpinDoNotWinBySlowingTheirNeighbour) {
   EXPECT_TRUE(watch.saw_reference_wait());
   const Json& trials = run.at("trials");
   EXPECT_EQ(trials.at(0).at("plugin"), "settings");
-  // What a trainer uses while it should wait fails the trial.
+  // What a trainer uses while it should wait disturbs the trial.
   EXPECT_THAT(trials.dump(), Not(HasSubstr("slows its neighbour")));
   for (const Json& trial : trials_with(run, "accepted")) {
     EXPECT_GE(trial.at("process_pairs"), kFewestProcessPairs) << trial.dump(1);

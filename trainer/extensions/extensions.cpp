@@ -128,6 +128,8 @@ std::vector<recipes::Knob> Extensions::knobs() const {
 }
 
 Result<void> Extensions::configure(const Configuration& configuration, Learner& learner) {
+  left_by_ = nullptr;  // apply() and undo() may change weights
+  is_in_backward_ = false;
   for (One& one : all_) {
     one.wanted = {};
     bool is_turned = false;
@@ -158,6 +160,9 @@ Result<void> Extensions::configure(const Configuration& configuration, Learner& 
     if (one.values == one.wanted) continue;
     if (auto applied = apply(one, one.wanted, learner); !applied) return applied;
   }
+  if (!is_any_applied()) return {};
+  weights_.watch(learner.model());
+  left_weights_.watch(learner.model());
   return {};
 }
 
@@ -204,7 +209,8 @@ Result<void> Extensions::undo(One& one, Learner& learner) {
 
 // The copies share their tensors. They are kept, because trials switch a knob back and forth, and LibTorch keeps the
 // types of every new copy until the process ends.
-Result<void> Extensions::rewrite(Learner& learner) const {
+Result<void> Extensions::rewrite(Learner& learner) {
+  rewriter_ = nullptr;
   auto* const scripted = dynamic_cast<Scripted*>(&learner.model());
   if (scripted == nullptr) return {};
   torch::jit::Module script = scripted->original();
@@ -224,6 +230,7 @@ Result<void> Extensions::rewrite(Learner& learner) const {
     }
     script = known->after;
     if (script._ivalue() == known->before._ivalue()) continue;
+    rewriter_ = one;
     if (auto taken = scripted->run(script); !taken) {
       return fail(ErrorKind::internal, "rewrite: " + taken.error().what, one->who,
                   taken.error().remedy);
@@ -232,21 +239,31 @@ Result<void> Extensions::rewrite(Learner& learner) const {
   return {};
 }
 
-void Extensions::set_forward(Learner& learner) const {
-  if (applied_.empty()) return learner.set_forward(nullptr);
-  Learner::Forward forward = [&learner](const at::Tensor& images) {
+void Extensions::set_forward(Learner& learner) {
+  if (applied_.empty()) {
+    learner.set_before_update(nullptr);
+    return learner.set_forward(nullptr);
+  }
+  learner.set_before_update([this] { check_backward(); });
+  Learner::Forward whole = [this, &learner](const at::Tensor& images) {
     learner.tell_images(images);
-    return learner.model().forward(images);
+    return forward(learner, images);
   };
   for (One* const one : applied_) {
-    Learner::Forward original = [one, original = std::move(forward)](const at::Tensor& images) {
+    // What the model itself changes meanwhile is not of the extension.
+    Learner::Forward original = [this, one, inner = std::move(whole)](const at::Tensor& images) {
+      end_code(*one, "forward", allowed_in_forward());
       one->shown.add(images);
-      return original(images);
+      at::Tensor logits = inner(images);
+      begin_code(*one);
+      return logits;
     };
-    forward = [this, one, original = std::move(original)](const at::Tensor& images) {
+    whole = [this, one, original = std::move(original)](const at::Tensor& images) {
       one->shown.start(images);
+      begin_code(*one);
       at::Tensor logits = plugin_call(one->who, "forward",
                                       [&] { return one->extension->forward(original, images); });
+      end_code(*one, "forward", allowed_in_forward());
       if (!logits.defined()) throw PluginError(one->who + ": forward: returns nothing");
       if (is_stepping_ && one->risk != RiskClass::semantics) {
         const std::string did = one->shown.difference();
@@ -255,16 +272,90 @@ void Extensions::set_forward(Learner& learner) const {
       return logits;
     };
   }
-  learner.set_forward(std::move(forward));
+  learner.set_forward([this, &learner, whole = std::move(whole)](const at::Tensor& images) {
+    check_backward();  // of the part of the batch before
+    at::Tensor logits = whole(images);
+    if (!is_stepping_) return logits;
+    leave_weights(learner);
+    is_in_backward_ = left_by_ != nullptr;
+    return logits;
+  });
 }
 
-DeviceBatch Extensions::on_batch(const DeviceBatch& batch) {
+at::Tensor Extensions::forward(Learner& learner, const at::Tensor& images) {
+  const bool is_compared = rewriter_ != nullptr || (!is_stepping_ && left_by_ != nullptr);
+  if (is_compared) weights_.take();
+  at::Tensor logits = learner.model().forward(images);
+  if (rewriter_ != nullptr) {
+    end_code(*rewriter_, "rewrite", WeightWatch::Of::parameters);
+  } else if (is_compared && !weights_.difference(WeightWatch::Of::parameters).empty()) {
+    left_by_ = nullptr;  // such a model moves its weights itself
+  }
+  return logits;
+}
+
+// A forward of its own may move running averages as the model's would.
+WeightWatch::Of Extensions::allowed_in_forward() const {
+  return is_stepping_ ? WeightWatch::Of::parameters : WeightWatch::Of::all;
+}
+
+void Extensions::begin_code(const One& one) {
+  if (one.risk != RiskClass::semantics) weights_.take();
+}
+
+void Extensions::end_code(const One& one, const char* function, WeightWatch::Of of) const {
+  if (one.risk == RiskClass::semantics) return;
+  const std::string did = weights_.difference(of);
+  if (did.empty()) return;
+  blame(one.who, function,
+        did + (is_stepping_ ? " in step " + std::to_string(step_) : " outside of a step"));
+}
+
+void Extensions::leave_weights(const Learner& learner) {
+  left_by_ = nullptr;
+  const auto may_change = [](const One* one) { return one->risk == RiskClass::semantics; };
+  if (std::ranges::any_of(applied_, may_change)) return;
+  left_weights_.take();
+  left_by_ = &learner;
+  left_at_ = learner.times_set();
+}
+
+void Extensions::check_backward() {
+  if (!std::exchange(is_in_backward_, false)) return;
+  const Learner* const learner = std::exchange(left_by_, nullptr);
+  if (learner == nullptr || learner->times_set() != left_at_) return;
+  const std::string did = left_weights_.difference(WeightWatch::Of::parameters);
+  if (!did.empty()) blame_all(did + " in step " + std::to_string(step_));
+}
+
+void Extensions::check_weights() const {
+  if (left_by_ == nullptr || is_in_backward_ || left_by_->times_set() != left_at_) return;
+  const std::string did = left_weights_.difference_in_numbers();
+  if (!did.empty()) blame_all(did + " after step " + std::to_string(step_));
+}
+
+void Extensions::blame_all(const std::string& did) const {
+  std::string who;
+  for (const One* const one : applied_)
+    who += (who.empty() ? "" : " or ") + one->who;
+  blame(who, "between its hooks", did);
+}
+
+DeviceBatch Extensions::on_batch(const DeviceBatch& batch, std::int64_t step) {
+  check_weights();
+  left_by_ = nullptr;
+  is_in_backward_ = false;
+  weights_.begin_step();
+  left_weights_.begin_step();
   DeviceBatch result = batch;
   is_stepping_ = true;
+  step_ = step;
   for (One* const one : applied_) {
     given_.take(result.images, result.labels);
     sdk::Batch hooked{result.images, result.labels};
+    begin_code(*one);
     plugin_call(one->who, "on_batch", [&] { one->extension->on_batch(hooked); });
+    end_code(*one, "on_batch", WeightWatch::Of::all);
     if (!hooked.images.defined() || !hooked.labels.defined() ||
         hooked.images.dim() != result.images.dim() ||
         hooked.labels.scalar_type() != result.labels.scalar_type() ||
@@ -284,11 +375,15 @@ DeviceBatch Extensions::on_batch(const DeviceBatch& batch) {
   return result;
 }
 
-void Extensions::after_step(std::int64_t steps_done, const at::Tensor& loss) {
-  is_stepping_ = false;
+void Extensions::after_step(const Learner& learner, std::int64_t step, const at::Tensor& loss) {
+  step_ = step;
   for (One* const one : applied_) {
-    plugin_call(one->who, "after_step", [&] { one->extension->after_step(steps_done, loss); });
+    begin_code(*one);
+    plugin_call(one->who, "after_step", [&] { one->extension->after_step(step, loss); });
+    end_code(*one, "after_step", WeightWatch::Of::all);
   }
+  is_stepping_ = false;
+  leave_weights(learner);
 }
 
 }  // namespace autotuned::trainer

@@ -15,6 +15,7 @@
 #include "plugins/host/trainer_library.hpp"
 #include "recipes/knobs.hpp"
 #include "trainer/extensions/given_batch.hpp"
+#include "trainer/extensions/weight_watch.hpp"
 #include "trainer/feed/feed.hpp"
 
 namespace autotuned::sdk {
@@ -41,25 +42,48 @@ class Extensions {
   [[nodiscard]] Result<void> configure(const Configuration& configuration, Learner& learner);
 
   [[nodiscard]] bool is_any_applied() const { return !applied_.empty(); }
-  // Call the hooks of the applied extensions; to be called in each step. They throw std::runtime_error that names the
-  // plugin if it throws. They and the forward pass between them also throw if an extension leaves another batch than it
-  // was given, unless one of its changed knobs declares the risk `semantics`. This is checked in every step, because an
-  // extension could recognise the steps of a check.
-  [[nodiscard]] DeviceBatch on_batch(const DeviceBatch& batch);
-  void after_step(std::int64_t steps_done, const at::Tensor& loss);
+  // Call the hooks of the applied extensions; to be called in each step, which are counted from 1. They throw
+  // std::runtime_error that names the plugin if it throws. They and the forward pass between them also throw if an
+  // extension leaves another batch than it was given, or changes parameters or buffers (docs/statistics.md), unless one
+  // of its changed knobs declares the risk `semantics`. This is checked in every step, because an extension could
+  // recognise the steps of a check.
+  [[nodiscard]] DeviceBatch on_batch(const DeviceBatch& batch, std::int64_t step);
+  void after_step(const Learner& learner, std::int64_t step, const at::Tensor& loss);
+  // Throws the same if parameters are not what the last step has left and the learner has not set them since. To be
+  // called before the weights are copied; on_batch() does it, too.
+  void check_weights() const;
 
  private:
   struct One;
   // Replaces the graphs of a TorchScript model by those that the applied extensions make of it.
-  Result<void> rewrite(Learner& learner) const;
+  Result<void> rewrite(Learner& learner);
   Result<void> apply(One& one, const Configuration& values, Learner& learner);
   Result<void> undo(One& one, Learner& learner);
-  void set_forward(Learner& learner) const;
+  void set_forward(Learner& learner);
+  // The model's own forward, or that of its rewritten script.
+  [[nodiscard]] at::Tensor forward(Learner& learner, const at::Tensor& images);
+  // Around code of an extension: end_code() throws if it has changed what it must not.
+  void begin_code(const One& one);
+  void end_code(const One& one, const char* function, WeightWatch::Of of) const;
+  [[nodiscard]] WeightWatch::Of allowed_in_forward() const;
+  // Until the next look, nobody but the learner has a reason to change weights.
+  void leave_weights(const Learner& learner);
+  // Throws if parameters have changed since the forward pass.
+  void check_backward();
+  [[noreturn]] void blame_all(const std::string& did) const;
 
   std::list<One> all_;
   std::vector<One*> applied_;
   GivenBatch given_;
-  bool is_stepping_ = false;  // between on_batch() and after_step()
+  bool is_stepping_ = false;  // from on_batch() to after_step()
+  std::int64_t step_ = 0;     // this or the last one
+  WeightWatch weights_;       // around code of an extension
+  WeightWatch left_weights_;  // from the forward pass to the optimizer, and between steps
+  // The learner whose weights were left so, and its count then; null: nobody knows what they should be.
+  const Learner* left_by_ = nullptr;
+  std::int64_t left_at_ = 0;
+  bool is_in_backward_ = false;    // left_weights_ is of that
+  const One* rewriter_ = nullptr;  // whose script runs; null: the model as it is
 };
 
 }  // namespace autotuned::trainer

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "trainer/extensions/places.hpp"
+
 namespace autotuned::trainer {
 namespace {
 
@@ -13,21 +15,6 @@ namespace {
 constexpr double kMaxRounding = 1.0 / 16;
 // The multiples of this number modulo 2^64 are evenly spread, so that places are for any size.
 constexpr std::uint64_t kStride = 0x9e3779b97f4a7c15U;
-
-bool can_be_read(const at::Tensor& tensor) {
-  return tensor.is_cpu() && tensor.layout() == at::kStrided && tensor.has_storage() &&
-         tensor.numel() > 0;
-}
-
-std::int64_t offset_of(const at::Tensor& tensor, std::int64_t place) {
-  if (tensor.is_contiguous()) return place;
-  std::int64_t offset = 0;
-  for (std::int64_t i = tensor.dim() - 1; i >= 0; --i) {
-    offset += place % tensor.size(i) * tensor.stride(i);
-    place /= tensor.size(i);
-  }
-  return offset;
-}
 
 template <class T>
 void read_as(const at::Tensor& tensor, const std::vector<std::int64_t>& places,

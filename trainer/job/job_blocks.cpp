@@ -114,8 +114,9 @@ Job::State::StepTaken Job::State::learn_from(const DeviceBatch& batch) {
   last_learning_rate_ = learning_rate();
   if (extensions_.is_any_applied()) {
     // They know labels as the data have them.
-    loss = learner_->step(mixed_batch(extensions_.on_batch(batch)), last_learning_rate_);
-    extensions_.after_step(steps_ + 1, loss);
+    const std::int64_t step = steps_ + 1;
+    loss = learner_->step(mixed_batch(extensions_.on_batch(batch, step)), last_learning_rate_);
+    extensions_.after_step(*learner_, step, loss);
   } else if (mix_rules().is_on()) {
     loss = learner_->step(mixed_batch(batch), last_learning_rate_);
   } else {

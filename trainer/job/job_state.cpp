@@ -284,6 +284,7 @@ void Job::State::configure_steps(const Configuration& configuration) {
 }
 
 Checkpoint Job::State::capture(HostMemory memory) {
+  extensions_.check_weights();
   Checkpoint checkpoint = learner_->capture(memory);
   checkpoint.position = feed_->position();
   checkpoint.steps = steps_;

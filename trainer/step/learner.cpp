@@ -158,6 +158,7 @@ void Learner::take_state_from_leader() {
   for (const at::Tensor& parameter : parameters_)
     all.push_back(parameter.detach());
   take_tensors_from_leader(*ranks_, all);
+  ++times_set_;
 }
 
 std::vector<at::Tensor> Learner::buffer_tensors() const {
@@ -298,6 +299,7 @@ void Learner::zero_gradients() {
 }
 
 void Learner::step_optimizer(double learning_rate) {
+  if (before_update_) before_update_();
   if (rate_without_gradients_) {
     const at::NoGradGuard no_grad;
     for (const at::Tensor& gradient : gradients())

@@ -75,6 +75,9 @@ class Learner {
   // Sets a function that runs instead of the model's forward; null: the model's own again.
   using Forward = std::function<at::Tensor(const at::Tensor& images)>;
   void set_forward(Forward forward);
+  // Sets what is called in each step when all gradients are there, before the optimizer moves anything; null: nothing.
+  // Not called where a recorded step is replayed.
+  void set_before_update(std::function<void()> work) { before_update_ = std::move(work); }
   void set_recorder(std::unique_ptr<GraphRecorder> recorder);
   [[nodiscard]] bool has_recorder() const { return graph_ != nullptr; }
   // Device memory that a recorded step holds for its replays, and that LibTorch counts as free.
@@ -157,6 +160,9 @@ class Learner {
   // ErrorKind::invalid when the checkpoint is of another model; then nothing has changed.
   [[nodiscard]] Result<void> restore(const Checkpoint& checkpoint);
 
+  // How often restore() or take_state_from_leader() has set parameters and buffers.
+  [[nodiscard]] std::int64_t times_set() const { return times_set_; }
+
   // The loss scale of fp16; nothing in other arithmetic. Waits for the device.
   [[nodiscard]] std::optional<double> loss_scale();
   void set_loss_scale(double scale);
@@ -208,6 +214,7 @@ class Learner {
   recipes::StepRules rules_;
   InputWatch input_watch_;
   Forward forward_;  // empty: the model's own
+  std::function<void()> before_update_;
   at::Device device_;
   std::vector<std::string> names_;
   std::vector<at::Tensor> parameters_;
@@ -221,6 +228,7 @@ class Learner {
   std::optional<double> rate_without_gradients_;  // of StepsWithoutGradients
   RankGroup* ranks_ = nullptr;                    // null: it trains alone
   std::unique_ptr<GradientReducer> reducer_;      // null: until the next step of several ranks
+  std::int64_t times_set_ = 0;
 };
 
 class Learner::GradientWatch {

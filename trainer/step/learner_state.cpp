@@ -180,6 +180,7 @@ Result<void> Learner::restore(const Checkpoint& checkpoint) {
   if (!fits) return fail(ErrorKind::invalid, "the checkpoint is of another model");
 
   drop_gradients();
+  ++times_set_;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     parameters_[i].copy_(parameters.at(names_[i]));
   }

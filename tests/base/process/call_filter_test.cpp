@@ -4,6 +4,9 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/perf_event.h>
+#include <sched.h>
+#include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -11,7 +14,9 @@
 
 #include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <functional>
+#include <string>
 #include <thread>
 
 namespace autotuned {
@@ -94,6 +99,46 @@ TEST_F(CallFilter, RefusesToTrace) {
       0);
 }
 #endif
+
+// A child of the session would be no descendant of its trainer.
+TEST_F(CallFilter, RefusesToStartASibling) {
+  EXPECT_EQ(confined([] {
+              const long sibling = ::syscall(SYS_clone, CLONE_PARENT | SIGCHLD, 0, 0, 0, 0);
+              if (sibling == 0) ::_exit(0);
+              return is_refused(sibling) ? 0 : 1;
+            }),
+            0);
+}
+
+TEST_F(CallFilter, RefusesToLetOrphansGo) {
+  EXPECT_EQ(confined([] {
+              int is_set = 0;
+              return is_refused(::prctl(PR_SET_CHILD_SUBREAPER, 0)) &&
+                             ::prctl(PR_GET_CHILD_SUBREAPER, &is_set) == 0
+                         ? 0
+                         : 1;
+            }),
+            0);
+}
+
+// The C library asks for clone3 first.
+TEST_F(CallFilter, LeavesThreadsAndPrograms) {
+  EXPECT_EQ(confined([] {
+              const long cloned = ::syscall(435, nullptr, 0);
+              if (cloned != -1 || errno != ENOSYS) return 1;
+              bool has_run = false;
+              std::thread([&has_run] { has_run = true; }).join();
+              if (!has_run) return 2;
+              std::string name = "true";
+              char* const arguments[] = {name.data(), nullptr};
+              pid_t program = -1;
+              if (::posix_spawnp(&program, "true", nullptr, nullptr, arguments, environ) != 0)
+                return 3;
+              int status = 0;
+              return ::waitpid(program, &status, 0) == program && status == 0 ? 0 : 4;
+            }),
+            0);
+}
 
 // The same calls have other numbers there.
 TEST_F(CallFilter, RefusesCallsOfX32) {

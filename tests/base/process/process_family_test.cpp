@@ -7,6 +7,7 @@
 #include <csignal>
 #include <fstream>
 #include <string>
+#include <utility>
 
 #include "base/process/process.hpp"
 
@@ -14,6 +15,29 @@ namespace autotuned {
 namespace {
 
 using std::chrono::nanoseconds;
+using std::chrono::seconds;
+
+constexpr nanoseconds kLong = seconds(60);
+
+// A leader and what it has left, which has gone as far as `mode` says and said so on `line`.
+struct LeftFamily {
+  Process leader;
+  Descriptor line;  // ends with what is left
+};
+
+LeftFamily start_family(const std::string& mode) {
+  SocketPair pair = socket_pair().value();
+  ProcessSpec spec;
+  spec.program = AUTOTUNED_TEST_CHILD;
+  spec.arguments = {mode};
+  spec.environment = {"MARK=f"};
+  spec.descriptors = {{pair.theirs.get(), 3}};
+  LeftFamily family{Process::start(spec).value(), std::move(pair.ours)};
+  pair.theirs.reset();
+  char ready = 0;
+  EXPECT_EQ(::read(family.line.get(), &ready, 1), 1);
+  return family;
+}
 
 // A shell that runs `script`; its number there is $$, and stays so.
 Process shell(const std::string& script, const std::string& mark) {
@@ -70,18 +94,45 @@ TEST(ProcessFamily, CountsAnOrphanByItsMark) {
 
 // Nor its environment does: only that the leader has adopted it.
 TEST(ProcessFamily, CountsAnOrphanThatHidesItsEnvironment) {
+  const LeftFamily left = start_family("hidden-spinner");
+  ProcessFamily family(left.leader.pid(), "MARK=f");
+  wait_for_use(family);
+}
+
+// Once the leader has ended, only who looked before knows whose it is.
+TEST(ProcessFamily, EndsWhatOutlivesTheLeader) {
+  LeftFamily left = start_family("hidden-sleeper");
+  ProcessFamily family(left.leader.pid(), "MARK=f");
+  family.look();
+  left.leader.terminate(nanoseconds{0});
+  EXPECT_EQ(family.end_rest(nanoseconds{0}, kLong).size(), 1U);
+  char none = 0;
+  EXPECT_EQ(::read(left.line.get(), &none, 1), 0) << "it has ended";
+  EXPECT_TRUE(family.end_rest(nanoseconds{0}, kLong).empty());
+}
+
+TEST(ProcessFamily, EndsAnOrphanByItsMark) {
   SocketPair pair = socket_pair().value();
   ProcessSpec spec;
-  spec.program = AUTOTUNED_TEST_CHILD;
-  spec.arguments = {"hidden-spinner"};
-  spec.environment = {"MARK=f"};
+  spec.program = "/bin/sh";
+  spec.arguments = {"-c", "(setsid sh -c 'echo >&3; exec sleep 600' &); exec sleep 600"};
+  spec.environment = {"PATH=/usr/bin:/bin", "MARK=g"};
   spec.descriptors = {{pair.theirs.get(), 3}};
-  const Process process = Process::start(spec).value();
+  Process leader = Process::start(spec).value();
   pair.theirs.reset();
   char ready = 0;
   ASSERT_EQ(::read(pair.ours.get(), &ready, 1), 1);
-  ProcessFamily family(process.pid(), "MARK=f");
-  wait_for_use(family);
+  ProcessFamily family(leader.pid(), "MARK=g");
+  leader.terminate(nanoseconds{0});
+  EXPECT_EQ(family.end_rest(nanoseconds{0}, kLong).size(), 1U);
+}
+
+TEST(ProcessFamily, LetsEndByItselfWhatEndsSoon) {
+  LeftFamily left = start_family("hidden-spinner");
+  ProcessFamily family(left.leader.pid(), "MARK=f");
+  family.look();
+  left.leader.terminate(nanoseconds{0});
+  EXPECT_TRUE(family.end_rest(kLong, kLong).empty());
 }
 
 TEST(ProcessFamily, CountsNothingOfAStoppedGroupOrOfStrangers) {

@@ -6,9 +6,13 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cstddef>
 #include <string>
+#include <thread>
 #include <utility>
 
+#include "base/file.hpp"
 #include "base/process/process.hpp"
 
 namespace autotuned {
@@ -171,6 +175,24 @@ TEST(ThreadSettings, OfAGroupAreThoseOfEachOfItsProcesses) {
     EXPECT_EQ(thread.niceness, ::getpriority(PRIO_PROCESS, static_cast<id_t>(id.thread)));
     EXPECT_FALSE(thread.cpus.empty());
   }
+}
+
+// A thread may be in another cgroup than its process.
+TEST(ThreadSettings, GroupsAreReadOfEachThread) {
+  const auto groups = read_file("/proc/self/cgroup", std::size_t{64} << 10U);
+  if (!groups || groups->empty()) GTEST_SKIP() << "this kernel has no cgroups";
+  std::atomic<bool> is_over = false;
+  std::thread other([&is_over] { is_over.wait(false); });
+  int threads = 0;
+  for (const auto& [id, thread] : settings_of_group(::getpgrp())) {
+    if (id.process != ::getpid()) continue;
+    ++threads;
+    EXPECT_TRUE(thread.groups.starts_with(*groups)) << thread.groups;
+  }
+  is_over = true;
+  is_over.notify_one();
+  other.join();
+  EXPECT_GE(threads, 2);
 }
 
 // Both work without any privilege, also while the process is stopped.

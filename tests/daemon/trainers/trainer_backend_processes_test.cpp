@@ -202,6 +202,7 @@ TEST_F(TrainerBackendTest, ANeighbourThatHidesFailsTheBlock) {
   ASSERT_TRUE(job().run_block(with("memory.malloc", std::string("keep")), {}));
   const auto block = job().run_block(start_, {});
   ASSERT_FALSE(block);
+  EXPECT_TRUE(block.error().is_disturbance);
   EXPECT_THAT(block.error().what, testing::HasSubstr("slows its neighbour"));
 }
 
@@ -217,10 +218,44 @@ TEST_F(TrainerBackendTest, ANeighbourThatUsesTheCpuFailsTheBlock) {
   const auto block = job().run_block(start_, {});
   ASSERT_FALSE(block);
   EXPECT_EQ(block.error().kind, ErrorKind::unsupported);
+  EXPECT_TRUE(block.error().is_disturbance);
   EXPECT_THAT(block.error().what, testing::HasSubstr(std::to_string(process(1))));
   EXPECT_THAT(block.error().what, testing::HasSubstr("slows its neighbour"));
   const auto alone = job().run_block(start_, {});
   EXPECT_TRUE(alone) << alone.error().message();
+}
+
+TEST_F(TrainerBackendTest, WhatAnExtensionLeavesBehindIsEndedAndFailsItsTrial) {
+  scene_.behave({{"faults",
+                  {{{"do", "leave_orphan"},
+                    {"request", "run"},
+                    {"when", {"mine.skip=on"}},
+                    {"once", true}}}}});
+  ASSERT_TRUE(job().start(start_));
+  const Configuration skip = with("mine.skip", true);
+  ASSERT_TRUE(job().make_ready(skip, tuner::ProcessChoice::reuse));
+  const auto fresh = job().make_ready(skip, tuner::ProcessChoice::fresh);
+  ASSERT_FALSE(fresh);
+  EXPECT_EQ(fresh.error().kind, ErrorKind::unsupported);
+  EXPECT_FALSE(fresh.error().is_disturbance);
+  EXPECT_THAT(fresh.error().what,
+              testing::HasSubstr("was still running after its trainer had ended (process "));
+  const auto next = job().make_ready(skip, tuner::ProcessChoice::fresh);
+  EXPECT_TRUE(next) << next.error().message();
+  EXPECT_THAT(warnings_, testing::IsEmpty());
+}
+
+// Between two trials nobody is there to be blamed.
+TEST_F(TrainerBackendTest, WhatAnExtensionLeavesBehindAfterItsTrialIsToldAsAWarning) {
+  scene_.behave({{"faults",
+                  {{{"do", "leave_orphan"},
+                    {"request", "run"},
+                    {"when", {"mine.skip=on"}},
+                    {"once", true}}}}});
+  ASSERT_TRUE(job().start(start_));
+  ASSERT_TRUE(job().make_ready(with("mine.skip", true), tuner::ProcessChoice::reuse));
+  job().stop();
+  EXPECT_THAT(warnings_, testing::ElementsAre(testing::HasSubstr("what an extension had started")));
 }
 
 TEST_F(TrainerBackendTest, ATrainerIsMadeReadyInAProcessOfItsOwnAtTheInitialState) {

@@ -1,14 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an extension does to the batch of a step, seen in the step itself.
+// What an extension does to the batch of a step and to the weights, seen in the step itself.
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "tests/trainer/plugin_job.hpp"
+#include "trainer/common/plugin_call.hpp"
+#include "trainer/extensions/extensions.hpp"
+#include "trainer/models/model.hpp"
+#include "trainer/step/learner.hpp"
 
 namespace autotuned::trainer {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 constexpr const char* kCheat = "cheats.cheat";
@@ -75,7 +85,16 @@ INSTANTIATE_TEST_SUITE_P(
         SeenCheat{"blanks_images", "plugin cheats: on_batch: leaves other images"},
         SeenCheat{"blanks_in_place", "plugin cheats: on_batch: leaves other images"},
         SeenCheat{"repeats_batch", "plugin cheats: on_batch: leaves other labels"},
-        SeenCheat{"relabels_in_place", "plugin cheats: on_batch: leaves other labels"}),
+        SeenCheat{"relabels_in_place", "plugin cheats: on_batch: leaves other labels"},
+        SeenCheat{"halves_weights",
+                  "plugin cheats: after_step: changes parameter hidden.weight in step 97"},
+        SeenCheat{"writes_weights", "plugin cheats: on_batch: changes parameter "},
+        SeenCheat{"halves_in_forward",
+                  "plugin cheats: forward: changes parameter hidden.weight in step 21"},
+        SeenCheat{"halves_in_backward",
+                  "plugin cheats: between its hooks: changes parameter hidden.weight in step 21"},
+        SeenCheat{"freezes_later",
+                  "plugin cheats: on_batch: freezes parameter hidden.weight in step 20"}),
     [](const auto& tested) { return std::string(tested.param.cheat); });
 
 TEST_F(SeenInStepsTest, InTrainingToo) {
@@ -86,8 +105,58 @@ TEST_F(SeenInStepsTest, InTrainingToo) {
   EXPECT_THAT(stretch.error().message(), HasSubstr("only a knob of risk semantics"));
 }
 
+// What it leaves is what would be saved.
+TEST_F(SeenInStepsTest, InTheLastStepToo) {
+  value_of(turn("empties_last"));
+  const auto stretch = job_->advance({.steps = 20}, never);
+  ASSERT_FALSE(stretch);
+  EXPECT_THAT(stretch.error().message(),
+              HasSubstr("after_step: changes parameter hidden.weight in step 20"));
+}
+
+TEST_F(SeenInStepsTest, InAnEvaluationToo) {
+  value_of(turn("halves_in_test"));
+  const auto test = job_->evaluate(never);
+  ASSERT_FALSE(test);
+  EXPECT_THAT(test.error().message(),
+              HasSubstr("forward: changes parameter hidden.weight outside of a step"));
+}
+
+// Its threads may write at any time.
+TEST_F(SeenInStepsTest, BetweenTwoStepsToo) {
+  Extensions extensions(std::vector<plugins::TrainerLibrary>{fixture("cheats")});
+  const std::unique_ptr<Learner> learner =
+      value_of(Learner::create(small_recipe(), {1, 8, 8}, at::kCPU));
+  ASSERT_NE(learner, nullptr);
+  ASSERT_TRUE(extensions.configure(with(start_, kCheat, "honest"), *learner));
+  DeviceBatch batch;
+  batch.images = at::ones({4, 1, 8, 8});
+  batch.labels = at::zeros({4}, at::kLong);
+  batch.samples = 4;
+  const auto step = [&](std::int64_t number) {
+    const at::Tensor loss = learner->step(extensions.on_batch(batch, number), 0.1);
+    extensions.after_step(*learner, number, loss);
+  };
+  const Checkpoint initial = learner->capture();
+  step(1);
+  step(2);
+  ASSERT_TRUE(learner->restore(initial));
+  extensions.check_weights();  // this change is our own
+  step(3);
+  {
+    const at::NoGradGuard no_grad;
+    for (at::Tensor& parameter : learner->model().parameters())
+      parameter.mul_(0.5);
+  }
+  EXPECT_THAT([&] { step(4); },
+              testing::ThrowsMessage<PluginError>(
+                  AllOf(HasSubstr("plugin cheats: between its hooks: changes parameter "),
+                        HasSubstr(" after step 3"))));
+}
+
 TEST_F(SeenInStepsTest, WhoDeclaresAnotherTrainingMayMakeIt) {
-  for (const char* cheat : {"skips_samples_between_checks", "shows_half", "blanks_images"}) {
+  for (const char* cheat :
+       {"skips_samples_between_checks", "shows_half", "blanks_images", "halves_weights"}) {
     value_of(job_->prepare(with(with(start_, kCheat, cheat), "cheats.another_job", true)));
     EXPECT_TRUE(job_->run_steps(kSteps, never)) << cheat;
   }

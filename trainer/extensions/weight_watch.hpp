@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sees whether code changes the parameters and buffers of a model. Private to trainer/: includes LibTorch.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace torch::nn {
+class Module;
+}
+
+namespace autotuned::trainer {
+
+// Compares every tensor by what costs nothing to read: its count of changes in place, where its numbers lie, and whether
+// it is trained. A write through a pointer changes none of these. So a few numbers are compared as well; their places are
+// drawn anew at each look, and the tensors have their turns. A change of all weights is seen at once by its numbers
+// alone, one of a single number hardly ever. To read numbers on a GPU waits for it: there they are compared in a few
+// steps only, which nobody can know beforehand. One thread.
+class WeightWatch {
+ public:
+  static constexpr std::size_t kPlaces = 10;  // numbers of one look
+  static constexpr std::size_t kPlacesOnDevice = 2;
+  static constexpr std::uint64_t kStepsForOneOnDevice = 64;  // on average
+  enum class Of { parameters, all };
+
+  WeightWatch();
+
+  // Watches the tensors of this model from now on, and keeps them alive.
+  void watch(const torch::nn::Module& model);
+  // A step begins: draws whether numbers on a GPU are compared in it.
+  void begin_step();
+  // Notes the present state.
+  void take();
+  // What has changed since take(), as a clause; empty: nothing that is visible.
+  [[nodiscard]] std::string difference(Of of) const;
+  // The same of parameters, by numbers alone: they may have been elsewhere in between.
+  [[nodiscard]] std::string difference_in_numbers() const;
+
+ private:
+  struct Watched {
+    std::string name;
+    at::Tensor tensor;
+  };
+  struct State {
+    std::uint32_t changes = 0;  // in place, counted by LibTorch
+    const void* data = nullptr;
+    bool is_trained = false;
+
+    friend bool operator==(const State&, const State&) = default;
+  };
+  using Number = std::array<std::byte, 16>;  // of any type
+  struct Sample {
+    std::size_t tensor = 0;
+    std::int64_t place = 0;
+    Number number{};
+  };
+
+  [[nodiscard]] static State state_of(const at::Tensor& tensor);
+  // `waits`: for a device, too.
+  [[nodiscard]] static bool has_numbers(const at::Tensor& tensor, bool waits);
+  [[nodiscard]] static Number number_at(const at::Tensor& tensor, std::int64_t place);
+  [[nodiscard]] std::string difference_in_numbers(std::size_t count) const;
+  [[nodiscard]] std::string name_of(std::size_t tensor) const;
+  [[nodiscard]] std::uint64_t drawn();
+
+  std::vector<Watched> watched_;  // first the parameters
+  std::size_t parameters_ = 0;
+  std::vector<State> states_;  // of each
+  std::vector<Sample> samples_;
+  std::size_t next_parameter_ = 0;  // whose turn it is
+  std::size_t next_buffer_ = 0;
+  std::uint64_t draws_ = 0;  // the state of the generator of places
+  bool reads_device_ = false;
+};
+
+}  // namespace autotuned::trainer
