@@ -149,7 +149,10 @@ class SessionTest(unittest.TestCase):
             self.assertTrue(any(one["reference_norm"] > 0 for one in answer["parameters"]))
             self.assertEqual(running.must("prepare", configuration={})["changed"], [])
         with self.subTest("a profile"):
+            before = running.must("place")["steps"]
             profile = running.must("profile", count=2)
+            # PyTorch allows no profiler to begin inside of what another one has seen begin.
+            self.assertGreaterEqual(running.must("place")["steps"] - before, 3)
             ratios = [
                 profile["metrics"][f"step.{part}_ratio"]
                 for part in ("data_wait", "forward", "backward", "optimizer", "zero_grad", "other")

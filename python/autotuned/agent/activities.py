@@ -175,7 +175,12 @@ def _lets_go_of_gpus() -> bool:
 
 
 class Recording:
-    """Clean steps under `torch.profiler`; the basis of `profile` and `trace`."""
+    """Clean steps under `torch.profiler`; the basis of `profile` and `trace`.
+
+    It begins behind the next step, not at once. A request is answered inside of what PyTorch itself
+    records, such as `Optimizer.step`. Where a profiler has seen that begin and another is there when
+    it ends, PyTorch writes the time of the end into freed memory of the first one.
+    """
 
     _needs_gpu = False  # where the script trains on one
 
@@ -218,8 +223,6 @@ class Recording:
         self.cpu_ns = 0
         self.kernel_cpu_ns = 0  # of that, in the operating system's kernel
         self.page_faults = 0
-        if self._warmup_left == 0:
-            self._begin()
 
     def is_its_own(self, profiler: Any) -> bool:
         """Whether the profiler that begins is the one of this recording."""
@@ -284,7 +287,6 @@ class Trace(Recording):
     _needs_gpu = True
 
     def __init__(self, script: Script, path: str, **options: Any) -> None:
-        # First: the profiler begins with the rest.
         if not path.endswith((".json", ".json.gz")):
             raise RequestError(
                 "invalid", "a trace is a .json or .json.gz file", path, "name it so"
