@@ -66,7 +66,7 @@ bool is_plain(const Field& field, const YamlNode& node) {
   if (field.type == FieldType::integer && !read_integer(node.scalar)) return false;
   if (field.type == FieldType::number && !read_number(node.scalar)) return false;
   constexpr std::size_t kMaxBytes = 32;
-  constexpr std::string_view kOthers = ".-+_/%";
+  static constexpr std::string_view kOthers = ".-+_/%";
   return node.kind == YamlNode::Kind::scalar && !node.is_quoted && !node.scalar.empty() &&
          node.scalar.size() <= kMaxBytes && std::ranges::all_of(node.scalar, [](char c) {
            return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
