@@ -119,7 +119,9 @@ TEST_F(TrainerBackendTest, TrainersOfDifferentPrioritiesAreNotCompared) {
 
 // Short stops take no CPU time, and another program can make them while the one that started it waits.
 TEST_F(TrainerBackendTest, ABlockInWhichTheTrainerIsStoppedIsNotTimed) {
-  scene_.behave(changes("stop_self", "run"));
+  Json behaviour = changes("stop_self", "run");
+  behaviour["faults"][0].erase("once");  // its warm-up comes first, and is not timed
+  scene_.behave(behaviour);
   const Configuration keep = with("memory.malloc", std::string("keep"));
   ASSERT_TRUE(job().start(start_));
   ASSERT_TRUE(job().run_block(start_, {}));
@@ -128,8 +130,6 @@ TEST_F(TrainerBackendTest, ABlockInWhichTheTrainerIsStoppedIsNotTimed) {
   EXPECT_TRUE(block.error().is_disturbance);
   EXPECT_THAT(block.error().what,
               testing::HasSubstr("was stopped and continued from outside while it was timed"));
-  const auto next = job().run_block(keep, {.reference = &start_});
-  EXPECT_TRUE(next) << next.error().message();
   const auto other = job().run_block(start_, {});
   EXPECT_TRUE(other) << other.error().message();
 }
