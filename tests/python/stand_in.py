@@ -21,6 +21,8 @@ STARTUP = ROOT / "python" / "autotuned" / "startup"
 SCRIPTS = HERE / "scripts"
 # Long: it ends a test that hangs, and says nothing about speed.
 PATIENCE_S = 240
+# Where a script dies of a signal, its standard error says in what.
+TELLS_SIGNALS = {"PYTHONFAULTHANDLER": "1"}
 
 
 class Ended(Exception):
@@ -34,9 +36,7 @@ class Running:
         self, *command: str, environment: dict[str, str] | None = None, **options: Any
     ) -> None:
         ours, theirs = socket.socketpair()
-        variables = {**os.environ, **(environment or {})}
-        # Where a script dies of a signal, its standard error says in what.
-        variables["PYTHONFAULTHANDLER"] = "1"
+        variables = {**os.environ, **TELLS_SIGNALS, **(environment or {})}
         variables["AUTOTUNED_SCRIPT_SOCKET"] = str(theirs.fileno())
         variables["PYTHONPATH"] = os.pathsep.join(
             [str(STARTUP), *([variables["PYTHONPATH"]] if variables.get("PYTHONPATH") else [])]
@@ -132,7 +132,7 @@ def alone(
     options.setdefault("cwd", SCRIPTS)
     done = subprocess.run(
         [sys.executable, *command],
-        env={**os.environ, **(environment or {})},
+        env={**os.environ, **TELLS_SIGNALS, **(environment or {})},
         capture_output=True,
         timeout=PATIENCE_S,
         check=False,
