@@ -97,7 +97,7 @@ class Extension {
   }
   // Called before each training step. Labels must keep their type and, except for the number of samples, their sizes.
   virtual void on_batch(Batch& /*batch*/) {}
-  // Called after each training step. `loss` is a scalar on the device; reading it waits for the device.
+  // Called after each training step. `loss` is a copy of the scalar, on the device; reading it waits for the device.
   virtual void after_step(std::int64_t /*steps_done*/, const at::Tensor& /*loss*/) {}
 };
 

@@ -60,7 +60,8 @@ class SlowedReference : public testing::Test {
 
 TEST_F(SlowedReference, ShowsNoGain) {
   const TrialRecord trial = run(57.0, 580.0, 1000.0);
-  EXPECT_EQ(trial.verdict, Verdict::failed);
+  EXPECT_EQ(trial.verdict, Verdict::rejected);
+  EXPECT_EQ(trial.rejection, RejectionReason::undecided_in_time);
   EXPECT_EQ(trial.failure, ErrorKind::unsupported);
   EXPECT_THAT(trial.reason, HasSubstr("the reference trained 5"));
   EXPECT_THAT(trial.reason,
@@ -86,7 +87,7 @@ TEST_F(SlowedReference, DoesNotConcernOtherKnobs) {
 
 // It runs in both arms then, and can tell them apart.
 TEST_F(SlowedReference, ConcernsOtherKnobsBesideAnExtension) {
-  EXPECT_EQ(run(57.0, 580.0, 1000.0, "loader.workers", /*own=*/1).verdict, Verdict::failed);
+  EXPECT_EQ(run(57.0, 580.0, 1000.0, "loader.workers", /*own=*/1).verdict, Verdict::rejected);
   EXPECT_EQ(run(1000.0, 1200.0, 1000.0, "loader.workers", /*own=*/1).verdict, Verdict::accepted);
 }
 
@@ -102,7 +103,7 @@ TEST_F(SlowedReference, IsFoundByTheBaseline) {
   const auto outcome = simulation_.run();
   ASSERT_TRUE(outcome) << outcome.error().message();
   ASSERT_FALSE(outcome->trials.empty());
-  EXPECT_EQ(outcome->trials[0].verdict, Verdict::failed) << outcome->trials[0].reason;
+  EXPECT_EQ(outcome->trials[0].verdict, Verdict::rejected) << outcome->trials[0].reason;
   EXPECT_EQ(outcome->best, simulation_.input.starting);
 }
 
@@ -126,7 +127,7 @@ TEST_F(SlowedReference, IsFoundByTheRateOfTheIncumbent) {
   });
   ASSERT_NE(mine, outcome->trials.end());
   EXPECT_EQ(mine->reference.integer("loader.workers"), 2);
-  EXPECT_EQ(mine->verdict, Verdict::failed) << mine->reason;
+  EXPECT_EQ(mine->verdict, Verdict::rejected) << mine->reason;
   EXPECT_THAT(mine->reason, HasSubstr("something slows it"));
   EXPECT_EQ(outcome->best.integer("loader.workers"), 2);
   EXPECT_EQ(outcome->best.integer(kKnob), 0);

@@ -252,7 +252,7 @@ void Extensions::set_forward(Learner& learner) {
   for (One* const one : applied_) {
     // What the model itself changes meanwhile is not of the extension.
     Learner::Forward original = [this, one, inner = std::move(whole)](const at::Tensor& images) {
-      end_code(*one, "forward", allowed_in_forward());
+      end_forward(*one);
       one->shown.add(images);
       at::Tensor logits = inner(images);
       begin_code(*one);
@@ -263,7 +263,7 @@ void Extensions::set_forward(Learner& learner) {
       begin_code(*one);
       at::Tensor logits = plugin_call(one->who, "forward",
                                       [&] { return one->extension->forward(original, images); });
-      end_code(*one, "forward", allowed_in_forward());
+      end_forward(*one);
       if (!logits.defined()) throw PluginError(one->who + ": forward: returns nothing");
       if (is_stepping_ && one->risk != RiskClass::semantics) {
         const std::string did = one->shown.difference();
@@ -274,8 +274,10 @@ void Extensions::set_forward(Learner& learner) {
   }
   learner.set_forward([this, &learner, whole = std::move(whole)](const at::Tensor& images) {
     check_backward();  // of the part of the batch before
+    if (is_stepping_) check_batch();
     at::Tensor logits = whole(images);
     if (!is_stepping_) return logits;
+    check_labels();
     leave_weights(learner);
     is_in_backward_ = left_by_ != nullptr;
     return logits;
@@ -284,19 +286,51 @@ void Extensions::set_forward(Learner& learner) {
 
 at::Tensor Extensions::forward(Learner& learner, const at::Tensor& images) {
   const bool is_compared = rewriter_ != nullptr || (!is_stepping_ && left_by_ != nullptr);
+  if (is_stepping_) check_batch();
   if (is_compared) weights_.take();
   at::Tensor logits = learner.model().forward(images);
   if (rewriter_ != nullptr) {
     end_code(*rewriter_, "rewrite", WeightWatch::Of::parameters);
-  } else if (is_compared && !weights_.difference(WeightWatch::Of::parameters).empty()) {
-    left_by_ = nullptr;  // such a model moves its weights itself
+  } else if (is_compared) {
+    const std::string did = weights_.difference(WeightWatch::Of::parameters);
+    if (did.empty()) return logits;
+    // A model of ours does not: an operator has done it. A user's may move its weights itself.
+    if (learner.model().why_opaque().empty()) blame_all(did + " outside of a step");
+    left_by_ = nullptr;
   }
   return logits;
 }
 
 // A forward of its own may move running averages as the model's would.
-WeightWatch::Of Extensions::allowed_in_forward() const {
-  return is_stepping_ ? WeightWatch::Of::parameters : WeightWatch::Of::all;
+void Extensions::end_forward(const One& one) const {
+  end_code(one, "forward", is_stepping_ ? WeightWatch::Of::parameters : WeightWatch::Of::all);
+  if (!is_stepping_ || one.risk == RiskClass::semantics) return;
+  // The backward pass would add to it.
+  const std::string did = weights_.difference_of_gradients();
+  if (!did.empty()) blame(one.who, "forward", did + " in step " + std::to_string(step_));
+}
+
+bool Extensions::may_any_change() const {
+  return std::ranges::any_of(applied_,
+                             [](const One* one) { return one->risk == RiskClass::semantics; });
+}
+
+void Extensions::keep_batch(const DeviceBatch& batch) {
+  if (may_any_change()) return;
+  left_batch_.take(batch.images, batch.labels);
+  left_images_ = batch.images;
+  left_labels_ = batch.labels;
+}
+
+void Extensions::check_labels() const {
+  if (!left_labels_.defined() || !left_batch_.has_other_labels(left_labels_)) return;
+  blame_all("leaves other labels in step " + std::to_string(step_));
+}
+
+void Extensions::check_batch() const {
+  if (!left_labels_.defined()) return;
+  const std::string did = left_batch_.difference(left_images_, left_labels_, /*rounds=*/false);
+  if (!did.empty()) blame_all(did + " in step " + std::to_string(step_));
 }
 
 void Extensions::begin_code(const One& one) {
@@ -313,14 +347,14 @@ void Extensions::end_code(const One& one, const char* function, WeightWatch::Of 
 
 void Extensions::leave_weights(const Learner& learner) {
   left_by_ = nullptr;
-  const auto may_change = [](const One* one) { return one->risk == RiskClass::semantics; };
-  if (std::ranges::any_of(applied_, may_change)) return;
+  if (may_any_change()) return;
   left_weights_.take();
   left_by_ = &learner;
   left_at_ = learner.times_set();
 }
 
 void Extensions::check_backward() {
+  check_labels();
   if (!std::exchange(is_in_backward_, false)) return;
   const Learner* const learner = std::exchange(left_by_, nullptr);
   if (learner == nullptr || learner->times_set() != left_at_) return;
@@ -345,6 +379,8 @@ DeviceBatch Extensions::on_batch(const DeviceBatch& batch, std::int64_t step) {
   check_weights();
   left_by_ = nullptr;
   is_in_backward_ = false;
+  left_images_ = {};
+  left_labels_ = {};
   weights_.begin_step();
   left_weights_.begin_step();
   DeviceBatch result = batch;
@@ -372,14 +408,18 @@ DeviceBatch Extensions::on_batch(const DeviceBatch& batch, std::int64_t step) {
     result.images = std::move(hooked.images);
     result.labels = std::move(hooked.labels);
   }
+  keep_batch(result);
   return result;
 }
 
 void Extensions::after_step(const Learner& learner, std::int64_t step, const at::Tensor& loss) {
   step_ = step;
+  left_images_ = {};
+  left_labels_ = {};
+  const at::Tensor told = loss.detach().clone();  // what is reported is the loss itself
   for (One* const one : applied_) {
     begin_code(*one);
-    plugin_call(one->who, "after_step", [&] { one->extension->after_step(step, loss); });
+    plugin_call(one->who, "after_step", [&] { one->extension->after_step(step, told); });
     end_code(*one, "after_step", WeightWatch::Of::all);
   }
   is_stepping_ = false;

@@ -65,7 +65,13 @@ class Extensions {
   // Around code of an extension: end_code() throws if it has changed what it must not.
   void begin_code(const One& one);
   void end_code(const One& one, const char* function, WeightWatch::Of of) const;
-  [[nodiscard]] WeightWatch::Of allowed_in_forward() const;
+  void end_forward(const One& one) const;
+  [[nodiscard]] bool may_any_change()
+      const;  // whether one of the applied ones has a turned knob of risk semantics
+  // The batch is compared until the optimizer moves: an extension may keep its tensors.
+  void keep_batch(const DeviceBatch& batch);
+  void check_labels() const;
+  void check_batch() const;
   // Until the next look, nobody but the learner has a reason to change weights.
   void leave_weights(const Learner& learner);
   // Throws if parameters have changed since the forward pass.
@@ -75,6 +81,10 @@ class Extensions {
   std::list<One> all_;
   std::vector<One*> applied_;
   GivenBatch given_;
+  GivenBatch left_batch_;  // as on_batch() has left it
+  at::Tensor
+      left_images_;  // its tensors, from on_batch() to after_step(); undefined: it may be changed
+  at::Tensor left_labels_;
   bool is_stepping_ = false;  // from on_batch() to after_step()
   std::int64_t step_ = 0;     // this or the last one
   WeightWatch weights_;       // around code of an extension

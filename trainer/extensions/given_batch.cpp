@@ -113,16 +113,16 @@ std::string GivenBatch::difference(const at::Tensor& images, const at::Tensor& l
   if (labels.sizes() != at::IntArrayRef(label_sizes_) || labels.scalar_type() != label_type_) {
     return "leaves labels of another size or type";
   }
-  bool has_same_labels = true;
-  if (!has_label_bytes_) {
-    has_same_labels = is_same(labels_, labels, /*rounds=*/false);
-  } else if (can_be_read(labels)) {
-    const at::Tensor flat = labels.contiguous();
-    has_same_labels =
-        std::memcmp(flat.const_data_ptr(), label_bytes_.data(), label_bytes_.size()) == 0;
-  }
-  if (!has_same_labels) return "leaves other labels";
+  if (has_other_labels(labels)) return "leaves other labels";
   return is_same(images_, images, rounds) ? "" : "leaves other images";
+}
+
+bool GivenBatch::has_other_labels(const at::Tensor& labels) const {
+  if (!has_label_bytes_) return !is_same(labels_, labels, /*rounds=*/false);
+  if (!can_be_read(labels)) return false;
+  const at::Tensor flat = labels.contiguous();
+  return flat.nbytes() != label_bytes_.size() ||
+         std::memcmp(flat.const_data_ptr(), label_bytes_.data(), label_bytes_.size()) != 0;
 }
 
 void ShownImages::start(const at::Tensor& given) {

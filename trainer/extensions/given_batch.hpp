@@ -26,6 +26,8 @@ class GivenBatch {
   // rounding.
   [[nodiscard]] std::string difference(const at::Tensor& images, const at::Tensor& labels,
                                        bool rounds) const;
+  // Whether the numbers of the labels, which must have the same sizes, visibly differ.
+  [[nodiscard]] bool has_other_labels(const at::Tensor& labels) const;
 
  private:
   struct Sample {

@@ -35,6 +35,7 @@ void WeightWatch::watch(const torch::nn::Module& model) {
   for (const auto& buffer : model.named_buffers())
     if (buffer.value().defined()) watched_.push_back({buffer.key(), buffer.value()});
   states_.resize(watched_.size());
+  gradients_.resize(parameters_);
   samples_.reserve(kPlaces);
   take();
 }
@@ -46,6 +47,8 @@ void WeightWatch::begin_step() {
 void WeightWatch::take() {
   for (std::size_t i = 0; i < watched_.size(); ++i)
     states_[i] = state_of(watched_[i].tensor);
+  for (std::size_t i = 0; i < parameters_; ++i)
+    gradients_[i] = gradient_of(watched_[i].tensor);
   samples_.clear();
   const std::size_t buffers = watched_.size() - parameters_;
   std::size_t on_device = 0;
@@ -73,6 +76,15 @@ std::string WeightWatch::difference(Of of) const {
   return difference_in_numbers(count);
 }
 
+std::string WeightWatch::difference_of_gradients() const {
+  for (std::size_t i = 0; i < parameters_; ++i) {
+    if (gradient_of(watched_[i].tensor) != gradients_[i]) {
+      return "changes the gradient of " + name_of(i);
+    }
+  }
+  return "";
+}
+
 std::string WeightWatch::difference_in_numbers() const {
   return difference_in_numbers(parameters_);
 }
@@ -93,6 +105,13 @@ WeightWatch::State WeightWatch::state_of(const at::Tensor& tensor) {
   return {.changes = counter.enabled() ? counter.current_version() : 0,
           .data = tensor.has_storage() ? tensor.const_data_ptr() : nullptr,
           .is_trained = tensor.requires_grad()};
+}
+
+WeightWatch::Gradient WeightWatch::gradient_of(const at::Tensor& parameter) {
+  const at::Tensor& gradient = parameter.grad();
+  if (!gradient.defined()) return {};
+  const State state = state_of(gradient);
+  return {.changes = state.changes, .data = state.data};
 }
 
 bool WeightWatch::has_numbers(const at::Tensor& tensor, bool waits) {

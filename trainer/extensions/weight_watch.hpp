@@ -38,7 +38,9 @@ class WeightWatch {
   void take();
   // What has changed since take(), as a clause; empty: nothing that is visible.
   [[nodiscard]] std::string difference(Of of) const;
-  // The same of parameters, by numbers alone: they may have been elsewhere in between.
+  // What has changed in the gradients of parameters, in place or for others, as a clause. Their numbers are not compared.
+  [[nodiscard]] std::string difference_of_gradients() const;
+  // The same as difference() of parameters, by numbers alone: they may have been elsewhere in between.
   [[nodiscard]] std::string difference_in_numbers() const;
 
  private:
@@ -53,6 +55,12 @@ class WeightWatch {
 
     friend bool operator==(const State&, const State&) = default;
   };
+  struct Gradient {
+    std::uint32_t changes = 0;
+    const void* data = nullptr;  // null: there is none
+
+    friend bool operator==(const Gradient&, const Gradient&) = default;
+  };
   using Number = std::array<std::byte, 16>;  // of any type
   struct Sample {
     std::size_t tensor = 0;
@@ -61,6 +69,7 @@ class WeightWatch {
   };
 
   [[nodiscard]] static State state_of(const at::Tensor& tensor);
+  [[nodiscard]] static Gradient gradient_of(const at::Tensor& parameter);
   // `waits`: for a device, too.
   [[nodiscard]] static bool has_numbers(const at::Tensor& tensor, bool waits);
   [[nodiscard]] static Number number_at(const at::Tensor& tensor, std::int64_t place);
@@ -70,7 +79,8 @@ class WeightWatch {
 
   std::vector<Watched> watched_;  // first the parameters
   std::size_t parameters_ = 0;
-  std::vector<State> states_;  // of each
+  std::vector<State> states_;        // of each
+  std::vector<Gradient> gradients_;  // of each parameter
   std::vector<Sample> samples_;
   std::size_t next_parameter_ = 0;  // whose turn it is
   std::size_t next_buffer_ = 0;

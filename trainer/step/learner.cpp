@@ -328,7 +328,7 @@ at::Tensor Learner::logits(const DeviceBatch& batch) {
   const at::NoGradGuard no_grad;
   const AutocastGuard autocast(device_.type(), settings_.autocast);
   const EvaluationMode evaluation_mode(*model_);
-  const WeightAverage::Scope averaged(average_.get());
+  const WeightAverage::Scope averaged(average_.get(), /*copies=*/forward_ != nullptr);
   return forward(batch.images).to(at::kCPU, at::kFloat, /*non_blocking=*/false, /*copy=*/true);
 }
 
@@ -345,7 +345,7 @@ Learner::Score Learner::score(const DeviceBatch& batch) {
   const AutocastGuard autocast(device_.type(), settings_.autocast);
   const at::Tensor logits = [&] {
     const EvaluationMode evaluation_mode(*model_);
-    const WeightAverage::Scope averaged(average_.get());
+    const WeightAverage::Scope averaged(average_.get(), /*copies=*/forward_ != nullptr);
     return forward(batch.images);
   }();
   if (batch.labels.dim() == kMaskDimensions) {

@@ -26,13 +26,14 @@ void WeightAverage::update() {
   if (!averages.empty()) at::_foreach_lerp_(averages, values, 1.0 - decay_);
 }
 
-WeightAverage::Scope::Scope(WeightAverage* average) : average_(average) {
+WeightAverage::Scope::Scope(WeightAverage* average, bool copies) : average_(average) {
   if (average_ == nullptr) return;
   const at::NoGradGuard no_grad;
   for (std::size_t i = 0; i < average_->parameters_.size(); ++i) {
     at::Tensor& parameter = average_->parameters_[i];
     own_.push_back(parameter.detach());
-    if (average_->averages_[i].defined()) parameter.set_data(average_->averages_[i]);
+    const at::Tensor& value = average_->averages_[i];
+    if (value.defined()) parameter.set_data(copies ? value.clone() : value);
   }
 }
 

@@ -21,10 +21,10 @@ class WeightAverage {
   [[nodiscard]] std::vector<at::Tensor>& tensors() { return averages_; }
 
   // While one lives, the parameters have the values of their averages, if there are any. There must be no training
-  // meanwhile.
+  // meanwhile. `copies`: they are copies, so that code of others that runs meanwhile does not get hold of the averages.
   class Scope {
    public:
-    explicit Scope(WeightAverage* average);  // null: does nothing
+    Scope(WeightAverage* average, bool copies);  // null: does nothing
     ~Scope();
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;

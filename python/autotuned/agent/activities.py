@@ -178,8 +178,8 @@ class Recording:
     """Clean steps under `torch.profiler`; the basis of `profile` and `trace`.
 
     It begins behind the next step, not at once. A request is answered inside of what PyTorch itself
-    records, such as `Optimizer.step`. Where a profiler has seen that begin and another is there when
-    it ends, PyTorch writes the time of the end into freed memory of the first one.
+    records, such as `Optimizer.step`. Where a profiler has seen that begin and another is there
+    when it ends, PyTorch writes the time of the end into freed memory of the first one.
     """
 
     _needs_gpu = False  # where the script trains on one

@@ -93,6 +93,11 @@ INSTANTIATE_TEST_SUITE_P(
                   "plugin cheats: forward: changes parameter hidden.weight in step 21"},
         SeenCheat{"halves_in_backward",
                   "plugin cheats: between its hooks: changes parameter hidden.weight in step 21"},
+        SeenCheat{"relabels_in_forward",
+                  "plugin cheats: between its hooks: leaves other labels in step 21"},
+        SeenCheat{"adds_gradients",
+                  "plugin cheats: forward: changes the gradient of parameter hidden.weight in step "
+                  "21"},
         SeenCheat{"freezes_later",
                   "plugin cheats: on_batch: freezes parameter hidden.weight in step 20"}),
     [](const auto& tested) { return std::string(tested.param.cheat); });
@@ -120,6 +125,26 @@ TEST_F(SeenInStepsTest, InAnEvaluationToo) {
   ASSERT_FALSE(test);
   EXPECT_THAT(test.error().message(),
               HasSubstr("forward: changes parameter hidden.weight outside of a step"));
+}
+
+TEST_F(SeenInStepsTest, InAnOperatorOfAnEvaluationToo) {
+  value_of(turn("halves_in_relu"));
+  value_of(job_->run_steps(2, never));
+  const auto test = job_->evaluate(never);
+  ASSERT_FALSE(test);
+  EXPECT_THAT(test.error().message(),
+              HasSubstr("between its hooks: changes parameter hidden.weight outside of a step"));
+}
+
+TEST_F(SeenInStepsTest, TheLossIsTheStepsOwn) {
+  value_of(turn("honest"));
+  ASSERT_TRUE(job_->restore("initial"));
+  const Block honest = value_of(job_->run_steps(3, never));
+  value_of(turn("forges_loss"));
+  ASSERT_TRUE(job_->restore("initial"));
+  const Block forged = value_of(job_->run_steps(3, never));
+  EXPECT_GT(honest.last_loss, 0.0);
+  EXPECT_EQ(forged.last_loss, honest.last_loss);
 }
 
 // Its threads may write at any time.

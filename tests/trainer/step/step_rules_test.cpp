@@ -197,6 +197,27 @@ TEST(StepRules, TheAverageIsWhatIsEvaluated) {
   EXPECT_DOUBLE_EQ(other->score(batch(20, 9)).loss_sum.item<double>(), score);
 }
 
+// Code of an extension may run in an evaluation.
+TEST(StepRules, AnAverageIsOutOfReachOfAForwardOfOthers) {
+  recipes::Recipe recipe = small_recipe();
+  recipe.step_rules.ema_decay = 0.9;
+  const auto averaged = learner(recipe);
+  for (int i = 0; i < 3; ++i)
+    (void)averaged->step(batch(20, i), 0.5);
+  const at::Tensor before = find(averaged->capture().averages, "hidden.weight").clone();
+  const at::Tensor own = find(averaged->capture().parameters, "hidden.weight").clone();
+  const double score = averaged->score(batch(20, 9)).loss_sum.item<double>();
+  averaged->set_forward([&averaged](const at::Tensor& images) {
+    at::Tensor logits = averaged->model().forward(images);
+    for (const at::Tensor& parameter : averaged->model().parameters())
+      parameter.zero_();
+    return logits;
+  });
+  EXPECT_EQ(averaged->score(batch(20, 9)).loss_sum.item<double>(), score);
+  EXPECT_TRUE(at::equal(find(averaged->capture().averages, "hidden.weight"), before));
+  EXPECT_TRUE(at::equal(find(averaged->capture().parameters, "hidden.weight"), own));
+}
+
 // In channels_last and back, and from a checkpoint: bit for bit the same.
 TEST(StepRules, TheStateComesBackBitForBit) {
   recipes::Recipe recipe = small_cnn_recipe();
