@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "daemon/report/lineage.hpp"
 #include "daemon/report/report.hpp"
 #include "daemon/report/script_report.hpp"
 
@@ -164,6 +165,7 @@ ComparedSide side_of(const RunRecord& record, const std::optional<TrialRecord>& 
   const storage::RunRow& run = record.run;
   ComparedSide side;
   side.recipe = run.recipe;
+  side.is_extension = !extended_run(run).empty();
   side.recipe_hash = run.recipe_hash;
   side.unit = unit_of(run);
   if (record.environment) {
@@ -225,6 +227,16 @@ std::vector<Difference> differences_between(const Json& a, const Json& b) {
   return found;
 }
 
+std::vector<Difference> recipe_differences(const ComparedSide& a, const ComparedSide& b) {
+  std::vector<Difference> found = differences_between(a.recipe, b.recipe);
+  if (a.is_extension || b.is_extension) {
+    std::erase_if(found, [](const Difference& difference) {
+      return difference.field == "tune.budget_ns";
+    });
+  }
+  return found;
+}
+
 std::string different_jobs_text(const ComparedSide& a, const ComparedSide& b) {
   const auto pair_of = [](const char* what, const std::string& of_a, const std::string& of_b) {
     return std::string("they ") + what + " (" + of_a + " and " + of_b + ")";
@@ -267,7 +279,7 @@ Json comparison_json(const ComparedSide& a, const ComparedSide& b) {
   return {{"a", side_json(a)},
           {"b", side_json(b)},
           {"environment", differences_json(differences_between(a.environment, b.environment))},
-          {"recipe", differences_json(differences_between(a.recipe, b.recipe))},
+          {"recipe", differences_json(recipe_differences(a, b))},
           {"knobs", differences_json(
                         differences_between(a.configuration.to_json(), b.configuration.to_json()))},
           {"different_jobs", is_comparable ? Json() : Json(different)},

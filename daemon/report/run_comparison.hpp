@@ -22,6 +22,7 @@ struct ComparedSide {
   std::string what;  // "fashion-cnn, trial of set_to_none, accepted"
   Json environment;  // the machine's facts
   Json recipe;
+  bool is_extension = false;     // of another run, whose configuration it keeps without tuning
   std::string recipe_hash;       // sides with the same are of one job
   std::string unit = "samples";  // of the rates, unit_of()
   Configuration configuration;
@@ -54,6 +55,10 @@ struct Difference {
 };
 // The differences of two JSON values, leaf by leaf: `field` is the path.
 [[nodiscard]] std::vector<Difference> differences_between(const Json& a, const Json& b);
+
+// Those of the recipes. An extension has a budget of 0 that nobody chose, so it is no difference.
+[[nodiscard]] std::vector<Difference> recipe_differences(const ComparedSide& a,
+                                                         const ComparedSide& b);
 
 // Why the ratio of these two rates means nothing, as a clause: "they train different models (mlp and resnet)". Empty if
 // both are of one job, or of jobs that differ in settings only.

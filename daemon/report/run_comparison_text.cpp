@@ -170,7 +170,7 @@ std::vector<std::string> changes_between(const ComparedSide& a, const ComparedSi
     }
   };
   add("knob", differences_between(a.configuration.to_json(), b.configuration.to_json()));
-  add(job_word(a, b), differences_between(a.recipe, b.recipe));
+  add(job_word(a, b), recipe_differences(a, b));
   add("machine", differences_between(a.environment, b.environment));
   return changes;
 }
@@ -216,7 +216,7 @@ std::string comparison_summary(const ComparedSide& a, const ComparedSide& b) {
 std::string comparison_text(const ComparedSide& a, const ComparedSide& b) {
   std::string text = table_text({{"A", a.name, a.what}, {"B", b.name, b.what}}) + notes_text(a, b);
   text += differences_text("environment", differences_between(a.environment, b.environment));
-  text += differences_text(job_word(a, b), differences_between(a.recipe, b.recipe));
+  text += differences_text(job_word(a, b), recipe_differences(a, b));
   text += differences_text(
       "knob", differences_between(a.configuration.to_json(), b.configuration.to_json()));
   text += rates_text(a, b);

@@ -87,18 +87,20 @@ std::string unrepaid(const Json& training, const std::vector<TrialRecord>& trial
 
 std::string cost_text(const storage::RunRow& run, const std::vector<TrialRecord>& trials) {
   std::string text;
+  const bool is_extension = !extended_run(run).empty();
   if (is_unsearched(run)) {
-    text = has_untried(run.training) ? "Nothing: no trial was begun.\n"
-                                     : "Nothing: its budget was 0.\n";
+    text = is_extension                ? "Nothing: a run that extends a training does not tune.\n"
+           : has_untried(run.training) ? "Nothing: no trial was begun.\n"
+                                       : "Nothing: its budget was 0.\n";
   } else if (run.tuning_duration_ns <= 0) {
     return is_unconfirmed(run) ? "What the tuning cost is not known: it did not come to its end.\n"
                                : "The cost of tuning is not known yet.\n";
   } else {
     const bool is_stopped = run.best.empty() && !is_script(run.recipe);
     text = "Tuning took " + format_duration(nanoseconds(run.tuning_duration_ns)) +
-           (!extended_run(run).empty() ? ", in the run that began this training.\n"
-            : is_stopped               ? " before it was stopped.\n"
-                                       : ".\n");
+           (is_extension ? ", in the run that began this training.\n"
+            : is_stopped ? " before it was stopped.\n"
+                         : ".\n");
     if (std::string overrun = overrun_text(run); !overrun.empty()) {
       overrun.front() = 'T';
       text += overrun + ".\n";
@@ -113,7 +115,8 @@ std::string cost_text(const storage::RunRow& run, const std::vector<TrialRecord>
         "At the confirmed ratio it repays itself after {} {} ({}), which is {} of training.\n",
         count_text(pays->samples), unit_of(run), range, seconds_text(pays->seconds));
     text += repaid(run);
-  } else if (!run.best.empty() && !is_unsearched(run)) {
+  } else if (!run.best.empty() && !is_unsearched(run) && !is_extension) {
+    // Why the tuning of an extended run found nothing is not in the row of the extension.
     text += unrepaid(run.training, trials);
   }
   if (const auto duration_ns = get_number(run.training, "duration_ns")) {

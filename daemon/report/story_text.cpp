@@ -273,7 +273,10 @@ std::string kept(const RunRecord& record) {
   if (is_unconfirmed(run)) return "Nothing: " + unconfirmed_text(run, record.trials) + ".\n";
   if (run.best.empty()) return "Nothing yet: the tuning has not ended.\n";
   const Configuration change = run.starting.change_to(run.best);
-  if (is_unsearched(run)) {
+  const bool is_extension = !extended_run(run).empty();
+  // What was found, and in which budget, is a matter of the run that began the training.
+  if (is_extension && change.empty()) return "The starting configuration.\n";
+  if (is_unsearched(run) && !is_extension) {
     return has_untried(run.training)
                ? "The starting configuration: its budget was too small for a trial.\n"
                : "The starting configuration: with a budget of 0 nothing was searched.\n";

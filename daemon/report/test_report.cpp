@@ -54,13 +54,15 @@ std::string classes_text(const Json& training) {
   const char* const figure = has_masks ? "iou" : "recall";
   const Json* worst = nullptr;
   const Json* best = nullptr;
+  int present = 0;
   for (const Json& one : classes) {
     const auto share = get_number(one, figure);
     if (!share) continue;  // without a test sample
+    ++present;
     if (worst == nullptr || *share < get_number(*worst, figure).value_or(0.0)) worst = &one;
     if (best == nullptr || *share > get_number(*best, figure).value_or(0.0)) best = &one;
   }
-  if (worst == nullptr) return {};
+  if (present < 2) return {};  // the accuracy has told it
   return fmt::format("classes  {} from {} to {}{}\n", has_masks ? "IoU" : "recall",
                      share_text(*worst, figure), share_text(*best, figure),
                      confusion_text(classes, member(training, "test_confusion")));

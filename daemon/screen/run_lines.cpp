@@ -432,8 +432,8 @@ Lines lasting_lines(const Json& event, const RunProgress& progress, const LineSt
   }
   if (name == "note") return labelled(label("note"), text_in(event, "text"), style);
   if (name == "cancelling") {
-    return labelled({"", Tone::plain},
-                    "stopping; once more to end at once. The same command continues the run", style,
+    const std::string after = progress.has_begun ? ". The same command continues the run" : "";
+    return labelled({"", Tone::plain}, "stopping; once more to end at once" + after, style,
                     Tone::doubtful);
   }
   if (name == "warning" || name == "error") {

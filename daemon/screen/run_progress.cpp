@@ -26,6 +26,7 @@ nanoseconds duration_in(const Json& object, const char* field) {
 // Takes the run that the session has in the history. An earlier session may have reported a part of it already.
 void take_run(RunProgress& progress, const Json& event) {
   progress.recipe = text_in(event, "recipe");
+  progress.has_begun = true;
   const bool is_tuned = text_in(event, "state") == "training";
   progress.stage = is_tuned ? Stage::training : Stage::tuning;
   progress.doing = is_tuned ? kBeforeTraining : "measuring the starting configuration";

@@ -70,6 +70,7 @@ struct RunProgress {
   std::string doing;      // "asking amp"; empty: the stage says it
   std::string waits_for;  // what the run waits for, such as a device; empty: it does not wait
   std::string recipe;
+  bool has_begun = false;  // the history has the run, so that it can be continued
   bool is_stopping = false;
   bool is_only_watched = false;  // Ctrl-C ends the watching, not the run
 

@@ -65,6 +65,11 @@ bool take_end(const Error& error, std::int64_t ended_unix_ns, storage::RunRow& r
   return false;
 }
 
+bool would_recur(const Error& error) {
+  return error.kind == ErrorKind::invalid || error.kind == ErrorKind::corrupt ||
+         error.kind == ErrorKind::newer_version || error.kind == ErrorKind::unsupported;
+}
+
 Json end_of_search(const tuner::SessionOutcome& outcome, std::chrono::nanoseconds budget,
                    bool is_continued) {
   Json untried = Json::array();

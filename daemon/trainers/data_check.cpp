@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <string>
 #include <utility>
 
 #include "base/file.hpp"
@@ -23,6 +24,7 @@ namespace autotuned::daemon {
 namespace {
 
 constexpr std::chrono::seconds kLimit{30};
+constexpr const char* kNoLog = "/dev/null";
 
 // The trainer's answer to `check`, and how long it took to start.
 Result<Json> ask_trainer(const recipes::Recipe& recipe, const std::vector<recipes::Knob>& knobs,
@@ -36,7 +38,7 @@ Result<Json> ask_trainer(const recipes::Recipe& recipe, const std::vector<recipe
   TrainerSpec spec;
   spec.program = find_installation_paths().trainer;
   spec.environment = std::move(*environment);
-  spec.log = "/dev/null";
+  spec.log = kNoLog;
   NeverCancelled cancel;
   const auto begin = std::chrono::steady_clock::now();
   auto trainer = TrainerClient::start(spec, cancel);
@@ -60,13 +62,23 @@ std::string text_of(const Json& problem) {
 
 }  // namespace
 
+std::string unlooked_text(const Error& error, bool has_started) {
+  const std::string text = "data and model were not looked at: ";
+  if (has_started && error.kind == ErrorKind::timeout) {
+    return text + "they took longer than " + std::to_string(kLimit.count()) + " s to open";
+  }
+  Error told = error;
+  if (told.where == kNoLog) told.where.clear();
+  return text + told.message();
+}
+
 DataCheck check_data_and_model(const recipes::Recipe& recipe, const std::filesystem::path& file,
                                const std::vector<recipes::Knob>& knobs,
                                const std::vector<plugins::FoundPlugin>& trainer_plugins) {
   DataCheck check;
   const auto answer = ask_trainer(recipe, knobs, trainer_plugins, check.start_time);
   if (!answer) {
-    check.notes.push_back("data and model were not looked at: " + answer.error().message());
+    check.notes.push_back(unlooked_text(answer.error(), check.start_time.count() > 0));
     return check;
   }
   // The text gives only the line numbers: what was checked is the recipe as it was read before.

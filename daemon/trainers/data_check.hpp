@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/result.hpp"
 #include "plugins/host/loader.hpp"
 #include "recipes/recipe.hpp"
 
@@ -28,6 +29,9 @@ struct DataCheck {
     const recipes::Recipe& recipe, const std::filesystem::path& file,
     const std::vector<recipes::Knob>& knobs,
     const std::vector<plugins::FoundPlugin>& trainer_plugins);
+
+// The note that a trainer did not look at data and model because of this error. `has_started`: it had said hello.
+[[nodiscard]] std::string unlooked_text(const Error& error, bool has_started);
 
 // Adds what the free disk space and tune.budget do not suffice for, as far as it is known before the first step.
 void add_shortages(const recipes::Recipe& recipe, const std::filesystem::path& file,

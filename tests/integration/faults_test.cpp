@@ -192,6 +192,7 @@ TEST(FaultInTraining, ThatStaysFailsAndTheSameCommandGoesOn) {
   const Scene scene{Scene::fast_job({{"do", "abort"}, {"request", "train_step"}, {"step", 5}})};
   const Outcome outcome = ended(1, scene.run());
   EXPECT_THAT(outcome.err, HasSubstr("signal 6"));
+  EXPECT_THAT(outcome.err, HasSubstr("; the same command continues run "));
   EXPECT_EQ(outcome.json().at("state"), "training");
 
   scene.fake().behave(Scene::fast_job());
@@ -201,6 +202,15 @@ TEST(FaultInTraining, ThatStaysFailsAndTheSameCommandGoesOn) {
   EXPECT_EQ(again.at("error"), "");
   EXPECT_EQ(again.at("training").at("resumed_from_step"), 5);
   EXPECT_TRUE(scene.fake().requests("run").empty());
+}
+
+// As a loss that is not finite.
+TEST(FaultInTraining, ThatWouldComeAgainSendsNobodyToTheSameCommand) {
+  const Scene scene{Scene::fast_job(
+      {{"do", "error"}, {"kind", "invalid"}, {"request", "train_step"}, {"step", 5}})};
+  const Outcome outcome = ended(1, scene.run());
+  EXPECT_THAT(outcome.err, HasSubstr("error: fake: the fake says invalid\n"));
+  EXPECT_EQ(outcome.json().at("state"), "training");
 }
 
 // The kept batches fit in trials, and not in a training, where memory comes to be in pieces.

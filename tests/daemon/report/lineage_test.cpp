@@ -110,6 +110,33 @@ TEST_F(Lineage, IsToldWithARun) {
   EXPECT_THAT(job_trends(history_, history_.runs({}).value()).value(), IsEmpty());
 }
 
+// Only the extended run knows whether its budget was too small or nothing faster was found.
+TEST_F(Lineage, AnExtensionSaysNothingOfASearchThatWasNotItsOwn) {
+  RunRecord record;
+  record.run = put("r-2", 20, "r-1");
+  record.run.starting = record.run.best;
+  record.run.tuning_duration_ns = 10'000'000'000;
+  record.run.training = Json::object();
+  std::string story = story_text(record);
+  EXPECT_THAT(story, testing::HasSubstr("  The starting configuration.\n"));
+  EXPECT_THAT(story, testing::HasSubstr(", in the run that began this training.\n"));
+  for (const char* const claim : {"othing faster", "does not repay", "the next run of this job"})
+    EXPECT_THAT(story, testing::Not(testing::HasSubstr(claim)));
+  // The extended run could not even measure its start.
+  record.run.baseline_samples_per_second = 0.0;
+  record.run.best_samples_per_second = 0.0;
+  story = story_text(record);
+  EXPECT_THAT(story, testing::HasSubstr("  The starting configuration.\n"));
+  EXPECT_THAT(story, testing::HasSubstr("a run that extends a training does not tune.\n"));
+  EXPECT_THAT(story, testing::Not(testing::HasSubstr("budget of 0")));
+  EXPECT_THAT(story, testing::Not(testing::HasSubstr("budget was")));
+  // It trained with smaller batches than its tuning had kept.
+  record.run.best.set("batch_size", std::int64_t{4});
+  story = story_text(record);
+  EXPECT_THAT(story, testing::HasSubstr("batch_size 8 → 4.\n"));
+  EXPECT_THAT(story, testing::Not(testing::HasSubstr("  The starting configuration.\n")));
+}
+
 // A trace beside a run that took none is that of another run.
 TEST_F(Lineage, ARunWithoutAProfileNamesTheOneThatTookIt) {
   const RunRow first = put("r-1", 10, "");

@@ -215,6 +215,23 @@ TEST(RunComparison, TellsAnUndecidedConfirmationFromNone) {
       << comparison_summary(undecided, none);
 }
 
+// The budget of 0 is the extension's, not the user's.
+TEST(RunComparison, TheBudgetOfAnExtensionIsNoDifference) {
+  RunRecord record = extending_record();
+  record.run.recipe["optimizer"]["lr"] = 0.5;
+  set_budget<0>(record);
+  const ComparedSide extension = side_of(record, std::nullopt, {});
+  const ComparedSide extended = side_with(set_budget<10>);
+  EXPECT_EQ(differences_between(extended.recipe, extension.recipe).size(), 2U);
+  for (const auto& found : {recipe_differences(extended, extension),
+                            recipe_differences(extension, extended)}) {
+    ASSERT_EQ(found.size(), 1U);
+    EXPECT_EQ(found[0].field, "optimizer.lr");
+  }
+  EXPECT_EQ(comparison_json(extended, extension).at("recipe").size(), 1U);
+  EXPECT_EQ(compared(extended, extension).find("tune.budget"), std::string::npos);
+}
+
 TEST(Differences, GoIntoObjectsAndLists) {
   const auto found = differences_between({{"a", {{"b", 1}}}, {"list", {1, 2}}, {"same", "x"}},
                                          {{"a", {{"b", 2}}}, {"list", {1}}, {"same", "x"}});

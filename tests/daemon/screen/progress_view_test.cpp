@@ -57,6 +57,17 @@ TEST(ProgressView, TellsOfAWaitEveryMinuteAndWhenItIsOver) {
   EXPECT_THAT(shown({.is_live = true}, {first, later}), Not(HasSubstr("so far")));
 }
 
+// One that still waits for its device is not in the history.
+TEST(ProgressView, OnlyARunThatHasBegunIsContinued) {
+  const Json waiting = {{"event", "waiting"}, {"for", "the device cpu"}, {"waited_ns", 0}};
+  const Json run = {{"event", "run"}, {"run", "r-1"}, {"recipe", "small"}, {"device", "cpu"}};
+  const Json cancelling = Json::object({{"event", "cancelling"}});
+  EXPECT_THAT(shown({}, {waiting, cancelling}), EndsWith("\nstopping; once more to end at once\n"));
+  EXPECT_THAT(shown({}, {waiting, run, cancelling}),
+              EndsWith("\nstopping; once more to end at once. The same command continues the "
+                       "run\n"));
+}
+
 // A live view draws at once, some hundred nanoseconds after it began.
 TEST(ProgressView, CountsInTenthsOfASecond) {
   EXPECT_THAT(shown({.is_live = true}, {}),

@@ -52,11 +52,33 @@ TEST(RecipeCheck, NotesPicturesThatATableNamesTwice) {
     EXPECT_TRUE(found && found->problems.empty());
     return found ? found->notes : std::vector<std::string>();
   };
-  EXPECT_THAT(notes_of("a.jpg,0\nb.jpg,1\nc.jpg,2\n"), testing::IsEmpty());
+  EXPECT_THAT(notes_of("a.jpg,0\nb.jpg,1\nc.jpg,2\n"),
+              testing::Not(testing::Contains(testing::HasSubstr("named more than once"))));
   EXPECT_THAT(notes_of("a.jpg,0\nb.jpg,1\nc.jpg,2\na.jpg,0\n"),
-              testing::ElementsAre(testing::AllOf(
+              testing::Contains(testing::AllOf(
                   testing::HasSubstr("evaluate.split: 1 file is named more than once"),
                   testing::HasSubstr((folder / "a.jpg").string() + " (2 times)"))));
+}
+
+// The accuracy of one sample is 0 % or 100 %.
+TEST(RecipeCheck, NotesATestWithFewerSamplesThanClasses) {
+  recipes::Recipe recipe = small_recipe();
+  const auto notes_of = [&recipe] {
+    const auto found = check_recipe(recipe, starting(recipe), test_machine(), cpu_only(), {});
+    EXPECT_TRUE(found && found->problems.empty());
+    return found ? found->notes : std::vector<std::string>();
+  };
+  const std::string few = ", fewer than the 4 classes: its accuracy says little";
+  const auto is_large_enough =
+      testing::Not(testing::Contains(testing::HasSubstr("says little")));
+  EXPECT_THAT(notes_of(), is_large_enough) << "50 of 4 classes";
+  recipe.evaluation->data.parameters["samples"] = 3;
+  EXPECT_THAT(notes_of(), testing::Contains("evaluate.data: the test has 3 samples" + few));
+  recipe.evaluation = recipes::Evaluation{.every = "epoch"};
+  recipe.evaluation->split_ratio = 0.000001;
+  EXPECT_THAT(notes_of(), testing::Contains("evaluate.split: the test has 1 sample" + few));
+  recipe.evaluation->split_ratio = 0.02;
+  EXPECT_THAT(notes_of(), is_large_enough) << "4 of 200";
 }
 
 // A validation picture, too, must be known of before the tuning begins.
