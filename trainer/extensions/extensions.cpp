@@ -379,8 +379,8 @@ DeviceBatch Extensions::on_batch(const DeviceBatch& batch, std::int64_t step) {
   check_weights();
   left_by_ = nullptr;
   is_in_backward_ = false;
-  left_images_ = {};
-  left_labels_ = {};
+  left_images_.reset();
+  left_labels_.reset();
   weights_.begin_step();
   left_weights_.begin_step();
   DeviceBatch result = batch;
@@ -414,8 +414,8 @@ DeviceBatch Extensions::on_batch(const DeviceBatch& batch, std::int64_t step) {
 
 void Extensions::after_step(const Learner& learner, std::int64_t step, const at::Tensor& loss) {
   step_ = step;
-  left_images_ = {};
-  left_labels_ = {};
+  left_images_.reset();
+  left_labels_.reset();
   const at::Tensor told = loss.detach().clone();  // what is reported is the loss itself
   for (One* const one : applied_) {
     begin_code(*one);

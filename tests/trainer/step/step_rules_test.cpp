@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "tests/trainer/small_job.hpp"
+#include "trainer/models/model.hpp"
 #include "trainer/state/checkpoint.hpp"
 #include "trainer/step/gradient_limits.hpp"
 #include "trainer/step/learner.hpp"
