@@ -230,9 +230,8 @@ std::vector<Difference> differences_between(const Json& a, const Json& b) {
 std::vector<Difference> recipe_differences(const ComparedSide& a, const ComparedSide& b) {
   std::vector<Difference> found = differences_between(a.recipe, b.recipe);
   if (a.is_extension || b.is_extension) {
-    std::erase_if(found, [](const Difference& difference) {
-      return difference.field == "tune.budget_ns";
-    });
+    std::erase_if(
+        found, [](const Difference& difference) { return difference.field == "tune.budget_ns"; });
   }
   return found;
 }

@@ -257,9 +257,9 @@ int RunningSession::end_with(const Error& error) {
   const bool is_worth_repeating = is_left && !would_recur(error);
   report({{"event", "error"},
           {"kind", to_string(error.kind)},
-          {"text", error.message() + (is_worth_repeating
-                                          ? "; the same command continues run " + run_.id.text
-                                          : "")}});
+          {"text",
+           error.message() +
+               (is_worth_repeating ? "; the same command continues run " + run_.id.text : "")}});
   return conclude(error.kind == ErrorKind::unsupported && !has_run_ ? kEnvironmentUnusable
                                                                     : kWorkFailed);
 }

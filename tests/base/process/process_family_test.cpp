@@ -88,7 +88,7 @@ TEST(ProcessFamily, CountsAnOrphanByItsMark) {
   ProcessFamily family(process.pid(), "MARK=c");
   wait_for_use(family);
   // Not that the leader did it.
-  process.signal_group(SIGSTOP);
+  ::kill(process.pid(), SIGSTOP);  // not its group, which the orphan may still be leaving
   wait_for_use(family);
 }
 

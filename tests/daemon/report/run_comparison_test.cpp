@@ -223,8 +223,8 @@ TEST(RunComparison, TheBudgetOfAnExtensionIsNoDifference) {
   const ComparedSide extension = side_of(record, std::nullopt, {});
   const ComparedSide extended = side_with(set_budget<10>);
   EXPECT_EQ(differences_between(extended.recipe, extension.recipe).size(), 2U);
-  for (const auto& found : {recipe_differences(extended, extension),
-                            recipe_differences(extension, extended)}) {
+  for (const auto& found :
+       {recipe_differences(extended, extension), recipe_differences(extension, extended)}) {
     ASSERT_EQ(found.size(), 1U);
     EXPECT_EQ(found[0].field, "optimizer.lr");
   }

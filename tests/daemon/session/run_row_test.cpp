@@ -38,14 +38,13 @@ TEST(RunRow, TheEndOfASearchNamesTrialsThatEndedAfterTheBudget) {
 // Nobody is sent to repeat a command that ends in the same way.
 TEST(RunRow, AnErrorOfTheJobItselfRecursAndOneOfItsSurroundingsMayNot) {
   const auto recurs = [](ErrorKind kind) { return would_recur({.kind = kind, .what = "no"}); };
-  for (const ErrorKind kind : {ErrorKind::invalid, ErrorKind::corrupt, ErrorKind::newer_version,
-                               ErrorKind::unsupported}) {
+  for (const ErrorKind kind :
+       {ErrorKind::invalid, ErrorKind::corrupt, ErrorKind::newer_version, ErrorKind::unsupported}) {
     EXPECT_TRUE(recurs(kind)) << to_string(kind);
   }
-  for (const ErrorKind kind :
-       {ErrorKind::not_found, ErrorKind::io, ErrorKind::disk_full, ErrorKind::permission,
-        ErrorKind::busy, ErrorKind::out_of_memory, ErrorKind::timeout, ErrorKind::crashed,
-        ErrorKind::internal}) {
+  for (const ErrorKind kind : {ErrorKind::not_found, ErrorKind::io, ErrorKind::disk_full,
+                               ErrorKind::permission, ErrorKind::busy, ErrorKind::out_of_memory,
+                               ErrorKind::timeout, ErrorKind::crashed, ErrorKind::internal}) {
     EXPECT_FALSE(recurs(kind)) << to_string(kind);
   }
 }

@@ -226,6 +226,18 @@ void let_child_stop_this_process(int descriptor) {
   waitpid(child, nullptr, 0);
 }
 
+void leave_orphan(int descriptor) {
+  const pid_t orphan = fork();
+  if (orphan == 0) {
+    setsid();
+    close(descriptor);
+    for (;;)
+      pause();
+  }
+  while (getpgid(orphan) != orphan)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
 void change_policies(const std::vector<pid_t>& processes) {
   const sched_param none{};
   for (const pid_t process : processes) {

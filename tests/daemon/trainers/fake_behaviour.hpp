@@ -87,5 +87,7 @@ void write_text(const std::filesystem::path& file, const std::string& text);
 void change_policies(const std::vector<int>& processes);
 // A child stops and continues this process. It closes `descriptor` first.
 void let_child_stop_this_process(int descriptor);
+// Starts a child that sleeps for ever, out of the group, with all that this process inherited but `descriptor`.
+void leave_orphan(int descriptor);
 
 }  // namespace autotuned

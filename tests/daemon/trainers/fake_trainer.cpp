@@ -232,7 +232,7 @@ class FakeTrainer {
 
   // A checkpoint after every step has a line for each step so far: the plan that it was trained by.
   Json train(const Json& request) {
-    configuration_ = request.at("configuration");
+    configuration_ = request.value("configuration", configuration_);
     const std::string file = request.at("checkpoint_path");
     trained_ = request.at("resume") ? autotuned::read_text(file) : "";
     const int first = static_cast<int>(std::ranges::count(trained_, '\n'));
@@ -343,17 +343,7 @@ class FakeTrainer {
           ++sum;
       }).detach();
     }
-    if (kind == "leave_orphan") {
-      const pid_t orphan = fork();
-      if (orphan == 0) {
-        // Out of the group, and with all that the trainer inherited but its socket.
-        setsid();
-        close(kSocket);
-        hang();
-      }
-      while (getpgid(orphan) != orphan)
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
+    if (kind == "leave_orphan") autotuned::leave_orphan(kSocket);
     if (kind == "print") {
       const std::string line = std::string(1023, 'x') + "\n";
       for (int left = fault.at("kilobytes"); left > 0; --left)

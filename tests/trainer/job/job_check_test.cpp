@@ -69,8 +69,7 @@ TEST(RecipeCheck, NotesATestWithFewerSamplesThanClasses) {
     return found ? found->notes : std::vector<std::string>();
   };
   const std::string few = ", fewer than the 4 classes: its accuracy says little";
-  const auto is_large_enough =
-      testing::Not(testing::Contains(testing::HasSubstr("says little")));
+  const auto is_large_enough = testing::Not(testing::Contains(testing::HasSubstr("says little")));
   EXPECT_THAT(notes_of(), is_large_enough) << "50 of 4 classes";
   recipe.evaluation->data.parameters["samples"] = 3;
   EXPECT_THAT(notes_of(), testing::Contains("evaluate.data: the test has 3 samples" + few));
