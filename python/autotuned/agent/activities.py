@@ -177,9 +177,9 @@ def _lets_go_of_gpus() -> bool:
 class Recording:
     """Clean steps under `torch.profiler`; the basis of `profile` and `trace`.
 
-    It begins behind the next step, not at once. A request is answered inside of what PyTorch itself
-    records, such as `Optimizer.step`. Where a profiler has seen that begin and another is there
-    when it ends, PyTorch writes the time of the end into freed memory of the first one.
+    It begins behind the next step, not at once. A request is answered inside of what PyTorch
+    records by itself, such as `Optimizer.step`. Where a profiler has seen that begin and another
+    one is there when it ends, PyTorch writes the time of the end into freed memory of the first.
     """
 
     _needs_gpu = False  # where the script trains on one
