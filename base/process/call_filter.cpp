@@ -90,11 +90,10 @@ Result<void> refuse_calls_to_other_processes() {
       if_any_bit(CLONE_PARENT),
       kRefuse,
       kAllow,
-      if_equal_else_skip(SYS_prctl, 4),
+      if_equal_else_skip(SYS_prctl, 3),
       load(kFirstArgument),
       if_equal(PR_SET_CHILD_SUBREAPER),
       kRefuse,
-      kAllow,
       kAllow,
   };
   const sock_fprog filter{.len = static_cast<unsigned short>(program.size()),

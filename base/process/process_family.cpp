@@ -9,19 +9,13 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <csignal>
 #include <string_view>
 #include <thread>
 
-#include "base/descriptor.hpp"
 #include "base/file.hpp"
 #include "base/folder_names.hpp"
+#include "base/process/kill_processes.hpp"
 #include "base/process/process_group.hpp"
-
-// glibc 2.36 declares these without saying that they are C; later versions do.
-extern "C" {
-#include <sys/pidfd.h>
-}
 
 namespace autotuned {
 namespace {
@@ -166,20 +160,15 @@ std::vector<pid_t> ProcessFamily::end_rest(std::chrono::nanoseconds grace,
   const auto give_up = Clock::now() + limit;
   std::set<pid_t> ended;
   for (int look = 0; look < kLooks && !left.empty(); ++look, left = rest()) {
-    std::vector<std::pair<pid_t, Descriptor>> watched;
-    for (const Process& one : left) {
-      Descriptor process(::pidfd_open(one.number, 0));
-      // Only now the number cannot become another process's: look at it again.
-      const auto status = status_of(one.number);
-      if (!process.is_open() || !status || status->start_ticks != one.start_ticks) continue;
-      if (::pidfd_send_signal(process.get(), SIGKILL, nullptr, 0) != 0) continue;
-      ended.insert(one.number);
-      watched.emplace_back(one.number, std::move(process));
-    }
-    for (const auto& [number, process] : watched) {
-      const std::chrono::nanoseconds time_left = give_up - Clock::now();
-      static_cast<void>(
-          wait_readable(process.get(), std::max(time_left, std::chrono::nanoseconds{0})));
+    std::vector<pid_t> numbers;
+    for (const Process& one : left)
+      numbers.push_back(one.number);
+    const auto is_same = [&left](pid_t number) {
+      const auto status = status_of(number);
+      return status && std::ranges::find(left, Process{number, status->start_ticks}) != left.end();
+    };
+    for (const pid_t number : kill_processes(numbers, is_same, give_up)) {
+      ended.insert(number);
       // If it has made itself a child of ours, nobody else waits for it.
       static_cast<void>(::waitpid(number, nullptr, WNOHANG));
     }

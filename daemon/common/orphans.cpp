@@ -5,18 +5,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
-#include <csignal>
 #include <string_view>
 
-#include "base/descriptor.hpp"
 #include "base/file.hpp"
 #include "base/folder_names.hpp"
-
-// glibc 2.36 declares these without saying that they are C; later versions do.
-extern "C" {
-#include <sys/pidfd.h>
-}
+#include "base/process/kill_processes.hpp"
+#include "base/process/process_group.hpp"
 
 namespace autotuned::daemon {
 
@@ -48,10 +42,8 @@ std::vector<pid_t> processes_of(const std::set<std::string>& tokens) {
   std::vector<pid_t> found;
   FolderNames names("/proc");
   while (const auto name = names.next()) {
-    pid_t process = 0;
-    const char* const end = name->data() + name->size();
-    if (std::from_chars(name->data(), end, process).ptr != end || process == ::getpid()) continue;
-    if (carries(process, tokens)) found.push_back(process);
+    const auto process = process_number(*name);
+    if (process && *process != ::getpid() && carries(*process, tokens)) found.push_back(*process);
   }
   return found;
 }
@@ -62,22 +54,11 @@ std::size_t end_processes_of(const std::set<std::string>& tokens, std::chrono::n
   std::size_t count = 0;
   // A process that was just being started is found in the next look.
   for (int look = 0; look < kLooks; ++look) {
-    std::vector<Descriptor> ended;
-    for (const pid_t process : processes_of(tokens)) {
-      Descriptor watched(::pidfd_open(process, 0));
-      // Only now the number cannot become another process's: look at it again.
-      if (!watched.is_open() || !carries(process, tokens)) continue;
-      if (::pidfd_send_signal(watched.get(), SIGKILL, nullptr, 0) == 0) {
-        ended.push_back(std::move(watched));
-      }
-    }
+    const std::vector<pid_t> ended = kill_processes(
+        processes_of(tokens), [&tokens](pid_t process) { return carries(process, tokens); },
+        give_up);
     if (ended.empty()) break;
     if (look == 0) count = ended.size();
-    for (const Descriptor& process : ended) {
-      const auto left = give_up - std::chrono::steady_clock::now();
-      static_cast<void>(
-          wait_readable(process.get(), std::max(left, std::chrono::steady_clock::duration(0))));
-    }
   }
   return count;
 }

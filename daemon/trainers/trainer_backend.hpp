@@ -195,6 +195,8 @@ class TrainerBackend final : public tuner::TrainingBackend {
   // is not to blame.
   void end_changed();
   [[nodiscard]] static GroupSettings settings_of(const Trainer& trainer);
+  // The error of what was disturbed (Error::is_disturbance).
+  [[nodiscard]] static tl::unexpected<Error> disturbed(std::string what);
   tl::unexpected<Error> end_interfered(Trainer& trainer, const std::string& when);
   void suspend_others(const Trainer* working);
   [[nodiscard]] bool is_on_gpu() const;

@@ -215,15 +215,10 @@ Result<Json> TrainerBackend::ask_undisturbed(Trainer& trainer, const std::string
     if (used <= std::max(kMinDisturbance, elapsed / kToleratedPart)) continue;
     const double share = static_cast<double>(used.count()) / static_cast<double>(elapsed.count());
     // No failure of the candidate: on a loaded machine the trainer itself may stop late.
-    Error error{.kind = ErrorKind::unsupported,
-                .what = fmt::format("what the waiting trainer (process {}) started used {} % of a "
-                                    "CPU during the block of the other trainer: a knob or a plugin "
-                                    "slows its neighbour",
-                                    other.client.pid(), std::llround(100.0 * share)),
-                .where = {},
-                .remedy = {},
-                .is_disturbance = true};
-    return tl::unexpected(std::move(error));
+    return disturbed(
+        fmt::format("what the waiting trainer (process {}) started used {} % of a CPU during the "
+                    "block of the other trainer: a knob or a plugin slows its neighbour",
+                    other.client.pid(), std::llround(100.0 * share)));
   }
   return answer;
 }

@@ -16,15 +16,15 @@ namespace {
 
 constexpr const char* kWhileItWaited = "while it waited";
 
-tl::unexpected<Error> disturbed(std::string what) {
+}  // namespace
+
+tl::unexpected<Error> TrainerBackend::disturbed(std::string what) {
   return tl::unexpected(Error{.kind = ErrorKind::unsupported,
                               .what = std::move(what),
                               .where = {},
                               .remedy = {},
                               .is_disturbance = true});
 }
-
-}  // namespace
 
 bool TrainerBackend::has_neighbour(const Trainer& trainer) const {
   return std::ranges::any_of(trainers_, [&trainer](const Trainer& other) {

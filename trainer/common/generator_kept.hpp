@@ -6,6 +6,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <mutex>
+#include <optional>
 
 namespace autotuned::trainer {
 
@@ -27,6 +28,18 @@ class GeneratorKept {
  private:
   at::Generator generator_;
   at::Tensor state_;
+};
+
+// The same of the host's generator and, where a model runs on another device, of that one's.
+class GeneratorsKept {
+ public:
+  explicit GeneratorsKept(at::Device device) {
+    if (!device.is_cpu()) device_.emplace(device);
+  }
+
+ private:
+  GeneratorKept host_;
+  std::optional<GeneratorKept> device_;
 };
 
 }  // namespace autotuned::trainer

@@ -130,6 +130,7 @@ std::vector<recipes::Knob> Extensions::knobs() const {
 Result<void> Extensions::configure(const Configuration& configuration, Learner& learner) {
   left_by_ = nullptr;  // apply() and undo() may change weights
   is_in_backward_ = false;
+  drop_batch();
   for (One& one : all_) {
     one.wanted = {};
     bool is_turned = false;
@@ -255,12 +256,12 @@ void Extensions::set_forward(Learner& learner) {
       end_forward(*one);
       one->shown.add(images);
       at::Tensor logits = inner(images);
-      begin_code(*one);
+      begin_forward(*one);
       return logits;
     };
     whole = [this, one, original = std::move(original)](const at::Tensor& images) {
       one->shown.start(images);
-      begin_code(*one);
+      begin_forward(*one);
       at::Tensor logits = plugin_call(one->who, "forward",
                                       [&] { return one->extension->forward(original, images); });
       end_forward(*one);
@@ -301,13 +302,17 @@ at::Tensor Extensions::forward(Learner& learner, const at::Tensor& images) {
   return logits;
 }
 
+void Extensions::begin_forward(const One& one) {
+  begin_code(one);
+  if (is_stepping_ && one.risk != RiskClass::semantics) weights_.take_gradients();
+}
+
 // A forward of its own may move running averages as the model's would.
 void Extensions::end_forward(const One& one) const {
   end_code(one, "forward", is_stepping_ ? WeightWatch::Of::parameters : WeightWatch::Of::all);
   if (!is_stepping_ || one.risk == RiskClass::semantics) return;
-  // The backward pass would add to it.
   const std::string did = weights_.difference_of_gradients();
-  if (!did.empty()) blame(one.who, "forward", did + " in step " + std::to_string(step_));
+  if (!did.empty()) blame(one.who, "forward", did + in_step());
 }
 
 bool Extensions::may_any_change() const {
@@ -315,22 +320,32 @@ bool Extensions::may_any_change() const {
                              [](const One* one) { return one->risk == RiskClass::semantics; });
 }
 
+std::string Extensions::in_step() const {
+  return " in step " + std::to_string(step_);
+}
+
 void Extensions::keep_batch(const DeviceBatch& batch) {
+  drop_batch();
   if (may_any_change()) return;
   left_batch_.take(batch.images, batch.labels);
   left_images_ = batch.images;
   left_labels_ = batch.labels;
 }
 
+void Extensions::drop_batch() {
+  left_images_.reset();
+  left_labels_.reset();
+}
+
 void Extensions::check_labels() const {
   if (!left_labels_.defined() || !left_batch_.has_other_labels(left_labels_)) return;
-  blame_all("leaves other labels in step " + std::to_string(step_));
+  blame_all("leaves other labels" + in_step());
 }
 
 void Extensions::check_batch() const {
   if (!left_labels_.defined()) return;
   const std::string did = left_batch_.difference(left_images_, left_labels_, /*rounds=*/false);
-  if (!did.empty()) blame_all(did + " in step " + std::to_string(step_));
+  if (!did.empty()) blame_all(did + in_step());
 }
 
 void Extensions::begin_code(const One& one) {
@@ -341,8 +356,7 @@ void Extensions::end_code(const One& one, const char* function, WeightWatch::Of 
   if (one.risk == RiskClass::semantics) return;
   const std::string did = weights_.difference(of);
   if (did.empty()) return;
-  blame(one.who, function,
-        did + (is_stepping_ ? " in step " + std::to_string(step_) : " outside of a step"));
+  blame(one.who, function, did + (is_stepping_ ? in_step() : " outside of a step"));
 }
 
 void Extensions::leave_weights(const Learner& learner) {
@@ -359,7 +373,7 @@ void Extensions::check_backward() {
   const Learner* const learner = std::exchange(left_by_, nullptr);
   if (learner == nullptr || learner->times_set() != left_at_) return;
   const std::string did = left_weights_.difference(WeightWatch::Of::parameters);
-  if (!did.empty()) blame_all(did + " in step " + std::to_string(step_));
+  if (!did.empty()) blame_all(did + in_step());
 }
 
 void Extensions::check_weights() const {
@@ -379,8 +393,6 @@ DeviceBatch Extensions::on_batch(const DeviceBatch& batch, std::int64_t step) {
   check_weights();
   left_by_ = nullptr;
   is_in_backward_ = false;
-  left_images_.reset();
-  left_labels_.reset();
   weights_.begin_step();
   left_weights_.begin_step();
   DeviceBatch result = batch;
@@ -414,8 +426,7 @@ DeviceBatch Extensions::on_batch(const DeviceBatch& batch, std::int64_t step) {
 
 void Extensions::after_step(const Learner& learner, std::int64_t step, const at::Tensor& loss) {
   step_ = step;
-  left_images_.reset();
-  left_labels_.reset();
+  drop_batch();
   const at::Tensor told = loss.detach().clone();  // what is reported is the loss itself
   for (One* const one : applied_) {
     begin_code(*one);

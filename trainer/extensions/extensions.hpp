@@ -65,11 +65,16 @@ class Extensions {
   // Around code of an extension: end_code() throws if it has changed what it must not.
   void begin_code(const One& one);
   void end_code(const One& one, const char* function, WeightWatch::Of of) const;
+  // The same in its forward. In a step, gradients count as well: the backward pass would add to them.
+  void begin_forward(const One& one);
   void end_forward(const One& one) const;
-  [[nodiscard]] bool may_any_change()
-      const;  // whether one of the applied ones has a turned knob of risk semantics
+  // Whether one of the applied extensions has a turned knob of risk semantics.
+  [[nodiscard]] bool may_any_change() const;
+  // " in step 5".
+  [[nodiscard]] std::string in_step() const;
   // The batch is compared until the optimizer moves: an extension may keep its tensors.
   void keep_batch(const DeviceBatch& batch);
+  void drop_batch();
   void check_labels() const;
   void check_batch() const;
   // Until the next look, nobody but the learner has a reason to change weights.
@@ -81,9 +86,9 @@ class Extensions {
   std::list<One> all_;
   std::vector<One*> applied_;
   GivenBatch given_;
-  GivenBatch left_batch_;  // as on_batch() has left it
-  at::Tensor
-      left_images_;  // its tensors, from on_batch() to after_step(); undefined: it may be changed
+  // The batch as on_batch() has left it, and its tensors until after_step(); undefined where it may be changed.
+  GivenBatch left_batch_;
+  at::Tensor left_images_;
   at::Tensor left_labels_;
   bool is_stepping_ = false;  // from on_batch() to after_step()
   std::int64_t step_ = 0;     // this or the last one

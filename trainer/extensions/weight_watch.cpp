@@ -35,7 +35,6 @@ void WeightWatch::watch(const torch::nn::Module& model) {
   for (const auto& buffer : model.named_buffers())
     if (buffer.value().defined()) watched_.push_back({buffer.key(), buffer.value()});
   states_.resize(watched_.size());
-  gradients_.resize(parameters_);
   samples_.reserve(kPlaces);
   take();
 }
@@ -47,8 +46,6 @@ void WeightWatch::begin_step() {
 void WeightWatch::take() {
   for (std::size_t i = 0; i < watched_.size(); ++i)
     states_[i] = state_of(watched_[i].tensor);
-  for (std::size_t i = 0; i < parameters_; ++i)
-    gradients_[i] = gradient_of(watched_[i].tensor);
   samples_.clear();
   const std::size_t buffers = watched_.size() - parameters_;
   std::size_t on_device = 0;
@@ -63,6 +60,12 @@ void WeightWatch::take() {
         static_cast<std::int64_t>(drawn() % static_cast<std::uint64_t>(tensor.numel()));
     samples_.push_back({which, place, number_at(tensor, place)});
   }
+}
+
+void WeightWatch::take_gradients() {
+  gradients_.resize(parameters_);
+  for (std::size_t i = 0; i < parameters_; ++i)
+    gradients_[i] = gradient_of(watched_[i].tensor);
 }
 
 std::string WeightWatch::difference(Of of) const {

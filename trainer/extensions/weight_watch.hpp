@@ -34,11 +34,13 @@ class WeightWatch {
   void watch(const torch::nn::Module& model);
   // A step begins: draws whether numbers on a GPU are compared in it.
   void begin_step();
-  // Notes the present state.
+  // Notes the present state, and that of the gradients of parameters.
   void take();
+  void take_gradients();
   // What has changed since take(), as a clause; empty: nothing that is visible.
   [[nodiscard]] std::string difference(Of of) const;
-  // What has changed in the gradients of parameters, in place or for others, as a clause. Their numbers are not compared.
+  // What has changed in the gradients since take_gradients(), in place or for others, as a clause. Their numbers are not
+  // compared.
   [[nodiscard]] std::string difference_of_gradients() const;
   // The same as difference() of parameters, by numbers alone: they may have been elsewhere in between.
   [[nodiscard]] std::string difference_in_numbers() const;
@@ -80,7 +82,7 @@ class WeightWatch {
   std::vector<Watched> watched_;  // first the parameters
   std::size_t parameters_ = 0;
   std::vector<State> states_;        // of each
-  std::vector<Gradient> gradients_;  // of each parameter
+  std::vector<Gradient> gradients_;  // of each parameter, once they are noted
   std::vector<Sample> samples_;
   std::size_t next_parameter_ = 0;  // whose turn it is
   std::size_t next_buffer_ = 0;

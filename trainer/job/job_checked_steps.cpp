@@ -164,9 +164,7 @@ Result<void> Job::State::keep_idle_step(const CancelCheck& is_cancelled) {
 // ones alone as the model does. They are the last ones of the test data; without any, the first ones of training.
 Result<void> Job::State::keep_outputs(const char* name, const CancelCheck& is_cancelled) {
   // As in evaluate_here().
-  const GeneratorKept host_generator;
-  std::optional<GeneratorKept> device_generator;
-  if (!device_.is_cpu()) device_generator.emplace(device_);
+  const GeneratorsKept generators(device_);
   std::vector<at::Tensor> outputs;
   const auto answer = [&](Feed& feed, const input::Dataset& data, bool is_test) -> Result<void> {
     for (bool is_last = false; !is_last;) {

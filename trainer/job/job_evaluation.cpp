@@ -258,9 +258,7 @@ Result<TestResult> Job::State::evaluate_here(const CancelCheck& is_cancelled,
                                              std::int64_t most_samples) {
   if (test_data_ == nullptr) return fail(ErrorKind::invalid, "the recipe has no test data");
   // A model that draws although it is evaluated must not change what is trained afterwards.
-  const GeneratorKept host_generator;
-  std::optional<GeneratorKept> device_generator;
-  if (!device_.is_cpu()) device_generator.emplace(device_);
+  const GeneratorsKept generators(device_);
   auto feed =
       make_test_feed(most_samples < test_data_->size() ? TestBatches::few : TestBatches::all);
   if (!feed) return tl::unexpected(feed.error());

@@ -141,9 +141,9 @@ class Job::State {
   Result<void> check(const Configuration& configuration) const;
   // job_ranks.cpp: errors for what several ranks, or one rank alone, do not support.
   Result<void> check_ranks(const Configuration& configuration) const;
+  Result<void> check_alone(const Configuration& configuration) const;
   // The memory of the machine, and of the device that trains. A check of the recipe loads it on the CPU, whatever trains later.
   [[nodiscard]] MemoryRoom memory_room() const;
-  Result<void> check_alone(const Configuration& configuration) const;
   [[nodiscard]] input::Share share() const;
   // Seeds the generators for a step. The draws of other ranks than the leader depend on seed, rank and step alone, so
   // that checkpoints need not hold them.

@@ -225,12 +225,15 @@ TEST_F(TrainerBackendTest, ANeighbourThatUsesTheCpuFailsTheBlock) {
   EXPECT_TRUE(alone) << alone.error().message();
 }
 
+// The extension starts something once.
+Json leaves_orphan() {
+  return {
+      {"faults",
+       {{{"do", "leave_orphan"}, {"request", "run"}, {"when", {"mine.skip=on"}}, {"once", true}}}}};
+}
+
 TEST_F(TrainerBackendTest, WhatAnExtensionLeavesBehindIsEndedAndFailsItsTrial) {
-  scene_.behave({{"faults",
-                  {{{"do", "leave_orphan"},
-                    {"request", "run"},
-                    {"when", {"mine.skip=on"}},
-                    {"once", true}}}}});
+  scene_.behave(leaves_orphan());
   ASSERT_TRUE(job().start(start_));
   const Configuration skip = with("mine.skip", true);
   ASSERT_TRUE(job().make_ready(skip, tuner::ProcessChoice::reuse));
@@ -247,11 +250,7 @@ TEST_F(TrainerBackendTest, WhatAnExtensionLeavesBehindIsEndedAndFailsItsTrial) {
 
 // Between two trials nobody is there to be blamed.
 TEST_F(TrainerBackendTest, WhatAnExtensionLeavesBehindAfterItsTrialIsToldAsAWarning) {
-  scene_.behave({{"faults",
-                  {{{"do", "leave_orphan"},
-                    {"request", "run"},
-                    {"when", {"mine.skip=on"}},
-                    {"once", true}}}}});
+  scene_.behave(leaves_orphan());
   ASSERT_TRUE(job().start(start_));
   ASSERT_TRUE(job().make_ready(with("mine.skip", true), tuner::ProcessChoice::reuse));
   job().stop();
