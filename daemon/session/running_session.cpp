@@ -58,6 +58,7 @@ Result<int> RunningSession::run() {
   // The run has ended, but its process was killed before it reported that.
   if (run_.state == RunState::failed) return conclude(1);
   if (run_.state == RunState::finished) {
+    has_trained_ = true;
     auto concluded = conclude_finished(kept_training());
     if (!concluded) return end_with(concluded.error());
     return concluded;
@@ -69,6 +70,7 @@ Result<int> RunningSession::run() {
   }
   if (!request_.tune_only) {
     if (auto trained = train(); !trained) return end_with(trained.error());
+    has_trained_ = true;
   }
   const std::string kept = kept_training();
   if (kept.empty()) {

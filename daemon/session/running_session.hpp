@@ -130,6 +130,8 @@ class RunningSession {
   std::chrono::nanoseconds start_time_{0};  // of the first trainer
   storage::RunRow run_;
   bool has_run_ = false;
+  // Only results are left to write: an error then is one of the output folder, and costs no training.
+  bool has_trained_ = false;
   std::optional<Sequel> sequel_;  // what this run goes on with
   int trial_ = 0;                 // that is going on; 0: none
   std::vector<TrialRecord> earlier_;

@@ -254,7 +254,7 @@ int RunningSession::end_with(const Error& error) {
     if (!is_gone && !stored && !is_left) warn({unstored_end_text(run_, stored.error())});
   }
   if (error.kind == ErrorKind::cancelled) return conclude(kCancelled);
-  const bool is_worth_repeating = is_left && !would_recur(error);
+  const bool is_worth_repeating = is_left && (has_trained_ || !would_recur(error));
   report({{"event", "error"},
           {"kind", to_string(error.kind)},
           {"text",
