@@ -166,7 +166,9 @@ Result<void> Job::State::open_data() {
 MemoryRoom Job::State::memory_room() const {
   const bool is_trained = recipe_.data.type != input::kUnlabelledPictures;
   const bool is_on_cpu = device_.is_cpu() && (recipe_.device == "cpu" || !has_gpu_);
-  return {.host_bytes = memory_allowed_bytes_,
+  // One of several ranks is told its share; what is needed is that of all.
+  const std::int64_t shares = ranks_ != nullptr ? recipe_.train.ranks : 1;
+  return {.host_bytes = memory_allowed_bytes_ * shares,
           .device_bytes = is_trained && !device_.is_cpu() ? device_memory_bytes(facts_.device) : 0,
           .trains_on_cpu = is_trained && is_on_cpu};
 }

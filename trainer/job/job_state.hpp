@@ -238,8 +238,8 @@ class Job::State {
   Extensions extensions_;             // outlives the learner that it changed
   std::vector<recipes::Knob> knobs_;  // with those of extensions
   int cpus_allowed_;
-  std::int64_t memory_allowed_bytes_;
-  bool has_gpu_;  // the machine; the recipe may not use it
+  std::int64_t memory_allowed_bytes_;  // of this rank; of a check of the recipe, of all ranks
+  bool has_gpu_;                       // the machine; the recipe may not use it
   at::Device device_;
   JobFacts facts_;
   Configuration configuration_;

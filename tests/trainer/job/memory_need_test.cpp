@@ -4,11 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <memory>
+#include <string>
 
 #include "tests/trainer/small_job.hpp"
 #include "trainer/job/job_check.hpp"
 #include "trainer/models/model.hpp"
+#include "trainer/ranks/rank_group.hpp"
 
 namespace autotuned::trainer {
 namespace {
@@ -121,6 +124,28 @@ TEST(MemoryNeed, ARecipeThatDoesNotFitIsAProblemOfItsModelOrData) {
   ASSERT_EQ(data->problems.size(), 1U);
   EXPECT_EQ(data->problems[0].key, "data");
   EXPECT_THAT(data->problems[0].error.what, HasSubstr("samples takes 14.9 GiB of memory"));
+}
+
+// A rank is told its share of the machine, and the need is that of all ranks.
+TEST(MemoryNeed, SeveralRanksNeedNoMoreThanTheyHaveTogether) {
+  const Folder folder;
+  const auto group = value_of(
+      RankGroup::join({.rank = 0, .ranks = 1, .store = folder / "store"}, std::chrono::minutes(1)));
+  ASSERT_NE(group, nullptr);
+  recipes::Recipe recipe = small_recipe();
+  recipe.train.ranks = 2;
+  recipe.evaluation.reset();
+  // Their order takes 458 MiB in two ranks. The model is what fails next, before anything is made.
+  recipe.data.parameters["samples"] = 60'000'000;
+  recipe.model.type = "perceptron";
+  const auto refusal = [&](std::int64_t mebibytes_of_a_rank) {
+    Machine machine = test_machine();
+    machine.memory_allowed_bytes = mebibytes_of_a_rank << 20;
+    const auto job = Job::load(recipe, starting(recipe), machine, cpu_only(), {}, group.get());
+    return job ? std::string() : job.error().what;
+  };
+  EXPECT_THAT(refusal(200), HasSubstr("and this machine has 400.0 MiB"));
+  EXPECT_THAT(refusal(300), HasSubstr("this trainer has no model 'perceptron'"));
 }
 
 }  // namespace
