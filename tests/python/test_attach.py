@@ -114,6 +114,49 @@ class AttachTest(unittest.TestCase):
         running, _ = self.assert_same(script)
         self.assertEqual(running.last["end"]["steps"], 12)
 
+    def test_pytorch_that_loads_at_the_second_try_is_tuned(self):
+        self.write("broken/torch/__init__.py", "raise ImportError('no libtorch.so')\n")
+        script = self.write(
+            "again.py",
+            """
+    import os, sys
+    sys.path.insert(0, os.path.abspath("broken"))
+    try:
+        import torch
+    except ImportError as error:
+        print(error)
+    sys.path.pop(0)
+            """
+            + LOOP
+            + """
+    for _ in range(12):
+        step()
+        """,
+        )
+        running, (code, out, _) = self.assert_same(script)
+        self.assertEqual((code, out), (0, "no libtorch.so\n"))
+        self.assertEqual(running.last["end"]["steps"], 12)
+
+    def test_a_file_that_has_the_number_of_the_socket_stays_as_it_is(self):
+        script = self.write(
+            "closing.py",
+            """
+            import os, sys
+            paths, sys.path[:] = list(sys.path), []
+            try:
+                import torch
+            except ImportError:
+                sys.path[:] = paths
+            os.closerange(3, 256)
+            for number in range(64):
+                os.open(f"file-{number}", os.O_CREAT | os.O_WRONLY)
+            """,
+        )
+        running, (code, _, _) = self.run_with_session(script)
+        self.assertEqual((code, running.last), (0, {}))
+        sizes = [path.stat().st_size for path in self.folder.glob("file-*")]
+        self.assertEqual(sizes, [0] * 64)
+
     def test_a_script_that_asks_whether_pytorch_is_there_is_tuned(self):
         # As transformers, accelerate and others do when they are imported.
         script = self.write(

@@ -53,7 +53,7 @@ def _attach(descriptor):
 
 
 class _Finder:
-    """Attaches behind the first `import torch`, and is gone then.
+    """Attaches behind the first `import torch` that succeeds, and is gone then.
 
     Who only asks whether torch is there gets the same answer as without it. If torch cannot be
     imported, the session learns why when the script ends: it may find torch later.
@@ -86,8 +86,9 @@ class _Finder:
             try:
                 execute(module)
             except Exception as error:
-                if is_first:
+                if is_first and os.getpid() == self._process:
                     self._note("cannot import torch: %s: %s" % (type(error).__name__, error))
+                    sys.meta_path.insert(0, self)  # the script may try again
                 raise
             if is_first and os.getpid() == self._process:
                 self._why = ""
@@ -109,13 +110,20 @@ class _Finder:
             return
         try:
             import json
+            import socket
 
             why = (
                 "its Python, %s, %s; activate the environment that has PyTorch, or name its "
                 "Python: `autotuned run -- PYTHON SCRIPT`" % (sys.executable, self._why)
             )
             body = json.dumps({"end": {"steps_known": False, "why": why}}).encode()
-            os.write(self._descriptor, len(body).to_bytes(4, "little") + body)
+            # The script may have closed the socket and opened a file, which has its number now. If
+            # the session is gone, no signal may end the script.
+            link = socket.socket(fileno=self._descriptor)
+            try:
+                link.sendall(len(body).to_bytes(4, "little") + body, socket.MSG_NOSIGNAL)
+            finally:
+                link.detach()
         except Exception:
             pass  # the session says what it knows without it
 
