@@ -149,13 +149,13 @@ Result<void> Job::State::keep_idle_step(const CancelCheck& is_cancelled) {
     const Learner::StepsWithoutGradients idle(*learner_, rate);
     return run_steps(1, is_cancelled);
   }();
-  Checkpoint after = learner_->capture();
+  NamedTensors after = learner_->capture_parameters();
   if (auto restored = learner_->restore(start); !restored) return restored;
   feed_->seek(position);
   steps_ = steps;
   samples_ = samples;
   if (!block) return tl::unexpected(block.error());
-  for (auto& [name, tensor] : after.parameters)
+  for (auto& [name, tensor] : after)
     outputs_.emplace_back(kWithoutGradients + name, std::move(tensor));
   return {};
 }

@@ -408,6 +408,7 @@ std::int64_t Job::State::damaged_files() const {
 void Job::State::abandon_step() {
   if (writer_.is_busy()) (void)writer_.finish();
   learner_->drop_step();
+  outputs_.clear();  // of a check that has failed
   feed_->seek(feed_->position());
   feed_->give_back_pinned();
   release_device_cache(facts_.device);

@@ -155,6 +155,8 @@ class Learner {
   // Copies the whole state except position and counts to host memory: GPU memory is for the training. Page-locked
   // memory is filled faster, but takes longer to allocate the first time.
   [[nodiscard]] Checkpoint capture(HostMemory memory = HostMemory::pageable);
+  // The parameters alone.
+  [[nodiscard]] NamedTensors capture_parameters() const;
   // Adds the parameters and averages that have a second name in PyTorch (Model::tied_names()).
   void add_tied_names(Checkpoint& checkpoint) const;
   // ErrorKind::invalid when the checkpoint is of another model; then nothing has changed.

@@ -149,6 +149,15 @@ Checkpoint Learner::capture(HostMemory memory) {
   return checkpoint;
 }
 
+NamedTensors Learner::capture_parameters() const {
+  const at::NoGradGuard no_grad;
+  NamedTensors captured;
+  HostCopies host(device_, HostMemory::pageable);
+  for (std::size_t i = 0; i < parameters_.size(); ++i)
+    captured.emplace_back(names_[i], host.copy(parameters_[i]));
+  return captured;
+}
+
 void Learner::add_tied_names(Checkpoint& checkpoint) const {
   for (const TiedName& tied : model_->tied_names()) {
     for (NamedTensors* const list : {&checkpoint.parameters, &checkpoint.averages}) {

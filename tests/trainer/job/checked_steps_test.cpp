@@ -342,6 +342,20 @@ TEST(JobCheck, ALossScaleThatIsTooHighIsNoFault) {
   EXPECT_FALSE(moved("trained"));
 }
 
+// What was kept for its checkpoint has the size of all parameters.
+TEST(JobCheck, ThatIsCancelledLeavesNothingInTheNextCheckpoint) {
+  const auto job = load(small_recipe());
+  ASSERT_NE(job, nullptr);
+  value_of(job->run_steps(1, never));
+  const std::int64_t bytes = value_of(job->keep("before"));
+  int asked = 0;  // first in the step without gradients
+  const auto cancelled = job->check_steps({.steps = kSteps, .keeps_outputs_before = true},
+                                          [&asked] { return ++asked == 2; });
+  ASSERT_FALSE(cancelled);
+  EXPECT_EQ(cancelled.error().kind, ErrorKind::cancelled);
+  EXPECT_EQ(value_of(job->keep("after")), bytes);
+}
+
 TEST(JobCheck, RefusesAPlaceThatTheDataDoNotHave) {
   const auto job = load(small_recipe());
   EXPECT_FALSE(job->restore("initial", {.epoch = 0, .sample = 201}));
