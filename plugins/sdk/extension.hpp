@@ -70,10 +70,12 @@ class Extension {
   virtual ~Extension() = default;
 
   // Applies these values between two steps. At least one of them is not its default. May change the model and its
-  // modules, but must not replace or add a parameter or a buffer: the optimizer holds them.
+  // modules, but must not replace or add a parameter or a buffer: the optimizer holds them. Unless a changed knob declares
+  // the risk `semantics`, modules must stay in training mode.
   virtual void apply(const KnobValues& values, torch::nn::Module& model) = 0;
   // Restores the state before apply(), which is called again for other values. Not called for knobs that need a
-  // restart. Afterwards the program checks that the parameters are unchanged.
+  // restart. Afterwards the program checks that the same parameters and buffers are there, and the modes of modules. Unless
+  // a knob that was changed declares the risk `semantics`, undo() must leave all numbers of parameters and buffers.
   virtual void undo(torch::nn::Module& model) = 0;
 
   // For TorchScript models, after apply() with these values: changes the graphs of `script` and returns whether it did.
@@ -88,7 +90,8 @@ class Extension {
   // their labels, unless a changed knob declares the risk `semantics`. A step fails if a hook leaves or shows the model
   // fewer samples, other sizes or other numbers (with the risk `numerics`, images may differ by rounding), or changes,
   // replaces or freezes a parameter or a buffer: the optimizer alone moves the weights. Only forward() of a step may
-  // change buffers, as the model's own forward does.
+  // change buffers, as the model's own forward does. It fails as well if a hook switches a module to evaluation mode before
+  // it calls `original` or ends, or if no parameter gets a gradient.
   //
   // Called instead of the model's forward, in training and evaluation. In a step, `original` must be given all of
   // `images`, at once or in parts.

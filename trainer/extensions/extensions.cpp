@@ -9,6 +9,7 @@
 #include "base/process/call_filter.hpp"
 #include "plugins/sdk/extension.hpp"
 #include "trainer/common/plugin_call.hpp"
+#include "trainer/extensions/model_state.hpp"
 #include "trainer/models/model.hpp"
 #include "trainer/models/scripted.hpp"
 #include "trainer/step/learner.hpp"
@@ -18,46 +19,6 @@ namespace {
 
 using plugins::TrainerLibrary;
 using recipes::RiskClass;
-
-// The state of a tensor that an extension must not change, or must restore.
-struct TensorState {
-  std::string name;
-  const void* tensor = nullptr;  // its identity
-  std::vector<std::int64_t> sizes;
-  bool is_trained = false;
-
-  friend bool operator==(const TensorState&, const TensorState&) = default;
-};
-
-std::vector<TensorState> tensors_of(const torch::nn::Module& model) {
-  std::vector<TensorState> all;
-  const auto add = [&all](const std::string& name, const at::Tensor& tensor) {
-    all.push_back(
-        {name, tensor.unsafeGetTensorImpl(), tensor.sizes().vec(), tensor.requires_grad()});
-  };
-  for (const auto& parameter : model.named_parameters())
-    add(parameter.key(), parameter.value());
-  for (const auto& buffer : model.named_buffers())
-    add(buffer.key(), buffer.value());
-  return all;
-}
-
-// The first that differs, as a clause; empty: none.
-std::string difference(const std::vector<TensorState>& before,
-                       const std::vector<TensorState>& after, bool may_freeze) {
-  if (before.size() != after.size()) return "the model has other tensors than before";
-  for (std::size_t i = 0; i < before.size(); ++i) {
-    TensorState expected = before[i];
-    if (may_freeze) expected.is_trained = after[i].is_trained;
-    if (after[i] == expected) continue;
-    if (expected.is_trained != after[i].is_trained) {
-      return before[i].name +
-             (before[i].is_trained ? " is not trained any more" : " is trained, which it was not");
-    }
-    return before[i].name + " is another tensor than before";
-  }
-  return {};
-}
 
 sdk::KnobValues told(const Configuration& values) {
   sdk::KnobValues told;
@@ -101,12 +62,13 @@ struct Extensions::One {
   TrainerLibrary library;
   std::string who;  // "plugin mine"
   std::unique_ptr<sdk::Extension> extension;
-  Configuration values;               // applied; empty: not
-  Configuration wanted;               // to be applied
-  bool can_be_undone = true;          // no knob that is turned needs a restart
-  RiskClass risk = RiskClass::exact;  // of the knobs that are turned
-  ShownImages shown;                  // to the model, by its forward
-  std::vector<TensorState> before;
+  Configuration values;                       // applied; empty: not
+  Configuration wanted;                       // to be applied
+  bool can_be_undone = true;                  // no knob that is turned needs a restart
+  RiskClass risk = RiskClass::exact;          // of the knobs that are turned
+  RiskClass applied_risk = RiskClass::exact;  // the same of the values that are applied
+  ShownImages shown;                          // to the model, by its forward
+  ModelState before;
   std::vector<Rewritten> scripts;  // with every set of values so far
 };
 
@@ -178,16 +140,27 @@ Result<void> Extensions::apply(One& one, const Configuration& values, Learner& l
     if (!made) return tl::unexpected(made.error());
     one.extension = std::move(*made);
   }
-  one.before = tensors_of(learner.model());
+  one.before = model_state_of(learner.model());
   auto done = plugin_result(ErrorKind::internal, one.who, "apply",
                             [&] { one.extension->apply(told(values), learner.model()); });
   if (!done) return tl::unexpected(done.error());
-  const std::string wrong = difference(one.before, tensors_of(learner.model()), true);
+  const ModelState after = model_state_of(learner.model());
+  const std::string wrong = tensor_difference(one.before, after, Freezing::allowed);
   if (!wrong.empty()) {
     return fail(ErrorKind::internal, "apply: " + wrong, one.who,
                 "change parameters and buffers in place: the optimizer holds them");
   }
+  // The next evaluation would put all modules back in training mode: it would train otherwise before and after it.
+  if (one.risk != RiskClass::semantics) {
+    const std::string switched = mode_difference(one.before, after);
+    if (!switched.empty()) {
+      return fail(ErrorKind::internal, "apply: " + switched, one.who,
+                  "leave each module in its mode: only a knob of risk semantics may change what is "
+                  "trained");
+    }
+  }
   one.values = values;
+  one.applied_risk = one.risk;
   applied_.push_back(&one);
   set_forward(learner);
   return rewrite(learner);
@@ -197,10 +170,16 @@ Result<void> Extensions::undo(One& one, Learner& learner) {
   std::erase(applied_, &one);
   set_forward(learner);
   one.values = {};
+  // Between two configurations, the time of two hashes does not count.
+  if (one.applied_risk != RiskClass::semantics) weights_.take_all_numbers();
   auto done = plugin_result(ErrorKind::internal, one.who, "undo",
                             [&] { one.extension->undo(learner.model()); });
   if (!done) return tl::unexpected(done.error());
-  const std::string wrong = difference(one.before, tensors_of(learner.model()), false);
+  const ModelState after = model_state_of(learner.model());
+  std::string wrong = tensor_difference(one.before, after, Freezing::refused);
+  if (wrong.empty()) wrong = mode_difference(one.before, after);
+  if (wrong.empty()) wrong = weights_.difference_in_all_numbers(WeightWatch::Of::all);
+  weights_.drop_all_numbers();
   if (!wrong.empty()) {
     return fail(ErrorKind::internal, "undo: " + wrong, one.who,
                 "put everything back, or declare that the knob needs a restart");
@@ -374,19 +353,25 @@ void Extensions::check_backward() {
   if (learner == nullptr || learner->times_set() != left_at_) return;
   const std::string did = left_weights_.difference(WeightWatch::Of::parameters);
   if (!did.empty()) blame_all(did + in_step());
+  // The last look at gradients was after the forward pass. Single parameters may get none, as where a step leaves out a
+  // branch of the model.
+  if (!weights_.has_new_gradient()) {
+    blame_all("no parameter gets a gradient" + in_step(), "after its forward");
+  }
 }
 
 void Extensions::check_weights() const {
   if (left_by_ == nullptr || is_in_backward_ || left_by_->times_set() != left_at_) return;
-  const std::string did = left_weights_.difference_in_numbers();
+  std::string did = left_weights_.difference_in_numbers();
+  if (did.empty()) did = left_weights_.difference_in_all_numbers(WeightWatch::Of::parameters);
   if (!did.empty()) blame_all(did + " after step " + std::to_string(step_));
 }
 
-void Extensions::blame_all(const std::string& did) const {
+void Extensions::blame_all(const std::string& did, const char* when) const {
   std::string who;
   for (const One* const one : applied_)
     who += (who.empty() ? "" : " or ") + one->who;
-  blame(who, "between its hooks", did);
+  blame(who, when, did);
 }
 
 DeviceBatch Extensions::on_batch(const DeviceBatch& batch, std::int64_t step) {
@@ -424,17 +409,31 @@ DeviceBatch Extensions::on_batch(const DeviceBatch& batch, std::int64_t step) {
   return result;
 }
 
-void Extensions::after_step(const Learner& learner, std::int64_t step, const at::Tensor& loss) {
+void Extensions::after_step(const Learner& learner, std::int64_t step, const at::Tensor& loss,
+                            bool is_last) {
   step_ = step;
   drop_batch();
+  if ((is_last || left_weights_.is_drawn_for_all()) && !may_any_change()) {
+    left_weights_.take_all_numbers();
+  }
   const at::Tensor told = loss.detach().clone();  // what is reported is the loss itself
   for (One* const one : applied_) {
     begin_code(*one);
     plugin_call(one->who, "after_step", [&] { one->extension->after_step(step, told); });
     end_code(*one, "after_step", WeightWatch::Of::all);
+    const std::string did = left_weights_.difference_in_all_numbers(WeightWatch::Of::all);
+    if (!did.empty()) blame(one->who, "after_step", did + in_step());
   }
   is_stepping_ = false;
   leave_weights(learner);
+}
+
+void Extensions::abandon_step() {
+  if (!is_stepping_) return;
+  is_stepping_ = false;
+  is_in_backward_ = false;
+  left_by_ = nullptr;  // the optimizer may have moved some of them
+  drop_batch();
 }
 
 }  // namespace autotuned::trainer

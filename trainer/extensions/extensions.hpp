@@ -37,18 +37,25 @@ class Extensions {
   [[nodiscard]] std::vector<recipes::Knob> knobs() const;
 
   // Applies the values of the extensions' knobs: undoes the extensions whose values change, and applies them again.
-  // ErrorKind::internal names the plugin: it threw, replaced a parameter, or visibly did not undo all of its changes.
+  // ErrorKind::internal names the plugin: it threw, replaced a parameter, switched the mode of a module, or visibly did
+  // not undo all of its changes.
   // The model is then in an undefined state.
   [[nodiscard]] Result<void> configure(const Configuration& configuration, Learner& learner);
 
   [[nodiscard]] bool is_any_applied() const { return !applied_.empty(); }
   // Call the hooks of the applied extensions; to be called in each step, which are counted from 1. They throw
   // std::runtime_error that names the plugin if it throws. They and the forward pass between them also throw if an
-  // extension leaves another batch than it was given, or changes parameters or buffers (docs/statistics.md), unless one
-  // of its changed knobs declares the risk `semantics`. This is checked in every step, because an extension could
-  // recognise the steps of a check.
+  // extension leaves another batch than it was given, changes parameters or buffers, switches the mode of a module, or
+  // keeps all gradients back (docs/statistics.md), unless one of its changed knobs declares the risk `semantics`. This is
+  // checked in every step, because an extension could recognise the steps of a check. `is_last`: the weights may be saved
+  // before the next step, so that all of their numbers are compared.
   [[nodiscard]] DeviceBatch on_batch(const DeviceBatch& batch, std::int64_t step);
-  void after_step(const Learner& learner, std::int64_t step, const at::Tensor& loss);
+  // Says that the model gets this batch, which was made of the one that on_batch() has left. It is compared until the
+  // optimizer moves, because an extension may keep its tensors.
+  void keep_batch(const DeviceBatch& batch);
+  void after_step(const Learner& learner, std::int64_t step, const at::Tensor& loss, bool is_last);
+  // Ends a step that failed before the end of after_step(); without one it does nothing.
+  void abandon_step();
   // Throws the same if parameters are not what the last step has left and the learner has not set them since. To be
   // called before the weights are copied; on_batch() does it, too.
   void check_weights() const;
@@ -72,21 +79,19 @@ class Extensions {
   [[nodiscard]] bool may_any_change() const;
   // " in step 5".
   [[nodiscard]] std::string in_step() const;
-  // The batch is compared until the optimizer moves: an extension may keep its tensors.
-  void keep_batch(const DeviceBatch& batch);
   void drop_batch();
   void check_labels() const;
   void check_batch() const;
   // Until the next look, nobody but the learner has a reason to change weights.
   void leave_weights(const Learner& learner);
-  // Throws if parameters have changed since the forward pass.
+  // Throws if parameters have changed since the forward pass, or none has got a gradient.
   void check_backward();
-  [[noreturn]] void blame_all(const std::string& did) const;
+  [[noreturn]] void blame_all(const std::string& did, const char* when = "between its hooks") const;
 
   std::list<One> all_;
   std::vector<One*> applied_;
   GivenBatch given_;
-  // The batch as on_batch() has left it, and its tensors until after_step(); undefined where it may be changed.
+  // The batch of keep_batch(), and its tensors until after_step(); undefined where it may be changed.
   GivenBatch left_batch_;
   at::Tensor left_images_;
   at::Tensor left_labels_;

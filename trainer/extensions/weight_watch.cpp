@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "trainer/common/tensor_hash.hpp"
 #include "trainer/extensions/places.hpp"
 
 namespace autotuned::trainer {
@@ -36,16 +37,27 @@ void WeightWatch::watch(const torch::nn::Module& model) {
     if (buffer.value().defined()) watched_.push_back({buffer.key(), buffer.value()});
   states_.resize(watched_.size());
   samples_.reserve(kPlaces);
+  modules_.clear();
+  modules_.push_back({.name = "", .module = &model});
+  for (const auto& module : model.named_modules("", /*include_self=*/false))
+    modules_.push_back({module.key(), module.value().get(), module.value()});
+  hashes_.clear();
+  is_drawn_for_all_ = false;
   take();
 }
 
 void WeightWatch::begin_step() {
+  hashes_.clear();
   reads_device_ = drawn() % kStepsForOneOnDevice == 0;
+  is_drawn_for_all_ =
+      drawn() % kStepsForAllNumbers == 0 && !watched_.empty() && watched_.front().tensor.is_cpu();
 }
 
 void WeightWatch::take() {
   for (std::size_t i = 0; i < watched_.size(); ++i)
     states_[i] = state_of(watched_[i].tensor);
+  for (WatchedModule& one : modules_)
+    one.is_training = one.module->is_training();
   samples_.clear();
   const std::size_t buffers = watched_.size() - parameters_;
   std::size_t on_device = 0;
@@ -68,15 +80,30 @@ void WeightWatch::take_gradients() {
     gradients_[i] = gradient_of(watched_[i].tensor);
 }
 
+void WeightWatch::take_all_numbers() {
+  hashes_.clear();
+  for (const Watched& one : watched_)
+    hashes_.push_back(hash_of(one.tensor));
+}
+
 std::string WeightWatch::difference(Of of) const {
-  const std::size_t count = of == Of::all ? watched_.size() : parameters_;
+  const std::size_t count = count_of(of);
   for (std::size_t i = 0; i < count; ++i) {
     const State now = state_of(watched_[i].tensor);
     if (now == states_[i]) continue;
     if (now.is_trained == states_[i].is_trained) return "changes " + name_of(i);
     return (now.is_trained ? "trains the frozen " : "freezes ") + name_of(i);
   }
-  return difference_in_numbers(count);
+  const std::string modes = difference_of_modes();
+  return modes.empty() ? difference_in_numbers(count) : modes;
+}
+
+std::string WeightWatch::difference_of_modes() const {
+  for (const WatchedModule& one : modules_) {
+    const bool is_training = one.module->is_training();
+    if (is_training != one.is_training) return "puts " + module_in_mode(one.name, is_training);
+  }
+  return "";
 }
 
 std::string WeightWatch::difference_of_gradients() const {
@@ -85,6 +112,19 @@ std::string WeightWatch::difference_of_gradients() const {
       return "changes the gradient of " + name_of(i);
     }
   }
+  return "";
+}
+
+bool WeightWatch::has_new_gradient() const {
+  for (std::size_t i = 0; i < parameters_; ++i)
+    if (gradient_of(watched_[i].tensor) != gradients_[i]) return true;
+  return false;
+}
+
+std::string WeightWatch::difference_in_all_numbers(Of of) const {
+  const std::size_t count = std::min(count_of(of), hashes_.size());
+  for (std::size_t i = 0; i < count; ++i)
+    if (hash_of(watched_[i].tensor) != hashes_[i]) return "changes " + name_of(i);
   return "";
 }
 
@@ -143,11 +183,13 @@ std::string WeightWatch::name_of(std::size_t tensor) const {
 
 // SplitMix64: each number of the sequence is drawn with equal probability.
 std::uint64_t WeightWatch::drawn() {
-  draws_ += 0x9e3779b97f4a7c15U;
-  std::uint64_t mixed = draws_;
-  mixed = (mixed ^ (mixed >> 30U)) * 0xbf58476d1ce4e5b9U;
-  mixed = (mixed ^ (mixed >> 27U)) * 0x94d049bb133111ebU;
-  return mixed ^ (mixed >> 31U);
+  draws_ += kOddBits;
+  return mixed_bits(draws_);
+}
+
+std::string module_in_mode(const std::string& name, bool is_training) {
+  return (name.empty() ? "the model" : "module " + name) +
+         (is_training ? " in training mode" : " in evaluation mode");
 }
 
 }  // namespace autotuned::trainer

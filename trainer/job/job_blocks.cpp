@@ -115,8 +115,11 @@ Job::State::StepTaken Job::State::learn_from(const DeviceBatch& batch) {
   if (extensions_.is_any_applied()) {
     // They know labels as the data have them.
     const std::int64_t step = steps_ + 1;
-    loss = learner_->step(mixed_batch(extensions_.on_batch(batch, step)), last_learning_rate_);
-    extensions_.after_step(*learner_, step, loss);
+    const DeviceBatch given = mixed_batch(extensions_.on_batch(batch, step));
+    if (mix_rules().is_on()) extensions_.keep_batch(given);
+    loss = learner_->step(given, last_learning_rate_);
+    const bool is_last = steps_left_ == 1 || (steps_left_ > 0 && batch.ends_epoch);
+    extensions_.after_step(*learner_, step, loss, is_last);
   } else if (mix_rules().is_on()) {
     loss = learner_->step(mixed_batch(batch), last_learning_rate_);
   } else {
@@ -301,7 +304,9 @@ Result<Stretch> Job::State::advance(const StretchLimits& limits, const CancelChe
   std::vector<at::Tensor> losses;
   bool had_epoch_end = false;
   while (stretch.steps < limits.steps) {
+    steps_left_ = limits.steps - stretch.steps;
     auto taken = step(is_cancelled);
+    steps_left_ = 0;
     if (!taken) return tl::unexpected(taken.error());
     stretch.steps += 1;
     stretch.samples += taken->samples;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "trainer/common/generator_kept.hpp"
+#include "trainer/common/tensor_hash.hpp"
 #include "trainer/feed/loading_scope.hpp"
 #include "trainer/job/job_state.hpp"
 #include "trainer/job/step_clock.hpp"

@@ -263,6 +263,7 @@ Result<TestResult> Job::State::evaluate_here(const CancelCheck& is_cancelled,
       make_test_feed(most_samples < test_data_->size() ? TestBatches::few : TestBatches::all);
   if (!feed) return tl::unexpected(feed.error());
   const LoadingScope loading(**feed);
+  const Learner::Evaluation evaluation(*learner_);
   CancelPoll cancel(is_cancelled);
   TestResult result;
   const input::TargetType target = test_data_->target();

@@ -234,6 +234,7 @@ Result<void> tell_mask(const at::Tensor& logits, const Reading& reading, const s
 
 Result<void> Job::State::predict(const AnswerSink& on_answer, const CancelCheck& is_cancelled) {
   const LoadingScope loading(*feed_);
+  const Learner::Evaluation evaluation(*learner_);
   CancelPoll cancel(is_cancelled);
   for (bool is_done = false; !is_done;) {
     const auto batch = feed_->next();

@@ -138,6 +138,23 @@ class Learner {
     Learner& learner_;
   };
 
+  // While one lives, the averages of the parameters are copied once, if code of others runs in the forward pass, and not
+  // for each batch. There must be no steps meanwhile.
+  class Evaluation {
+   public:
+    explicit Evaluation(Learner& learner) : average_(learner.average_.get()) {
+      if (average_ != nullptr) average_->keep_copies(true);
+    }
+    ~Evaluation() {
+      if (average_ != nullptr) average_->keep_copies(false);
+    }
+    Evaluation(const Evaluation&) = delete;
+    Evaluation& operator=(const Evaluation&) = delete;
+
+   private:
+    WeightAverage* average_;
+  };
+
   // Evaluates a batch: without gradients, in evaluation mode, with the averages of the parameters if the recipe has
   // them, and with the loss without smoothing and class weights. Scalars are on the device.
   [[nodiscard]] Score score(const DeviceBatch& batch);

@@ -26,6 +26,18 @@ void WeightAverage::update() {
   if (!averages.empty()) at::_foreach_lerp_(averages, values, 1.0 - decay_);
 }
 
+void WeightAverage::keep_copies(bool keeps) {
+  keeps_copies_ = keeps;
+  copies_.clear();
+  if (keeps) copies_.resize(averages_.size());
+}
+
+at::Tensor WeightAverage::copy_of(std::size_t i) {
+  if (!keeps_copies_) return averages_[i].clone();
+  if (!copies_[i].defined()) copies_[i] = averages_[i].clone();
+  return copies_[i];
+}
+
 WeightAverage::Scope::Scope(WeightAverage* average, bool copies) : average_(average) {
   if (average_ == nullptr) return;
   const at::NoGradGuard no_grad;
@@ -33,7 +45,7 @@ WeightAverage::Scope::Scope(WeightAverage* average, bool copies) : average_(aver
     at::Tensor& parameter = average_->parameters_[i];
     own_.push_back(parameter.detach());
     const at::Tensor& value = average_->averages_[i];
-    if (value.defined()) parameter.set_data(copies ? value.clone() : value);
+    if (value.defined()) parameter.set_data(copies ? average_->copy_of(i) : value);
   }
 }
 

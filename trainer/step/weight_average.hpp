@@ -4,6 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstddef>
 #include <vector>
 
 namespace autotuned::trainer {
@@ -34,10 +35,17 @@ class WeightAverage {
     std::vector<at::Tensor> own_;  // of the parameters
   };
 
+  // From now on, or from then on no more, scopes use the same copies again. There must be no training meanwhile.
+  void keep_copies(bool keeps);
+
  private:
+  [[nodiscard]] at::Tensor copy_of(std::size_t i);
+
   double decay_;
   std::vector<at::Tensor> parameters_;
   std::vector<at::Tensor> averages_;
+  bool keeps_copies_ = false;
+  std::vector<at::Tensor> copies_;  // of each average, where they are kept
 };
 
 }  // namespace autotuned::trainer

@@ -95,9 +95,17 @@ INSTANTIATE_TEST_SUITE_P(
                   "plugin cheats: between its hooks: changes parameter hidden.weight in step 21"},
         SeenCheat{"relabels_in_forward",
                   "plugin cheats: between its hooks: leaves other labels in step 21"},
+        SeenCheat{"blanks_in_forward",
+                  "plugin cheats: between its hooks: leaves other images in step 21"},
         SeenCheat{"adds_gradients",
                   "plugin cheats: forward: changes the gradient of parameter hidden.weight in step "
                   "21"},
+        SeenCheat{"evaluates_in_training",
+                  "plugin cheats: forward: puts the model in evaluation mode in step 21"},
+        SeenCheat{"evaluates_after_a_step",
+                  "plugin cheats: after_step: puts the model in evaluation mode in step 21"},
+        SeenCheat{"detaches_later",
+                  "plugin cheats: after its forward: no parameter gets a gradient in step 21"},
         SeenCheat{"freezes_later",
                   "plugin cheats: on_batch: freezes parameter hidden.weight in step 20"}),
     [](const auto& tested) { return std::string(tested.param.cheat); });
@@ -117,6 +125,86 @@ TEST_F(SeenInStepsTest, InTheLastStepToo) {
   ASSERT_FALSE(stretch);
   EXPECT_THAT(stretch.error().message(),
               HasSubstr("after_step: changes parameter hidden.weight in step 20"));
+}
+
+// One number of a thousand, which a look at ten would hardly ever meet.
+TEST_F(SeenInStepsTest, ASingleNumberInTheLastStepToo) {
+  value_of(turn("writes_one_last"));
+  const auto stretch = job_->advance({.steps = 20}, never);
+  ASSERT_FALSE(stretch);
+  EXPECT_THAT(stretch.error().message(),
+              HasSubstr("after_step: changes parameter hidden.weight in step 20"));
+}
+
+TEST_F(SeenInStepsTest, ASingleNumberAtTheEndOfAnEpochToo) {
+  value_of(turn("writes_one_last"));
+  const auto stretch = job_->advance({.steps = 30}, never);
+  ASSERT_FALSE(stretch);
+  EXPECT_THAT(stretch.error().message(),
+              HasSubstr("after_step: changes parameter hidden.weight in step 20"));
+}
+
+// Gradients that are zeroed and not dropped are there before the backward pass.
+TEST_F(SeenInStepsTest, GradientsAreSeenWhetherTheyAreDroppedOrZeroed) {
+  for (const bool is_dropped : {false, true}) {
+    const Configuration start = with(start_, "optimizer.set_to_none", is_dropped);
+    for (const char* cheat : {"honest", "splits_batch"}) {
+      value_of(job_->prepare(with(start, kCheat, cheat)));
+      const auto block = job_->run_steps(3, never);
+      EXPECT_TRUE(block) << cheat << ": " << block.error().message();
+    }
+    const auto job =
+        value_of(load_with(small_recipe(), with(start, kCheat, "detaches_later"), "cheats"));
+    ASSERT_NE(job, nullptr);
+    const auto block = job->run_steps(kSteps, never);
+    ASSERT_FALSE(block) << is_dropped;
+    EXPECT_THAT(block.error().message(), HasSubstr("no parameter gets a gradient in step 21"));
+  }
+}
+
+// The model is given other tensors than on_batch() has left.
+TEST_F(SeenInStepsTest, MixedBatchesAreSeenToo) {
+  recipes::Recipe recipe = small_recipe();
+  recipe.step_rules.mixup_alpha = 0.4;
+  const auto job =
+      value_of(load_with(recipe, with(starting(recipe), kCheat, "blanks_in_forward"), "cheats"));
+  ASSERT_NE(job, nullptr);
+  const auto block = job->run_steps(kSteps, never);
+  ASSERT_FALSE(block);
+  EXPECT_THAT(block.error().message(),
+              HasSubstr("between its hooks: leaves other images in step 21"));
+}
+
+TEST_F(SeenInStepsTest, ModesAreLeftWhenItIsAppliedAndUndone) {
+  const auto applied = turn("evaluates_from_the_start");
+  ASSERT_FALSE(applied);
+  EXPECT_THAT(applied.error().message(),
+              HasSubstr("plugin cheats: apply: leaves the model in evaluation mode"));
+  const Configuration on = with(start_, kCheat, "evaluates_at_the_end");
+  const auto job = value_of(load_with(small_recipe(), on, "cheats"));
+  ASSERT_NE(job, nullptr);
+  const auto undone = job->prepare(start_);
+  ASSERT_FALSE(undone);
+  EXPECT_THAT(undone.error().message(),
+              HasSubstr("plugin cheats: undo: leaves the model in evaluation mode"));
+}
+
+TEST_F(SeenInStepsTest, WeightsAreLeftWhenItIsUndone) {
+  value_of(turn("empties_in_undo"));
+  value_of(job_->run_steps(2, never));
+  const auto undone = turn("none");
+  ASSERT_FALSE(undone);
+  EXPECT_THAT(undone.error().message(),
+              HasSubstr("plugin cheats: undo: changes parameter hidden.weight"));
+}
+
+TEST_F(SeenInStepsTest, AStepThatRanOutOfMemoryIsOver) {
+  value_of(turn("runs_out_of_memory"));
+  const auto block = job_->run_steps(kSteps, never);
+  ASSERT_FALSE(block);
+  EXPECT_EQ(block.error().kind, ErrorKind::out_of_memory);
+  value_of(job_->evaluate(never));
+  value_of(job_->run_steps(3, never));
 }
 
 TEST_F(SeenInStepsTest, InAnEvaluationToo) {
@@ -147,6 +235,46 @@ TEST_F(SeenInStepsTest, TheLossIsTheStepsOwn) {
   EXPECT_EQ(forged.last_loss, honest.last_loss);
 }
 
+DeviceBatch four_samples() {
+  DeviceBatch batch;
+  batch.images = at::ones({4, 1, 8, 8});
+  batch.labels = at::zeros({4}, at::kLong);
+  batch.samples = 4;
+  return batch;
+}
+
+// The batch of the step may have been replaced meanwhile.
+TEST_F(SeenInStepsTest, NothingOfAnAbandonedStepIsComparedAnyMore) {
+  Extensions extensions(std::vector<plugins::TrainerLibrary>{fixture("cheats")});
+  const std::unique_ptr<Learner> learner =
+      value_of(Learner::create(small_recipe(), {1, 8, 8}, at::kCPU));
+  ASSERT_NE(learner, nullptr);
+  ASSERT_TRUE(extensions.configure(with(start_, kCheat, "honest"), *learner));
+  const DeviceBatch batch = extensions.on_batch(four_samples(), 1);
+  batch.labels.fill_(1);
+  EXPECT_THAT([&] { (void)learner->score(batch); },
+              testing::ThrowsMessage<PluginError>(HasSubstr("leaves other labels in step 1")));
+  extensions.abandon_step();
+  EXPECT_NO_THROW((void)learner->score(batch));
+  extensions.check_weights();
+}
+
+// What comes after the hooks and before the weights are saved.
+TEST_F(SeenInStepsTest, AllNumbersAreComparedBeforeTheyAreSaved) {
+  Extensions extensions(std::vector<plugins::TrainerLibrary>{fixture("cheats")});
+  const std::unique_ptr<Learner> learner =
+      value_of(Learner::create(small_recipe(), {1, 8, 8}, at::kCPU));
+  ASSERT_NE(learner, nullptr);
+  ASSERT_TRUE(extensions.configure(with(start_, kCheat, "honest"), *learner));
+  const at::Tensor loss = learner->step(extensions.on_batch(four_samples(), 1), 0.1);
+  extensions.after_step(*learner, 1, loss, /*is_last=*/true);
+  extensions.check_weights();
+  static_cast<float*>(learner->model().parameters()[0].mutable_data_ptr())[17] = 3.0F;
+  EXPECT_THAT([&] { extensions.check_weights(); },
+              testing::ThrowsMessage<PluginError>(
+                  HasSubstr("between its hooks: changes parameter hidden.weight after step 1")));
+}
+
 // Its threads may write at any time.
 TEST_F(SeenInStepsTest, BetweenTwoStepsToo) {
   Extensions extensions(std::vector<plugins::TrainerLibrary>{fixture("cheats")});
@@ -154,13 +282,10 @@ TEST_F(SeenInStepsTest, BetweenTwoStepsToo) {
       value_of(Learner::create(small_recipe(), {1, 8, 8}, at::kCPU));
   ASSERT_NE(learner, nullptr);
   ASSERT_TRUE(extensions.configure(with(start_, kCheat, "honest"), *learner));
-  DeviceBatch batch;
-  batch.images = at::ones({4, 1, 8, 8});
-  batch.labels = at::zeros({4}, at::kLong);
-  batch.samples = 4;
+  const DeviceBatch batch = four_samples();
   const auto step = [&](std::int64_t number) {
     const at::Tensor loss = learner->step(extensions.on_batch(batch, number), 0.1);
-    extensions.after_step(*learner, number, loss);
+    extensions.after_step(*learner, number, loss, /*is_last=*/false);
   };
   const Checkpoint initial = learner->capture();
   step(1);
@@ -180,8 +305,8 @@ TEST_F(SeenInStepsTest, BetweenTwoStepsToo) {
 }
 
 TEST_F(SeenInStepsTest, WhoDeclaresAnotherTrainingMayMakeIt) {
-  for (const char* cheat :
-       {"skips_samples_between_checks", "shows_half", "blanks_images", "halves_weights"}) {
+  for (const char* cheat : {"skips_samples_between_checks", "shows_half", "blanks_images",
+                            "halves_weights", "evaluates_in_training", "detaches_later"}) {
     value_of(job_->prepare(with(with(start_, kCheat, cheat), "cheats.another_job", true)));
     EXPECT_TRUE(job_->run_steps(kSteps, never)) << cheat;
   }

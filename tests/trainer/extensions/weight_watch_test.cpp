@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <torch/nn/module.h>
 
+#include <memory>
 #include <string>
 
 namespace autotuned::trainer {
@@ -19,11 +20,13 @@ class Net final : public torch::nn::Module {
       : weight(register_parameter("weight",
                                   at::arange(1, 33, at::kFloat).reshape({4, 8}).t().clone())),
         bias(register_parameter("bias", at::ones({4}))),
-        mean(register_buffer("mean", at::ones({4}))) {}
+        mean(register_buffer("mean", at::ones({4}))),
+        inner(register_module("inner", std::make_shared<torch::nn::Module>())) {}
 
   at::Tensor weight;
   at::Tensor bias;
   at::Tensor mean;
+  std::shared_ptr<torch::nn::Module> inner;
 };
 
 class WeightWatchTest : public testing::Test {
@@ -82,6 +85,69 @@ TEST_F(WeightWatchTest, SeesOneNumberSoonerOrLater) {
   }
   EXPECT_GT(seen, 0);
   EXPECT_LT(seen, 400) << "not every number is compared";
+}
+
+TEST_F(WeightWatchTest, SeesEveryNumberByHashes) {
+  EXPECT_EQ(watch_.difference_in_all_numbers(WeightWatch::Of::all), "") << "none are noted";
+  for (int i = 0; i < 32; ++i) {
+    watch_.take_all_numbers();
+    EXPECT_EQ(watch_.difference_in_all_numbers(WeightWatch::Of::all), "");
+    static_cast<float*>(net_.weight.mutable_data_ptr())[i] += 1.0F;
+    EXPECT_EQ(watch_.difference_in_all_numbers(WeightWatch::Of::parameters),
+              "changes parameter weight");
+  }
+  watch_.take_all_numbers();
+  static_cast<float*>(net_.mean.mutable_data_ptr())[3] = 7.0F;
+  EXPECT_EQ(watch_.difference_in_all_numbers(WeightWatch::Of::parameters), "");
+  EXPECT_EQ(watch_.difference_in_all_numbers(WeightWatch::Of::all), "changes buffer mean");
+  watch_.begin_step();
+  EXPECT_EQ(watch_.difference_in_all_numbers(WeightWatch::Of::all), "");
+}
+
+// The order in memory does not count.
+TEST_F(WeightWatchTest, HashesAreOfValues) {
+  const at::NoGradGuard no_grad;
+  watch_.take_all_numbers();
+  net_.weight.set_data(net_.weight.detach().contiguous());
+  EXPECT_EQ(watch_.difference_in_all_numbers(WeightWatch::Of::all), "");
+}
+
+TEST_F(WeightWatchTest, DrawsAStepOfAboutAThousand) {
+  constexpr int kSteps = 100'000;
+  int drawn = 0;
+  for (int step = 0; step < kSteps; ++step) {
+    watch_.begin_step();
+    if (watch_.is_drawn_for_all()) ++drawn;
+  }
+  // Six standard deviations around the mean.
+  EXPECT_GT(drawn, 38);
+  EXPECT_LT(drawn, 157);
+}
+
+TEST_F(WeightWatchTest, NamesModulesThatChangeTheirMode) {
+  net_.eval();
+  EXPECT_EQ(parameters(), "puts the model in evaluation mode");
+  watch_.take();
+  EXPECT_EQ(all(), "");
+  net_.train();
+  EXPECT_EQ(all(), "puts the model in training mode");
+  watch_.take();
+  net_.inner->eval();
+  EXPECT_EQ(all(), "puts module inner in evaluation mode");
+}
+
+TEST_F(WeightWatchTest, TellsWhetherThereIsAnyNewGradient) {
+  net_.weight.mutable_grad() = at::ones({8, 4});
+  watch_.take_gradients();
+  EXPECT_FALSE(watch_.has_new_gradient());
+  {
+    const at::NoGradGuard no_grad;
+    net_.weight.mutable_grad().add_(1.0);
+  }
+  EXPECT_TRUE(watch_.has_new_gradient());
+  watch_.take_gradients();
+  net_.bias.mutable_grad() = at::ones({4});
+  EXPECT_TRUE(watch_.has_new_gradient());
 }
 
 // Parameters may be exchanged for a while, as an evaluation of averages does.

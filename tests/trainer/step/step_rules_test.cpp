@@ -219,6 +219,37 @@ TEST(StepRules, AnAverageIsOutOfReachOfAForwardOfOthers) {
   EXPECT_TRUE(at::equal(find(averaged->capture().parameters, "hidden.weight"), own));
 }
 
+TEST(StepRules, AnEvaluationCopiesTheAveragesOnce) {
+  recipes::Recipe recipe = small_recipe();
+  recipe.step_rules.ema_decay = 0.9;
+  const auto averaged = learner(recipe);
+  (void)averaged->step(batch(20, 0), 0.5);
+  (void)averaged->step(batch(20, 1), 0.5);
+  const at::Tensor own = averaged->model().parameters()[0].detach();
+  const double score = averaged->score(batch(20, 9)).loss_sum.item<double>();
+  std::vector<at::Tensor> seen;  // kept, so that no other copy lies at the same place
+  averaged->set_forward([&](const at::Tensor& images) {
+    seen.push_back(averaged->model().parameters()[0].detach());
+    return averaged->model().forward(images);
+  });
+  {
+    const Learner::Evaluation evaluation(*averaged);
+    for (int i = 0; i < 2; ++i)
+      EXPECT_EQ(averaged->score(batch(20, 9)).loss_sum.item<double>(), score);
+  }
+  ASSERT_EQ(seen.size(), 2U);
+  EXPECT_EQ(seen[0].const_data_ptr(), seen[1].const_data_ptr());
+  EXPECT_NE(seen[0].const_data_ptr(), own.const_data_ptr());
+  EXPECT_EQ(averaged->model().parameters()[0].const_data_ptr(), own.const_data_ptr());
+  // The next evaluation is of other averages.
+  (void)averaged->step(batch(20, 2), 0.5);
+  {
+    const Learner::Evaluation evaluation(*averaged);
+    EXPECT_NE(averaged->score(batch(20, 9)).loss_sum.item<double>(), score);
+  }
+  EXPECT_NE(seen.back().const_data_ptr(), seen[0].const_data_ptr());
+}
+
 // In channels_last and back, and from a checkpoint: bit for bit the same.
 TEST(StepRules, TheStateComesBackBitForBit) {
   recipes::Recipe recipe = small_cnn_recipe();

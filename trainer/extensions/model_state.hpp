@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an extension must leave of a model when it is applied, and restore when it is undone. Private to trainer/: includes
+// LibTorch.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace torch::nn {
+class Module;
+}
+
+namespace autotuned::trainer {
+
+// Without numbers: WeightWatch compares those.
+struct ModelState {
+  struct Tensor {
+    std::string name;
+    const void* tensor = nullptr;  // its identity
+    std::vector<std::int64_t> sizes;
+    bool is_trained = false;
+
+    friend bool operator==(const Tensor&, const Tensor&) = default;
+  };
+
+  std::vector<Tensor> tensors;  // parameters, then buffers
+  std::map<std::string, bool>
+      modes;  // of each module, whether it trains; the model itself has no name
+};
+
+[[nodiscard]] ModelState model_state_of(const torch::nn::Module& model);
+
+enum class Freezing { allowed, refused };
+
+// The first tensor that differs, as a clause; empty: none.
+[[nodiscard]] std::string tensor_difference(const ModelState& before, const ModelState& after,
+                                            Freezing freezing);
+// The first module that is still there and in another mode, likewise.
+[[nodiscard]] std::string mode_difference(const ModelState& before, const ModelState& after);
+
+}  // namespace autotuned::trainer
