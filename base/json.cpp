@@ -127,4 +127,14 @@ const Json& member(const Json& object, const char* field) {
   return found == object.end() ? kNull : *found;
 }
 
+std::vector<std::string> strings_in(const Json& object, const char* field) {
+  std::vector<std::string> texts;
+  const Json& list = member(object, field);
+  if (!list.is_array()) return texts;
+  for (const Json& one : list) {
+    if (one.is_string()) texts.push_back(one.get<std::string>());
+  }
+  return texts;
+}
+
 }  // namespace autotuned

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.hpp"
 
@@ -34,5 +35,7 @@ using Json = nlohmann::json;
 [[nodiscard]] Result<bool> get_bool(const Json& object, const char* field);
 // Returns the member; JSON null if `object` is not an object or lacks it.
 [[nodiscard]] const Json& member(const Json& object, const char* field);
+// Returns the strings in a list; none if the member is no list. Other values in it are left out.
+[[nodiscard]] std::vector<std::string> strings_in(const Json& object, const char* field);
 
 }  // namespace autotuned

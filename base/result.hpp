@@ -6,6 +6,7 @@
 #include <string_view>
 #include <tl/expected.hpp>
 #include <utility>
+#include <vector>
 
 namespace autotuned {
 
@@ -43,6 +44,8 @@ struct Error {
   // stored nor sent.
   bool is_disturbance = false;
   bool is_of_reference = false;  // of a comparison: the candidate had no part in what failed
+  // Of a trainer: the names of the extensions that failed, or that did what they must not; of several it is one.
+  std::vector<std::string> extensions = {};
 
   // "where: what; remedy", without the parts that are empty.
   [[nodiscard]] std::string message() const;

@@ -88,8 +88,8 @@ struct RunRow {
   //   disturbances                other conditions that disturbed the training: texts
   //   disturbance_subjects        for each of these texts: MachineFinding::subject (kDisturbanceSubjects)
   //   data                        identifies the training data (kTrainedData)
-  //   fallbacks                   configurations after a lack of memory: [{"configuration", "change", "error", "is_memory_of_others",
-  //                               "unix_ns"}] (kFallbacks)
+  //   fallbacks                   configurations after a lack of memory or without extensions that failed: [{"configuration",
+  //                               "change", "error", "is_memory_of_others", "unix_ns", ...}] (kFallbacks)
   //   model_sha256                of each file of the model, by its name (kModelDigests)
   //   check                       the check after the training: {"passed", "detail", ...}
   // For a script: daemon/report/script_report.hpp lists the keys.

@@ -32,6 +32,7 @@ Json to_json(const Error& error) {
                {"remedy", error.remedy}};
   if (error.signal != 0) json["signal"] = error.signal;
   if (error.is_memory_of_others) json["is_memory_of_others"] = true;
+  if (!error.extensions.empty()) json["extensions"] = error.extensions;
   return json;
 }
 

@@ -13,10 +13,10 @@
 #include "daemon/common/trainer_plugins.hpp"
 #include "daemon/plugin_list/plugin_names.hpp"
 #include "daemon/report/history_reading.hpp"
-#include "daemon/report/memory_fallback.hpp"
 #include "daemon/report/report.hpp"
 #include "daemon/report/script_report.hpp"
 #include "daemon/report/story.hpp"
+#include "daemon/report/training_fallback.hpp"
 #include "daemon/report/tuning_end.hpp"
 #include "daemon/screen/wrapped_text.hpp"
 #include "daemon/session/known_best.hpp"
@@ -199,7 +199,7 @@ int best(const std::filesystem::path& file, const std::filesystem::path& recipe_
     return kDone;
   }
   const auto found_by = history->run(row.run.text);
-  const std::string fallback = found_by ? memory_fallback_text(*found_by) : std::string();
+  const std::string fallback = found_by ? fallback_text(*found_by) : std::string();
   const std::string speed =
       row.speedup.pairs > 0
           ? estimate_text(row.speedup) + " the speed of the starting configuration."

@@ -10,11 +10,11 @@
 
 #include "base/text.hpp"
 #include "daemon/report/lineage.hpp"
-#include "daemon/report/memory_fallback.hpp"
 #include "daemon/report/rank_report.hpp"
 #include "daemon/report/script_report.hpp"
 #include "daemon/report/test_report.hpp"
 #include "daemon/report/token_report.hpp"
+#include "daemon/report/training_fallback.hpp"
 #include "daemon/report/tuning_end.hpp"
 #include "daemon/report/tuning_time.hpp"
 
@@ -96,7 +96,7 @@ std::string training_text(const storage::RunRow& run) {
   }
   const double duration_ns = get_number(run.training, "duration_ns").value_or(0.0);
   // With another configuration it was bound to be slower.
-  if (duration_ns < kTellingTrainingNs || !memory_fallback_text(run).empty()) return text;
+  if (duration_ns < kTellingTrainingNs || !fallback_text(run).empty()) return text;
   if (*rate >= kSlowTrainingRatio * run.best_samples_per_second) return text;
   text += fmt::format("slow     {:.0f} % of what tuning measured",
                       100 * *rate / run.best_samples_per_second);
@@ -182,6 +182,9 @@ std::string outcome_text(const storage::RunRow& run, const std::vector<TrialReco
   text += training_text(run) + classes_text(run.training);
   if (const std::string fallback = memory_fallback_text(run); !fallback.empty()) {
     text += "memory   " + fallback + "\n";
+  }
+  if (const std::string fallback = extension_fallback_text(run); !fallback.empty()) {
+    text += "plugin   " + fallback + "\n";
   }
   if (const std::string steps = steps_under_text(run.training); !steps.empty()) {
     text += "steps    while it was tuned: " + steps + "\n";

@@ -6,10 +6,10 @@
 
 #include "base/text.hpp"
 #include "daemon/report/lineage.hpp"
-#include "daemon/report/memory_fallback.hpp"
 #include "daemon/report/report.hpp"
 #include "daemon/report/script_report.hpp"
 #include "daemon/report/story.hpp"
+#include "daemon/report/training_fallback.hpp"
 #include "daemon/report/tuning_end.hpp"
 #include "daemon/report/tuning_time.hpp"
 
@@ -123,7 +123,7 @@ std::string cost_text(const storage::RunRow& run, const std::vector<TrialRecord>
     text += fmt::format("Training took {}.\n",
                         format_duration(nanoseconds(static_cast<std::int64_t>(*duration_ns))));
   }
-  if (const std::string fallback = memory_fallback_text(run); !fallback.empty()) {
+  if (const std::string fallback = fallback_text(run); !fallback.empty()) {
     text += "Warning: " + fallback + ".\n";
   }
   if (const std::string check = trained_check_text(run); !check.empty()) {

@@ -8,12 +8,12 @@
 
 #include "base/text.hpp"
 #include "daemon/report/lineage.hpp"
-#include "daemon/report/memory_fallback.hpp"
 #include "daemon/report/rank_report.hpp"
 #include "daemon/report/report.hpp"
 #include "daemon/report/script_report.hpp"
 #include "daemon/report/story.hpp"
 #include "daemon/report/story_findings.hpp"
+#include "daemon/report/training_fallback.hpp"
 #include "daemon/report/tuning_end.hpp"
 #include "daemon/report/tuning_time.hpp"
 #include "tuner/ceiling.hpp"

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/report/memory_fallback.hpp"
 #include "daemon/report/script_report.hpp"
+#include "daemon/report/training_fallback.hpp"
 #include "daemon/session/known_knobs.hpp"
 #include "tuner/confirmation.hpp"
 #include "tuner/one_time_cost.hpp"
@@ -35,10 +35,27 @@ std::string searcher_of(const storage::History& history, const std::string& run)
   return get_string(row->training, kSearchedBy).value_or(run);
 }
 
+// Settings that a run refused, and why, as a clause.
 struct Refused {
-  std::string run;
+  std::string why;
   Configuration settings;
 };
+
+// By the check after its training, and in it.
+std::vector<Refused> refused_by(const storage::RunRow& run) {
+  std::vector<Refused> refused;
+  const Json& check = member(run.training, "check");
+  auto settings = Configuration::from_json(member(check, "refused"));
+  if (member(check, "passed") == false && settings && !settings->empty()) {
+    refused.push_back(
+        {"after the training of run " + run.id.text + " its check failed", *std::move(settings)});
+  }
+  for (Configuration& left_out : refused_in_training(run)) {
+    refused.push_back({"the training of run " + run.id.text + " had to go on without an extension",
+                       std::move(left_out)});
+  }
+  return refused;
+}
 
 bool contains(const Configuration& whole, const Configuration& part) {
   return whole.with(part) == whole;
@@ -108,8 +125,8 @@ std::string joined(const std::vector<std::string>& names) {
   return text;
 }
 
-// The settings that checks of trained models refused in runs of this job here. The newest check of the same settings
-// counts.
+// The settings that trainings and checks of trained models refused in runs of this job here. The newest check of the
+// same settings counts.
 Result<std::vector<Refused>> refused_here(const storage::History& history,
                                           const storage::RunRow& run) {
   auto runs = runs_of_job(history, run);
@@ -119,12 +136,11 @@ Result<std::vector<Refused>> refused_here(const storage::History& history,
   for (const storage::RunRow& row : *runs) {
     const Json& check = member(row.training, "check");
     if (member(check, "passed") == true) passed.push_back(trained_configuration(row));
-    if (member(check, "passed") != false) continue;
-    auto settings = Configuration::from_json(member(check, "refused"));
-    if (!settings || settings->empty()) continue;
-    const bool has_passed_since = std::ranges::any_of(
-        passed, [&settings](const Configuration& best) { return contains(best, *settings); });
-    if (!has_passed_since) refused.push_back({row.id.text, *std::move(settings)});
+    for (Refused& one : refused_by(row)) {
+      const bool has_passed_since = std::ranges::any_of(
+          passed, [&one](const Configuration& best) { return contains(best, one.settings); });
+      if (!has_passed_since) refused.push_back(std::move(one));
+    }
   }
   return refused;
 }
@@ -167,8 +183,8 @@ Result<std::string> add_known_best(const storage::History& history, const storag
   std::string told;
   for (const Refused& one : *refused) {
     input.refused.push_back(one.settings);
-    told += (told.empty() ? "" : "; ") + std::string("after the training of run ") + one.run +
-            " its check failed: " + one.settings.canonical_text() + " is not tried again";
+    told += (told.empty() ? "" : "; ") + one.why + ": " + one.settings.canonical_text() +
+            " is not tried again";
   }
   auto best = history.best(run.recipe_hash, run.environment_key);
   if (!best) return tl::unexpected(best.error());
@@ -259,11 +275,14 @@ Result<std::string> keep_best(storage::History& history, const storage::RunRow& 
 }
 
 Result<void> refuse_best(storage::History& history, const storage::RunRow& run) {
-  const auto refused = Configuration::from_json(member(member(run.training, "check"), "refused"));
-  if (!refused) return tl::unexpected(refused.error());
+  const std::vector<Refused> refused = refused_by(run);
+  if (refused.empty()) return {};
   const auto best = history.best(run.recipe_hash, run.environment_key);
   if (!best) return tl::unexpected(best.error());
-  if (!*best || !contains((*best)->best, *refused)) return {};
+  const bool is_refused = *best && std::ranges::any_of(refused, [&best](const Refused& one) {
+    return contains((*best)->best, one.settings);
+  });
+  if (!is_refused) return {};
   return history.forget_best(run.recipe_hash, run.environment_key).map([](bool) {});
 }
 

@@ -28,8 +28,8 @@ inline constexpr std::int64_t kHistoryTrials = 200;
                                                                 const std::string& recipe_hash,
                                                                 const Machine& machine);
 
-// Adds to `input`, whose recipe, job facts, knobs and earlier trials are set: the settings that are refused since the check
-// of an earlier training failed with them, and the remembered best configuration. That one is left out for a run that was
+// Adds to `input`, whose recipe, job facts, knobs and earlier trials are set: the settings that are refused since an
+// extension or the check of an earlier training failed with them, and the remembered best configuration. That one is left out for a run that was
 // begun to search anew; its unknown knobs are left out, and its changes whose one-time cost this training does not repay.
 // `plugins` are the plugins of this run, by name. If this run goes on with the search that found the best
 // configuration, the text that is returned says why: that search was cut short, lacked a plugin, or was for a training of
@@ -44,8 +44,8 @@ inline constexpr std::int64_t kHistoryTrials = 200;
                                             const tuner::SessionOutcome& outcome,
                                             std::int64_t now_unix_ns);
 
-// To be called if the check after the training failed. The settings to blame are not offered to later runs of this job,
-// and a remembered best configuration with one of them is forgotten.
+// To be called if the check after the training failed, or if the training went on without extensions. The settings to
+// blame are not offered to later runs of this job, and a remembered best configuration with some of them is forgotten.
 [[nodiscard]] Result<void> refuse_best(storage::History& history, const storage::RunRow& run);
 
 }  // namespace autotuned::daemon

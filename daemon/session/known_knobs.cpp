@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "daemon/report/report.hpp"
+#include "daemon/report/training_fallback.hpp"
 
 namespace autotuned::daemon {
 namespace {
@@ -17,6 +18,16 @@ Configuration part(const std::vector<recipes::Knob>& knobs, const Configuration&
     if (recipes::find_knob(knobs, name).has_value() == is_known) result.set(name, value);
   }
   return result;
+}
+
+// A run goes on with the last of these configurations.
+void drop_from_fallbacks(const std::vector<recipes::Knob>& knobs, storage::RunRow& run) {
+  if (!member(run.training, kFallbacks).is_array()) return;
+  for (Json& fallback : run.training[kFallbacks]) {
+    const auto settings = Configuration::from_json(member(fallback, "configuration"));
+    if (!settings || settings->empty()) continue;
+    fallback["configuration"] = run.starting.with(known_part(knobs, *settings)).to_json();
+  }
 }
 
 }  // namespace
@@ -99,6 +110,7 @@ std::vector<std::string> drop_unknown_knobs(const std::vector<recipes::Knob>& kn
                    "than the run that found it");
   }
   run.best = run.starting.with(known_part(knobs, run.best));
+  drop_from_fallbacks(knobs, run);
   return told;
 }
 

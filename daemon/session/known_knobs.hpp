@@ -41,9 +41,9 @@ namespace autotuned::daemon {
                                         const Configuration& configuration, const std::string& run,
                                         const std::string& otherwise);
 
-// Fits the configurations of a stored run to `knobs`: leaves out unknown knobs, and adds missing ones with their values in
-// `recipe`, which starts from known knobs only. Returns sentences that say what the run goes on without, also changes
-// that its `trials` have kept.
+// Fits the configurations of a stored run, also those that its training fell back to, to `knobs`: leaves out unknown
+// knobs, and adds missing ones with their values in `recipe`, which starts from known knobs only. Returns sentences that
+// say what the run goes on without, also changes that its `trials` have kept.
 [[nodiscard]] std::vector<std::string> drop_unknown_knobs(const std::vector<recipes::Knob>& knobs,
                                                           const recipes::Recipe& recipe,
                                                           const std::vector<TrialRecord>& trials,

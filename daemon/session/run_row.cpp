@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "daemon/report/memory_fallback.hpp"
 #include "daemon/report/report.hpp"
 #include "daemon/report/script_report.hpp"
+#include "daemon/report/training_fallback.hpp"
 #include "daemon/report/tuning_time.hpp"
 #include "daemon/session/output_folder.hpp"
 
@@ -99,7 +99,7 @@ Json end_of_search(const tuner::SessionOutcome& outcome, std::chrono::nanosecond
 
 std::string best_comment(const storage::RunRow& run) {
   const std::string note = stand_in_note(run.recipe);
-  const std::string fallback = memory_fallback_text(run);
+  const std::string fallback = fallback_text(run);
   const std::string speed =
       run.speedup.pairs > 0
           ? estimate_text(run.speedup) + " the speed of the starting one"

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -47,6 +48,12 @@ class RunningSession {
   Result<int> run();
 
  private:
+  // Of train(), over all of its attempts.
+  struct TrainingProgress {
+    Json as_begun;  // RunRow::training without what this process fell back to for lack of memory
+    std::optional<std::int64_t> checkpoint_step;  // of the last one; nothing: none was reported yet
+  };
+
   Result<void> open_history();
   // The folder of the results, after what they would replace was looked at.
   Result<void> open_output();
@@ -68,11 +75,13 @@ class RunningSession {
   Result<void> train();
   // Stores the identity of the training data, as the trainer tells it.
   void take_data(const Json& data);
-  // Called after the training ran out of memory. Returns whether there is another configuration to go on with, and
-  // records it.
-  Result<bool> fall_back(const Error& error);
+  // Called after an error of the training. Returns whether there is another configuration to go on with after this
+  // one, and records it: after a lack of memory, or where extensions are to blame.
+  Result<bool> fall_back(const Error& error, TrainingProgress& progress);
+  Result<bool> fall_back_to_smaller(const Error& error);
+  Result<bool> leave_out_extensions(const Error& error, TrainingProgress& progress);
   // Stores the configuration that the training went on with as the best one, for later runs of this job.
-  Result<void> keep_what_fits();
+  Result<void> keep_what_trained();
   // Saves the model, and publishes the best one.
   Result<void> save_model();
   void note_digests();  // of the model that was saved

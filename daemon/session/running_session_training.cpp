@@ -2,7 +2,10 @@
 // The end of a run: training, what it leaves in the output folder, and how it is told.
 #include "daemon/session/running_session.hpp"
 
+#include <algorithm>
 #include <array>
+#include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -13,18 +16,19 @@
 #include "base/file.hpp"
 #include "base/machine/machine_state.hpp"
 #include "daemon/common/exit_codes.hpp"
+#include "daemon/common/trainer_plugins.hpp"
 #include "daemon/logs/training_log.hpp"
 #include "daemon/report/history_reading.hpp"
 #include "daemon/report/lineage.hpp"
-#include "daemon/report/memory_fallback.hpp"
 #include "daemon/report/report.hpp"
 #include "daemon/report/run_files.hpp"
 #include "daemon/report/script_report.hpp"
+#include "daemon/report/training_fallback.hpp"
 #include "daemon/report/tuning_time.hpp"
 #include "daemon/session/continued_run.hpp"
 #include "daemon/session/known_best.hpp"
+#include "daemon/session/next_configuration.hpp"
 #include "daemon/session/run_row.hpp"
-#include "daemon/session/smaller_training.hpp"
 #include "daemon/session/trained_check.hpp"
 #include "recipes/recipe_yaml.hpp"
 
@@ -53,8 +57,11 @@ Result<void> RunningSession::train() {
   } else {
     warn({opened.error().message()});
   }
-  const auto on_progress = [this, &log](const Json& progress) {
+  TrainingProgress so_far{.as_begun = run_.training, .checkpoint_step = std::nullopt};
+  const auto on_progress = [this, &log, &so_far](const Json& progress) {
     if (const Json& data = member(progress, kTrainedData); !data.is_null()) return take_data(data);
+    const auto written = get_integer(member(progress, "checkpoint"), "step");
+    if (written) so_far.checkpoint_step = *written;
     report({{"event", "training"}, {"progress", progress}});
     if (!log || log->add(progress, clock_.unix_time_ns(), clock_.now())) return;
     log.reset();
@@ -62,28 +69,26 @@ Result<void> RunningSession::train() {
           (output_.log / kTrainingLog).string()});
   };
   const MachineState before = read_machine_state();
-  const Json as_begun = run_.training;
   const Json extend = sequel_ ? sequel_->to_request() : Json();
   Result<Json> trained = fail(ErrorKind::internal, "training did not start");
   for (int attempt = 1; attempt <= kTrainingAttempts; ++attempt) {
     trained = job_->train(trained_configuration(run_), checkpoint(), on_progress, extend);
     if (trained || control_->is_requested()) break;
-    const ErrorKind kind = trained.error().kind;
-    if (kind == ErrorKind::out_of_memory) {
-      const auto has_other = fall_back(trained.error());
-      if (!has_other) return tl::unexpected(has_other.error());
-      if (!*has_other) break;
+    const auto has_other = fall_back(trained.error(), so_far);
+    if (!has_other) return tl::unexpected(has_other.error());
+    if (*has_other) {
       attempt = 0;
       continue;
     }
+    const ErrorKind kind = trained.error().kind;
     if (kind != ErrorKind::crashed && kind != ErrorKind::timeout) break;
     warn({trained.error().message()});
   }
   if (!trained) {
     if (sequel_ && cannot_begin(trained.error(), checkpoint())) run_.state = RunState::failed;
     // Other programs may have freed the memory when the same command is given again.
-    if (trained.error().kind == ErrorKind::out_of_memory) run_.training = as_begun;
-    return tl::unexpected(trained.error());
+    if (trained.error().kind == ErrorKind::out_of_memory) run_.training = so_far.as_begun;
+    return tl::unexpected(with_option_to_leave_out(trained.error(), trained.error().extensions));
   }
   if (get_bool(*trained, "cancelled").value_or(false)) {
     return fail(ErrorKind::cancelled, "stopped while training");
@@ -104,7 +109,7 @@ Result<void> RunningSession::train() {
   if (const auto busy = other_work_ratio(before, after)) {
     run_.training["other_work_ratio"] = *busy;
   }
-  return keep_what_fits();
+  return keep_what_trained();
 }
 
 // Before the first step: the model in the folder is replaced after the last one.
@@ -115,7 +120,20 @@ void RunningSession::take_data(const Json& data) {
   if (!replaced.empty()) warn({replaced});
 }
 
-Result<bool> RunningSession::fall_back(const Error& error) {
+Result<bool> RunningSession::fall_back(const Error& error, TrainingProgress& progress) {
+  if (error.kind == ErrorKind::out_of_memory) {
+    progress.checkpoint_step.reset();  // steps of another batch size are counted otherwise
+    return fall_back_to_smaller(error);
+  }
+  if (error.extensions.empty()) return false;
+  auto has_other = leave_out_extensions(error, progress);
+  if (has_other) return has_other;
+  // What cannot be recorded would be trained with again by the same command.
+  warn({error.message()});
+  return tl::unexpected(with_option_to_leave_out(has_other.error(), error.extensions));
+}
+
+Result<bool> RunningSession::fall_back_to_smaller(const Error& error) {
   const Configuration failed = trained_configuration(run_);
   const auto trials = history_->trials(run_.id);
   if (!trials) return tl::unexpected(trials.error());
@@ -127,20 +145,53 @@ Result<bool> RunningSession::fall_back(const Error& error) {
   return history_->update_run(run_).map([] { return true; });
 }
 
-Result<void> RunningSession::keep_what_fits() {
-  const Configuration fits = trained_configuration(run_);
-  if (fits == run_.best) return {};
-  // The configuration fits again when the other programs have ended.
-  if (is_memory_taken_by_others(run_)) return {};
+// It goes on from the last checkpoint, although the extensions were on until then. Each step is compared before the
+// optimizer moves, and the weights once more before they are copied for a checkpoint: the one that is there was made by
+// steps in which nothing was seen, and what was seen came after it. Not every number is compared, so the step is told:
+// --retune trains anew. Without a checkpoint the training begins at the initial state, which no extension has touched.
+Result<bool> RunningSession::leave_out_extensions(const Error& error, TrainingProgress& progress) {
+  std::vector<plugins::FoundPlugin> caught = trainer_plugins_;
+  std::erase_if(caught, [&error](const plugins::FoundPlugin& plugin) {
+    return std::ranges::find(error.extensions, plugin.name) == error.extensions.end();
+  });
+  const Configuration failed = trained_configuration(run_);
+  const auto next = without_extensions(failed, run_.starting, extension_knobs(caught));
+  if (!next) return false;
+  std::error_code ignored;
+  std::optional<std::int64_t> from_step = progress.checkpoint_step;
+  if (!from_step && !std::filesystem::exists(checkpoint(), ignored)) from_step = 0;
+  const Configuration change = failed.change_to(*next);
+  // However much memory there is for the same command later: these extensions stay out.
+  storage::RunRow as_begun = run_;
+  as_begun.training = progress.as_begun;
+  add_fallback(trained_configuration(as_begun).with(change), error, clock_.unix_time_ns(), as_begun,
+               from_step);
+  progress.as_begun = std::move(as_begun.training);
+  add_fallback(*next, error, clock_.unix_time_ns(), run_, from_step);
+  if (auto stored = history_->update_run(run_); !stored) return tl::unexpected(stored.error());
+  warn({"the training goes on " + from_text(from_step) + " without " +
+        plugins_text(error.extensions) + " (" + change_text(failed, change) +
+        "): " + error.message()});
+  return true;
+}
+
+Result<void> RunningSession::keep_what_trained() {
+  const Configuration trained = trained_configuration(run_);
+  if (trained == run_.best) return {};
   auto best = history_->best(run_.recipe_hash, run_.environment_key);
   if (!best) return tl::unexpected(best.error());
-  if (!*best || (*best)->best != run_.best) return {};
-  storage::BestRow row = **std::move(best);
-  row.run = run_.id;
-  row.best = fits;
-  row.speedup = {};  // nobody has measured it against the start; the next run does
-  row.updated_unix_ns = clock_.unix_time_ns();
-  return history_->put_best(row);
+  // After a lack of memory that others had, the configuration fits again when they have ended.
+  if (*best && (*best)->best == run_.best && !is_memory_taken_by_others(run_)) {
+    storage::BestRow row = **std::move(best);
+    row.run = run_.id;
+    row.best = trained;
+    row.speedup = {};  // nobody has measured it against the start; the next run does
+    row.updated_unix_ns = clock_.unix_time_ns();
+    // What was tried beside an extension may be worth something without it.
+    row.is_complete = row.is_complete && refused_in_training(run_).empty();
+    if (auto put = history_->put_best(row); !put) return put;
+  }
+  return refuse_best(*history_, run_);
 }
 
 Result<void> RunningSession::save_model() {

@@ -9,8 +9,8 @@
 
 #include "base/text.hpp"
 #include "daemon/report/lineage.hpp"
-#include "daemon/report/memory_fallback.hpp"
 #include "daemon/report/report.hpp"
+#include "daemon/report/training_fallback.hpp"
 #include "daemon/session/continued_run.hpp"
 #include "daemon/session/known_knobs.hpp"
 #include "daemon/session/output_folder.hpp"

@@ -31,7 +31,10 @@ Error trainer_error_from(const Json& error) {
                text("where"),
                text("remedy"),
                signal,
-               get_bool(error, "is_memory_of_others").value_or(false)};
+               get_bool(error, "is_memory_of_others").value_or(false),
+               /*is_disturbance=*/false,
+               /*is_of_reference=*/false,
+               strings_in(error, "extensions")};
 }
 
 Result<tuner::UpdateComparison> comparison_from(const Json& answer) {

@@ -6,6 +6,7 @@
 
 #include <limits>
 #include <string>
+#include <vector>
 
 namespace autotuned {
 namespace {
@@ -134,6 +135,14 @@ TEST(Fields, WhatIsNoObjectHasNoMembers) {
     EXPECT_FALSE(get_string(value, "a").has_value());
   }
   EXPECT_EQ(member(Json{{"a", 1}}, "b"), Json());
+}
+
+TEST(Fields, StringsAreThoseOfAList) {
+  const Json object = {{"names", {"one", 2, "three"}}, {"text", "one"}};
+  EXPECT_EQ(strings_in(object, "names"), (std::vector<std::string>{"one", "three"}));
+  for (const char* const field : {"text", "missing"})
+    EXPECT_TRUE(strings_in(object, field).empty()) << field;
+  EXPECT_TRUE(strings_in(Json(), "names").empty());
 }
 
 }  // namespace

@@ -199,6 +199,10 @@ std::filesystem::path Scene::write_plugin(const std::string& name,
 
 std::filesystem::path Scene::use_trainer_plugins(const std::vector<std::string>& names) {
   use_real_trainer();
+  return add_trainer_plugins(names);
+}
+
+std::filesystem::path Scene::add_trainer_plugins(const std::vector<std::string>& names) const {
   const std::filesystem::path plugins = folder() / "plugins";
   std::filesystem::create_directory(plugins);
   for (const std::string& name : names) {

@@ -74,6 +74,8 @@ class Scene {
   void use_real_trainer();
   // The same, with copies of these trainer libraries of fixture plugins in the folder that is returned.
   std::filesystem::path use_trainer_plugins(const std::vector<std::string>& names);
+  // Only the copies: the fake trainer takes their knobs, and runs no code of theirs.
+  std::filesystem::path add_trainer_plugins(const std::vector<std::string>& names) const;
   // A YAML plugin that proposes `changes` ("KNOB: VALUE", each in a line of a list) until they have been tried, whatever the
   // job is like. Returns the folder of plugins.
   std::filesystem::path write_plugin(const std::string& name, const std::string& changes) const;

@@ -16,6 +16,7 @@
 #include "base/result.hpp"
 #include "base/text.hpp"
 #include "trainer/common/memory_shortage.hpp"
+#include "trainer/common/plugin_error.hpp"
 
 namespace autotuned::trainer {
 
@@ -30,7 +31,7 @@ namespace autotuned::trainer {
   return dynamic_cast<const c10::Error*>(&error) != nullptr || is_scripted(error);
 }
 
-// Converts an exception. ErrorKind::internal if it is not LibTorch's.
+// Converts an exception. ErrorKind::internal if it is not LibTorch's; that of an extension has Error::extensions.
 [[nodiscard]] inline Error error_from(const std::exception& error, const std::string& where) {
   const auto* const plain = dynamic_cast<const c10::Error*>(&error);
   std::string message = plain != nullptr ? plain->what_without_backtrace() : error.what();
@@ -43,7 +44,12 @@ namespace autotuned::trainer {
   if (const auto shortage = memory_shortage_from(what); shortage && is_libtorchs(error)) {
     return to_error(*shortage, where);
   }
-  if (!is_libtorchs(error)) return Error{ErrorKind::internal, std::move(what), where, ""};
+  if (!is_libtorchs(error)) {
+    Error told{ErrorKind::internal, std::move(what), where, ""};
+    const auto* const of_plugin = dynamic_cast<const PluginError*>(&error);
+    if (of_plugin != nullptr) told.extensions = of_plugin->extensions();
+    return told;
+  }
   const auto says = [&message](std::string_view text) {
     return message.find(text) != std::string::npos;
   };

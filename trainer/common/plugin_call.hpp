@@ -5,28 +5,25 @@
 
 #include <exception>
 #include <new>
-#include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "base/result.hpp"
 #include "base/text.hpp"
 #include "trainer/common/guarded.hpp"
+#include "trainer/common/plugin_error.hpp"
 
 namespace autotuned::trainer {
 
-// An exception of a plugin; the text names the plugin and the error.
-class PluginError : public std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
-// Calls a function of a plugin. An exception becomes a PluginError with "`who`: `function`: what", except for lack of
-// memory, which passes unchanged.
+// Calls a function of a plugin. An exception becomes a PluginError with "`who`: `function`: what" and `extensions`,
+// except for lack of memory, which passes unchanged.
 template <class Work>
-std::invoke_result_t<Work> plugin_call(const std::string& who, const char* function, Work&& work) {
+std::invoke_result_t<Work> plugin_call(const std::string& who, const char* function, Work&& work,
+                                       const std::vector<std::string>& extensions = {}) {
   const auto blamed = [&](const std::string& what) {
-    return PluginError(who + ": " + function + ": " + first_line(what.c_str()));
+    return PluginError(who + ": " + function + ": " + first_line(what.c_str()), extensions);
   };
   try {
     return work();
@@ -46,16 +43,19 @@ std::invoke_result_t<Work> plugin_call(const std::string& who, const char* funct
 // The same as a Result: an exception of the plugin becomes an error of `kind`.
 template <class Work>
 Result<std::invoke_result_t<Work>> plugin_result(ErrorKind kind, const std::string& who,
-                                                 const char* function, Work&& work) {
+                                                 const char* function, Work&& work,
+                                                 const std::vector<std::string>& extensions = {}) {
   try {
     if constexpr (std::is_void_v<std::invoke_result_t<Work>>) {
-      plugin_call(who, function, std::forward<Work>(work));
+      plugin_call(who, function, std::forward<Work>(work), extensions);
       return {};
     } else {
-      return plugin_call(who, function, std::forward<Work>(work));
+      return plugin_call(who, function, std::forward<Work>(work), extensions);
     }
   } catch (const PluginError& error) {
-    return fail(kind, std::string(error.what()).substr(who.size() + 2), who);
+    Error told{kind, std::string(error.what()).substr(who.size() + 2), who, {}};
+    told.extensions = error.extensions();
+    return tl::unexpected(std::move(told));
   }
 }
 

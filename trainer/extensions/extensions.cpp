@@ -34,9 +34,18 @@ sdk::KnobValues told(const Configuration& values) {
   return told;
 }
 
-[[noreturn]] void blame(const std::string& who, const char* function, const std::string& did) {
+[[noreturn]] void blame(const std::string& who, const std::vector<std::string>& names,
+                        const char* function, const std::string& did) {
   throw PluginError(who + ": " + function + ": " + did +
-                    ": only a knob of risk semantics may change what is trained");
+                        ": only a knob of risk semantics may change what is trained",
+                    names);
+}
+
+tl::unexpected<Error> fault_of(const std::string& who, const std::vector<std::string>& names,
+                               std::string what, std::string remedy) {
+  Error error{ErrorKind::internal, std::move(what), who, std::move(remedy)};
+  error.extensions = names;
+  return tl::unexpected<Error>(std::move(error));
 }
 
 // Once in a process, before any code of an extension runs. A trainer that cannot be confined trains all the same.
@@ -60,7 +69,8 @@ struct Rewritten {
 
 struct Extensions::One {
   TrainerLibrary library;
-  std::string who;  // "plugin mine"
+  std::string who;                 // "plugin mine"
+  std::vector<std::string> names;  // its own alone, for errors
   std::unique_ptr<sdk::Extension> extension;
   Configuration values;                       // applied; empty: not
   Configuration wanted;                       // to be applied
@@ -76,7 +86,9 @@ Extensions::Extensions(std::vector<TrainerLibrary> libraries) {
   for (TrainerLibrary& library : libraries) {
     if (library.kind != TrainerLibrary::Kind::extension) continue;
     std::string who = "plugin " + library.name;
-    all_.push_back({.library = std::move(library), .who = std::move(who)});
+    std::vector<std::string> names = {library.name};
+    all_.push_back(
+        {.library = std::move(library), .who = std::move(who), .names = std::move(names)});
   }
 }
 
@@ -135,28 +147,29 @@ Result<void> Extensions::apply(One& one, const Configuration& values, Learner& l
     const Result<const void*> surface = plugins::load_trainer_library(one.library);
     if (!surface) return tl::unexpected(surface.error());
     const auto* const extension = static_cast<const sdk::detail::ExtensionSurface*>(*surface);
-    auto made = plugin_result(ErrorKind::internal, one.who, "constructor",
-                              [&] { return extension->make(); });
+    auto made = plugin_result(
+        ErrorKind::internal, one.who, "constructor", [&] { return extension->make(); }, one.names);
     if (!made) return tl::unexpected(made.error());
     one.extension = std::move(*made);
   }
   one.before = model_state_of(learner.model());
-  auto done = plugin_result(ErrorKind::internal, one.who, "apply",
-                            [&] { one.extension->apply(told(values), learner.model()); });
+  auto done = plugin_result(
+      ErrorKind::internal, one.who, "apply",
+      [&] { one.extension->apply(told(values), learner.model()); }, one.names);
   if (!done) return tl::unexpected(done.error());
   const ModelState after = model_state_of(learner.model());
   const std::string wrong = tensor_difference(one.before, after, Freezing::allowed);
   if (!wrong.empty()) {
-    return fail(ErrorKind::internal, "apply: " + wrong, one.who,
-                "change parameters and buffers in place: the optimizer holds them");
+    return fault_of(one.who, one.names, "apply: " + wrong,
+                    "change parameters and buffers in place: the optimizer holds them");
   }
   // The next evaluation would put all modules back in training mode: it would train otherwise before and after it.
   if (one.risk != RiskClass::semantics) {
     const std::string switched = mode_difference(one.before, after);
     if (!switched.empty()) {
-      return fail(ErrorKind::internal, "apply: " + switched, one.who,
-                  "leave each module in its mode: only a knob of risk semantics may change what is "
-                  "trained");
+      return fault_of(one.who, one.names, "apply: " + switched,
+                      "leave each module in its mode: only a knob of risk semantics may change what "
+                      "is trained");
     }
   }
   one.values = values;
@@ -172,8 +185,9 @@ Result<void> Extensions::undo(One& one, Learner& learner) {
   one.values = {};
   // Between two configurations, the time of two hashes does not count.
   if (one.applied_risk != RiskClass::semantics) weights_.take_all_numbers();
-  auto done = plugin_result(ErrorKind::internal, one.who, "undo",
-                            [&] { one.extension->undo(learner.model()); });
+  auto done = plugin_result(
+      ErrorKind::internal, one.who, "undo", [&] { one.extension->undo(learner.model()); },
+      one.names);
   if (!done) return tl::unexpected(done.error());
   const ModelState after = model_state_of(learner.model());
   std::string wrong = tensor_difference(one.before, after, Freezing::refused);
@@ -181,8 +195,8 @@ Result<void> Extensions::undo(One& one, Learner& learner) {
   if (wrong.empty()) wrong = weights_.difference_in_all_numbers(WeightWatch::Of::all);
   weights_.drop_all_numbers();
   if (!wrong.empty()) {
-    return fail(ErrorKind::internal, "undo: " + wrong, one.who,
-                "put everything back, or declare that the knob needs a restart");
+    return fault_of(one.who, one.names, "undo: " + wrong,
+                    "put everything back, or declare that the knob needs a restart");
   }
   return rewrite(learner);
 }
@@ -200,10 +214,13 @@ Result<void> Extensions::rewrite(Learner& learner) {
       return rewritten.values == one->values && rewritten.before._ivalue() == script._ivalue();
     });
     if (known == one->scripts.end()) {
-      auto made = plugin_result(ErrorKind::internal, one->who, "rewrite", [&] {
-        torch::jit::Module copy = script.clone(true);
-        return one->extension->rewrite(told(one->values), copy) ? copy : script;
-      });
+      auto made = plugin_result(
+          ErrorKind::internal, one->who, "rewrite",
+          [&] {
+            torch::jit::Module copy = script.clone(true);
+            return one->extension->rewrite(told(one->values), copy) ? copy : script;
+          },
+          one->names);
       if (!made) return tl::unexpected(made.error());
       one->scripts.push_back({one->values, script, *made});
       known = std::prev(one->scripts.end());
@@ -212,8 +229,7 @@ Result<void> Extensions::rewrite(Learner& learner) {
     if (script._ivalue() == known->before._ivalue()) continue;
     rewriter_ = one;
     if (auto taken = scripted->run(script); !taken) {
-      return fail(ErrorKind::internal, "rewrite: " + taken.error().what, one->who,
-                  taken.error().remedy);
+      return fault_of(one->who, one->names, "rewrite: " + taken.error().what, taken.error().remedy);
     }
   }
   return {};
@@ -241,13 +257,14 @@ void Extensions::set_forward(Learner& learner) {
     whole = [this, one, original = std::move(original)](const at::Tensor& images) {
       one->shown.start(images);
       begin_forward(*one);
-      at::Tensor logits = plugin_call(one->who, "forward",
-                                      [&] { return one->extension->forward(original, images); });
+      at::Tensor logits = plugin_call(
+          one->who, "forward", [&] { return one->extension->forward(original, images); },
+          one->names);
       end_forward(*one);
-      if (!logits.defined()) throw PluginError(one->who + ": forward: returns nothing");
+      if (!logits.defined()) throw PluginError(one->who + ": forward: returns nothing", one->names);
       if (is_stepping_ && one->risk != RiskClass::semantics) {
         const std::string did = one->shown.difference();
-        if (!did.empty()) blame(one->who, "forward", did);
+        if (!did.empty()) blame(one->who, one->names, "forward", did);
       }
       return logits;
     };
@@ -291,7 +308,7 @@ void Extensions::end_forward(const One& one) const {
   end_code(one, "forward", is_stepping_ ? WeightWatch::Of::parameters : WeightWatch::Of::all);
   if (!is_stepping_ || one.risk == RiskClass::semantics) return;
   const std::string did = weights_.difference_of_gradients();
-  if (!did.empty()) blame(one.who, "forward", did + in_step());
+  if (!did.empty()) blame(one.who, one.names, "forward", did + in_step());
 }
 
 bool Extensions::may_any_change() const {
@@ -335,7 +352,7 @@ void Extensions::end_code(const One& one, const char* function, WeightWatch::Of 
   if (one.risk == RiskClass::semantics) return;
   const std::string did = weights_.difference(of);
   if (did.empty()) return;
-  blame(one.who, function, did + (is_stepping_ ? in_step() : " outside of a step"));
+  blame(one.who, one.names, function, did + (is_stepping_ ? in_step() : " outside of a step"));
 }
 
 void Extensions::leave_weights(const Learner& learner) {
@@ -369,9 +386,12 @@ void Extensions::check_weights() const {
 
 void Extensions::blame_all(const std::string& did, const char* when) const {
   std::string who;
-  for (const One* const one : applied_)
+  std::vector<std::string> names;
+  for (const One* const one : applied_) {
     who += (who.empty() ? "" : " or ") + one->who;
-  blame(who, when, did);
+    names.push_back(one->library.name);
+  }
+  blame(who, names, when, did);
 }
 
 DeviceBatch Extensions::on_batch(const DeviceBatch& batch, std::int64_t step) {
@@ -387,7 +407,8 @@ DeviceBatch Extensions::on_batch(const DeviceBatch& batch, std::int64_t step) {
     given_.take(result.images, result.labels);
     sdk::Batch hooked{result.images, result.labels};
     begin_code(*one);
-    plugin_call(one->who, "on_batch", [&] { one->extension->on_batch(hooked); });
+    plugin_call(
+        one->who, "on_batch", [&] { one->extension->on_batch(hooked); }, one->names);
     end_code(*one, "on_batch", WeightWatch::Of::all);
     if (!hooked.images.defined() || !hooked.labels.defined() ||
         hooked.images.dim() != result.images.dim() ||
@@ -395,12 +416,13 @@ DeviceBatch Extensions::on_batch(const DeviceBatch& batch, std::int64_t step) {
         hooked.labels.dim() != result.labels.dim() ||
         hooked.labels.sizes().slice(1) != result.labels.sizes().slice(1) ||
         hooked.images.size(0) != hooked.labels.size(0)) {
-      throw PluginError(one->who + ": on_batch: leaves images and labels that do not fit");
+      throw PluginError(one->who + ": on_batch: leaves images and labels that do not fit",
+                        one->names);
     }
     if (one->risk != RiskClass::semantics) {
       const std::string did =
           given_.difference(hooked.images, hooked.labels, one->risk == RiskClass::numerics);
-      if (!did.empty()) blame(one->who, "on_batch", did);
+      if (!did.empty()) blame(one->who, one->names, "on_batch", did);
     }
     result.images = std::move(hooked.images);
     result.labels = std::move(hooked.labels);
@@ -419,10 +441,11 @@ void Extensions::after_step(const Learner& learner, std::int64_t step, const at:
   const at::Tensor told = loss.detach().clone();  // what is reported is the loss itself
   for (One* const one : applied_) {
     begin_code(*one);
-    plugin_call(one->who, "after_step", [&] { one->extension->after_step(step, told); });
+    plugin_call(
+        one->who, "after_step", [&] { one->extension->after_step(step, told); }, one->names);
     end_code(*one, "after_step", WeightWatch::Of::all);
     const std::string did = left_weights_.difference_in_all_numbers(WeightWatch::Of::all);
-    if (!did.empty()) blame(one->who, "after_step", did + in_step());
+    if (!did.empty()) blame(one->who, one->names, "after_step", did + in_step());
   }
   is_stepping_ = false;
   leave_weights(learner);

@@ -37,14 +37,14 @@ class Extensions {
   [[nodiscard]] std::vector<recipes::Knob> knobs() const;
 
   // Applies the values of the extensions' knobs: undoes the extensions whose values change, and applies them again.
-  // ErrorKind::internal names the plugin: it threw, replaced a parameter, switched the mode of a module, or visibly did
-  // not undo all of its changes.
+  // ErrorKind::internal names the plugin, also in Error::extensions: it threw, replaced a parameter, switched the mode of
+  // a module, or visibly did not undo all of its changes.
   // The model is then in an undefined state.
   [[nodiscard]] Result<void> configure(const Configuration& configuration, Learner& learner);
 
   [[nodiscard]] bool is_any_applied() const { return !applied_.empty(); }
   // Call the hooks of the applied extensions; to be called in each step, which are counted from 1. They throw
-  // std::runtime_error that names the plugin if it throws. They and the forward pass between them also throw if an
+  // PluginError that names the plugin if it throws. They and the forward pass between them also throw if an
   // extension leaves another batch than it was given, changes parameters or buffers, switches the mode of a module, or
   // keeps all gradients back (docs/statistics.md), unless one of its changed knobs declares the risk `semantics`. This is
   // checked in every step, because an extension could recognise the steps of a check. `is_last`: the weights may be saved

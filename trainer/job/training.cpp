@@ -57,7 +57,7 @@ class Training {
     job_.pause_loading();
     report_troubles();
     if (!done) {
-      if (job_.is_exporting()) (void)job_.finish_export();
+      (void)checkpoints_.finish();
       return tl::unexpected(done.error());
     }
     summary_.steps = job_.steps();

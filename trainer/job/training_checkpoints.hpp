@@ -34,13 +34,14 @@ class TrainingCheckpoints {
   Result<std::int64_t> begin(const std::string& note);
   // Reports the checkpoint that was begun, if it is complete by now.
   Result<void> take_written();
+  // Waits until the checkpoint that was begun is complete, and reports it. Nothing happens if none was begun.
+  Result<void> finish();
 
   // Reports that a checkpoint could not be written, and tries again when the next one is due: the training is worth more
   // than one checkpoint.
   void miss(Error error);
 
  private:
-  Result<void> finish();
   void report(std::int64_t step, std::int64_t bytes);
 
   Job& job_;

@@ -27,7 +27,7 @@
 #include "daemon/plugin_list/plugin_names.hpp"
 #include "daemon/report/characters.hpp"
 #include "daemon/report/history_reading.hpp"
-#include "daemon/report/memory_fallback.hpp"
+#include "daemon/report/training_fallback.hpp"
 #include "daemon/session/command_device.hpp"
 #include "daemon/trainers/measurement_lock.hpp"
 #include "daemon/trainers/trainer_client.hpp"

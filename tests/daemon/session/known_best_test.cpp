@@ -8,8 +8,8 @@
 #include <optional>
 
 #include "base/machine/machine.hpp"
-#include "daemon/report/memory_fallback.hpp"
 #include "daemon/report/script_report.hpp"
+#include "daemon/report/training_fallback.hpp"
 #include "tests/base/temporary_folder.hpp"
 #include "tests/daemon/queue/submission_sample.hpp"
 #include "tests/golden.hpp"
@@ -399,6 +399,26 @@ TEST_F(RefusedBest, IsNotExcusedByATrainingWithoutIt) {
                   fell_back.training.at(kFallbacks));
   take_over(kLong);
   EXPECT_THAT(input_.refused, testing::ElementsAre(workers_));
+}
+
+// An extension that was found out in the training.
+TEST_F(RefusedBest, IsWhatATrainingWentOnWithout) {
+  const Configuration best = start_.with(cache_).with(workers_);
+  storage::RunRow went_on = run_of("r-20261121-000001", kLong);
+  went_on.best = best;
+  Error error{ErrorKind::internal, "it cheats", "", ""};
+  error.extensions = {"cheats"};
+  Configuration next = best;
+  for (const auto& [name, value] : workers_.values())
+    next.set(name, *start_.find(name));
+  add_fallback(next, error, 7, went_on, 5);
+  add_checked_run(went_on.id.text, best, Json{{"passed", true}}, went_on.training.at(kFallbacks));
+  EXPECT_THAT(take_over(kLong), testing::HasSubstr("the training of run r-20261121-000001 had to "
+                                                   "go on without an extension: "));
+  EXPECT_THAT(input_.refused, testing::ElementsAre(workers_));
+  EXPECT_EQ(input_.known_best, std::nullopt);
+  ASSERT_TRUE(refuse_best(*history_, *history_->run(went_on.id.text)));
+  EXPECT_FALSE(history_->best("h", "e")->has_value());
 }
 
 // One search after the other.

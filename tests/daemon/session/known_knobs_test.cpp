@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "base/machine/machine.hpp"
+#include "daemon/report/training_fallback.hpp"
 #include "tests/daemon/queue/submission_sample.hpp"
 
 namespace autotuned::daemon {
@@ -82,6 +83,19 @@ TEST_F(KnownKnobs, ARunThatNeverTurnedTheKnobIsToldNothing) {
   EXPECT_EQ(run_.starting, recipe_.starting_configuration(knobs_));
   EXPECT_EQ(run_.best.find("tricks.trick"), nullptr);
   EXPECT_EQ(run_.best.integer("loader.workers"), 1);
+}
+
+// After it fell back, a run trains with that configuration.
+TEST_F(KnownKnobs, WhatTheTrainingFellBackToLosesTheKnob) {
+  run_.best = run_.starting;
+  run_.best.set("tricks.trick", std::string("hurries"));
+  Configuration next = run_.starting;
+  next.set("loader.workers", std::int64_t{1});
+  add_fallback(next, {ErrorKind::out_of_memory, "full", "", ""}, 7, run_);
+  (void)drop_unknown_knobs(knobs_, recipe_, {}, run_);
+  Configuration expected = recipe_.starting_configuration(knobs_);
+  expected.set("loader.workers", std::int64_t{1});
+  EXPECT_EQ(trained_configuration(run_), expected);
 }
 
 TEST_F(KnownKnobs, AStartAndAKeptChangeThatAreGoneAreTold) {

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <string>
 
-#include "daemon/report/memory_fallback.hpp"
+#include "daemon/report/training_fallback.hpp"
 #include "daemon/session/continued_run.hpp"
 #include "daemon/session/output_folder.hpp"
 #include "tests/base/temporary_folder.hpp"

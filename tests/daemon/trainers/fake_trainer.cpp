@@ -253,6 +253,9 @@ class FakeTrainer {
       sleep_ms("train_step_lasts_ms");
       trained_ += plan_ + "\n";
       autotuned::write_text(file, trained_);
+      if (behaviour_.number("tells_checkpoints", 0) != 0) {
+        progress({{"checkpoint", {{"step", step + 1}, {"bytes", trained_.size()}}}});
+      }
       progress({{"step", step + 1},
                 {"steps_total", total},
                 {"epoch", 1},
@@ -384,6 +387,7 @@ class FakeTrainer {
                  {"what", fault.value("what", "the fake says " + error)},
                  {"where", "fake"},
                  {"signal", fault.value("signal", 0)},
+                 {"extensions", fault.value("extensions", Json::array())},
                  {"remedy", ""}}}});
     }
     if (kind == "interrupt" || kind == "interrupt_twice" || kind == "await_cancel") {

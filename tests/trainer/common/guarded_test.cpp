@@ -7,6 +7,8 @@
 #include <torch/csrc/jit/api/module.h>
 
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 namespace autotuned::trainer {
 namespace {
@@ -85,6 +87,17 @@ TEST(Guarded, GivesOtherErrorsTheirPlace) {
   const auto bare = guarded("here", []() -> Result<void> { throw std::runtime_error("odd"); });
   ASSERT_FALSE(bare);
   EXPECT_EQ(bare.error().what, "odd");
+  EXPECT_TRUE(bare.error().extensions.empty());
+}
+
+TEST(Guarded, NamesTheExtensionsAndNoOtherPlugins) {
+  const auto extensions_of = [](const PluginError& thrown) {
+    const auto result = guarded("here", [&]() -> Result<void> { throw PluginError(thrown); });
+    return result ? std::vector<std::string>{"none"} : result.error().extensions;
+  };
+  EXPECT_THAT(extensions_of(PluginError("plugin mine: it cheats", {"mine"})),
+              testing::ElementsAre("mine"));
+  EXPECT_THAT(extensions_of(PluginError("plugin tiny: forward: odd")), testing::IsEmpty());
 }
 
 }  // namespace

@@ -115,6 +115,7 @@ TEST_F(SeenInStepsTest, InTrainingToo) {
   const auto stretch = job_->advance({.steps = kSteps}, never);
   ASSERT_FALSE(stretch);
   EXPECT_EQ(stretch.error().kind, ErrorKind::internal);
+  EXPECT_THAT(stretch.error().extensions, testing::ElementsAre("cheats"));
   EXPECT_THAT(stretch.error().message(), HasSubstr("only a knob of risk semantics"));
 }
 
@@ -222,6 +223,7 @@ TEST_F(SeenInStepsTest, InAnOperatorOfAnEvaluationToo) {
   ASSERT_FALSE(test);
   EXPECT_THAT(test.error().message(),
               HasSubstr("between its hooks: changes parameter hidden.weight outside of a step"));
+  EXPECT_THAT(test.error().extensions, testing::ElementsAre("cheats"));
 }
 
 TEST_F(SeenInStepsTest, TheLossIsTheStepsOwn) {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/report/memory_fallback.hpp"
+#include "daemon/report/training_fallback.hpp"
 
 #include <gtest/gtest.h>
+
+#include <optional>
+#include <vector>
 
 #include "daemon/report/report.hpp"
 #include "tests/golden.hpp"
@@ -50,7 +53,7 @@ TEST(MemoryFallback, IsToldBesideTheTraining) {
   cases.add("as slow as the smaller batches", "\n" + summary_text(run, {}));
   add_fallback(batches_of(32), {ErrorKind::out_of_memory, "full", "", ""}, 7, run);
   cases.add("it fell back to them", "\n" + summary_text(run, {}));
-  tests::expect_golden("daemon/report/golden/memory_fallback.txt", cases.text());
+  tests::expect_golden("daemon/report/golden/training_fallback.txt", cases.text());
 }
 
 TEST(MemoryFallback, KnowsWhenOtherProgramsHadTheMemory) {
@@ -67,6 +70,66 @@ TEST(MemoryFallback, KnowsWhenOtherProgramsHadTheMemory) {
   EXPECT_TRUE(is_memory_taken_by_others(run));
 }
 
+storage::RunRow run_with_extension() {
+  storage::RunRow run = kept_run();
+  run.starting.set("mine.skip", false);
+  run.best.set("mine.skip", true);
+  return run;
+}
+
+Error of_extension() {
+  Error error{ErrorKind::internal, "plugin mine: on_batch: leaves other labels in step 7",
+              "training step", ""};
+  error.extensions = {"mine"};
+  return error;
+}
+
+TEST(ExtensionFallback, TellsWhatTheTrainingWentOnWithoutAndFromWhere) {
+  storage::RunRow run = run_with_extension();
+  EXPECT_EQ(extension_fallback_text(run), "");
+  EXPECT_TRUE(refused_in_training(run).empty());
+  Configuration next = run.best;
+  next.set("mine.skip", false);
+  add_fallback(next, of_extension(), 7, run, 5);
+  EXPECT_EQ(trained_configuration(run), next);
+  const Json& added = run.training.at(kFallbacks)[0];
+  EXPECT_EQ(added.at("extensions"), Json::array({"mine"}));
+  EXPECT_EQ(added.at("refused"), Json::object({{"mine.skip", true}}));
+  EXPECT_EQ(added.at("from_step"), 5);
+  Configuration refused;
+  refused.set("mine.skip", true);
+  EXPECT_EQ(refused_in_training(run), std::vector<Configuration>{refused});
+  EXPECT_EQ(extension_fallback_text(run),
+            "the training went on from step 5 without plugin mine (mine.skip on → off), which is "
+            "not tried again: training step: plugin mine: on_batch: leaves other labels in step 7");
+  EXPECT_EQ(fallback_text(run), extension_fallback_text(run));
+  EXPECT_EQ(memory_fallback_text(run), "");
+}
+
+TEST(ExtensionFallback, IsToldApartFromALackOfMemory) {
+  storage::RunRow run = run_with_extension();
+  Configuration smaller = run.best;
+  smaller.set("batch_size", std::int64_t{256});
+  add_fallback(smaller, {ErrorKind::out_of_memory, "full", "", ""}, 7, run);
+  Configuration next = smaller;
+  next.set("mine.skip", false);
+  add_fallback(next, of_extension(), 8, run);
+  EXPECT_EQ(trained_configuration(run), next);
+  EXPECT_EQ(memory_fallback_text(run),
+            "the training ran out of memory and went on with batch_size 512 → 256: full");
+  EXPECT_EQ(fallback_text(run), memory_fallback_text(run) + "; " + extension_fallback_text(run));
+  EXPECT_TRUE(run.training.at(kFallbacks)[1].at("from_step").is_null());
+  EXPECT_FALSE(run.training.at(kFallbacks)[0].contains("refused"));
+}
+
+TEST(ExtensionFallback, NamesAllOfThem) {
+  EXPECT_EQ(plugins_text({"mine"}), "plugin mine");
+  EXPECT_EQ(plugins_text({"mine", "other"}), "plugin mine and plugin other");
+  EXPECT_EQ(from_text(600), "from step 600");
+  EXPECT_EQ(from_text(0), "from its start");
+  EXPECT_EQ(from_text(std::nullopt), "from its last checkpoint");
+}
+
 TEST(MemoryFallback, ThatCannotBeReadIsNone) {
   storage::RunRow run = kept_run();
   run.training = {{kFallbacks, "odd"}};
@@ -74,6 +137,8 @@ TEST(MemoryFallback, ThatCannotBeReadIsNone) {
   EXPECT_FALSE(is_memory_taken_by_others(run));
   run.training = {{kFallbacks, Json::array({1})}};
   EXPECT_EQ(trained_configuration(run), run.best);
+  EXPECT_TRUE(refused_in_training(run).empty());
+  EXPECT_EQ(extension_fallback_text(run), "");
 }
 
 }  // namespace

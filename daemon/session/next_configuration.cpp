@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/session/smaller_training.hpp"
+#include "daemon/session/next_configuration.hpp"
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 namespace autotuned::daemon {
 namespace {
@@ -37,6 +38,24 @@ std::optional<Configuration> after_out_of_memory(const Configuration& failed,
   }
   if (failed != starting && starting.integer(kBatchSize) <= size) return starting;
   return std::nullopt;
+}
+
+std::optional<Configuration> without_extensions(const Configuration& failed,
+                                                const Configuration& starting,
+                                                const std::vector<std::string>& knobs) {
+  Configuration without = failed;
+  for (const std::string& knob : knobs) {
+    if (const KnobValue* const value = starting.find(knob)) without.set(knob, *value);
+  }
+  return without == failed ? std::nullopt : std::optional(std::move(without));
+}
+
+Error with_option_to_leave_out(Error error, const std::vector<std::string>& extensions) {
+  if (extensions.empty()) return error;
+  error.remedy += error.remedy.empty() ? "leave it out:" : ", or leave it out:";
+  for (const std::string& name : extensions)
+    error.remedy += " --without " + name;
+  return error;
 }
 
 }  // namespace autotuned::daemon

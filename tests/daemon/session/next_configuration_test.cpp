@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/session/smaller_training.hpp"
+#include "daemon/session/next_configuration.hpp"
 
 #include <gtest/gtest.h>
 
@@ -60,6 +60,32 @@ TEST(AfterOutOfMemory, LeavesOutWhatDidNotRun) {
 TEST(AfterOutOfMemory, DoesNotGoBackToLargerBatches) {
   EXPECT_FALSE(after_out_of_memory(configuration(8, true), kStart, {}));
   EXPECT_EQ(after_out_of_memory(configuration(32, true), kStart, {}), kStart);
+}
+
+TEST(WithoutExtensions, PutsTheirKnobsBackAndLeavesTheOthers) {
+  Configuration start = kStart;
+  start.set("mine.skip", false);
+  start.set("other.skip", false);
+  Configuration failed = configuration(512, true);
+  failed.set("mine.skip", true);
+  failed.set("other.skip", true);
+  const auto next = without_extensions(failed, start, {"mine.skip", "mine.more"});
+  ASSERT_TRUE(next);
+  Configuration expected = failed;
+  expected.set("mine.skip", false);
+  EXPECT_EQ(*next, expected);
+  EXPECT_FALSE(without_extensions(*next, start, {"mine.skip"})) << "it is off already";
+  EXPECT_FALSE(without_extensions(failed, start, {})) << "an extension that is not known here";
+}
+
+TEST(WithoutExtensions, TheOptionIsTheRemedyWhereThatIsNoWayOut) {
+  const Error error{ErrorKind::internal, "it cheats", "training step", ""};
+  EXPECT_EQ(with_option_to_leave_out(error, {"mine"}).message(),
+            "training step: it cheats; leave it out: --without mine");
+  const Error other{ErrorKind::disk_full, "no space left", "", "make room"};
+  EXPECT_EQ(with_option_to_leave_out(other, {"mine", "other"}).remedy,
+            "make room, or leave it out: --without mine --without other");
+  EXPECT_EQ(with_option_to_leave_out(error, {}).remedy, "");
 }
 
 }  // namespace

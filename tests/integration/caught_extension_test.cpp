@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// An extension that is found out in the training: the run goes on without it. The trainer is the fake one, which runs no
+// code of the extension and says what a real one would say.
+#include <gmock/gmock.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/integration/scene.hpp"
+
+namespace autotuned {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr const char* kCheat = "cheats.cheat";
+constexpr const char* kFound =
+    "plugin cheats: on_batch: leaves other labels in step 6: only a knob of risk semantics may "
+    "change what is trained";
+
+class CaughtExtension : public testing::Test {
+ protected:
+  CaughtExtension() {
+    scene_.add_trainer_plugins({"cheats"});
+    scene_.write_plugin("cheats", std::string(kCheat) + ": honest");
+    scene_.write_recipe("  plugins: [cheats]\n  allow: [numerics]\n");
+    behave({found_at(5)});
+  }
+
+  // Before this step, under the extension.
+  static Json found_at(int step) {
+    return {{"do", "error"},
+            {"kind", "internal"},
+            {"what", kFound},
+            {"extensions", {"cheats"}},
+            {"request", "train_step"},
+            {"step", step},
+            {"when", {std::string(kCheat) + "=honest"}}};
+  }
+  void behave(const std::vector<Json>& faults) const {
+    scene_.fake().behave({{"factors", {{std::string(kCheat) + "=honest", 1.5}}},
+                          {"block_lasts_ms", 5},
+                          {"tells_checkpoints", 1},
+                          {"faults", faults}});
+  }
+  Outcome run(std::vector<std::string> options = {}) const {
+    options.insert(options.end(), {"--plugin-dir", (scene_.folder() / "plugins").string()});
+    return scene_.run(options);
+  }
+  // The values of the knob with which trainings were begun, in order.
+  std::vector<std::string> trained_with() const {
+    std::vector<std::string> values;
+    for (const Json& request : scene_.fake().requests("train"))
+      values.push_back(request.at("configuration").at(kCheat).get<std::string>());
+    return values;
+  }
+
+  Scene scene_;
+};
+
+TEST_F(CaughtExtension, IsLeftOutFromTheLastCheckpointOn) {
+  const Outcome outcome = ended(0, run());
+  const Json run_once = outcome.json();
+  ASSERT_EQ(run_once.at("best").at("configuration").at(kCheat), "honest")
+      << run_once.at("trials").dump(1);
+  EXPECT_EQ(trained_with(), (std::vector<std::string>{"honest", "none"}));
+  EXPECT_EQ(run_once.at("training").at("steps"), 10);
+  EXPECT_EQ(run_once.at("training").at("resumed_from_step"), 5);
+  const Json fallbacks = run_once.at("training").at("fallbacks");
+  ASSERT_EQ(fallbacks.size(), 1);
+  EXPECT_EQ(fallbacks[0].at("extensions"), Json::array({"cheats"}));
+  EXPECT_EQ(fallbacks[0].at("refused"), Json::object({{kCheat, "honest"}}));
+  EXPECT_EQ(fallbacks[0].at("change"), Json::object({{kCheat, "none"}}));
+  EXPECT_EQ(fallbacks[0].at("configuration").at(kCheat), "none");
+  EXPECT_EQ(fallbacks[0].at("from_step"), 5);
+  EXPECT_THAT(outcome.err, HasSubstr("the training goes on from step 5 without plugin cheats "
+                                     "(cheats.cheat honest → none): fake: " +
+                                     std::string(kFound)));
+  // The files and the history tell what was trained with.
+  const std::string best = scene_.folder().read("out/best.yaml");
+  EXPECT_THAT(best, Not(HasSubstr("cheats.cheat: honest")));
+  EXPECT_THAT(best, HasSubstr("Warning: the training went on"));
+  EXPECT_EQ(Json::parse(scene_.folder().read("out/summary.json")).at("training").at("fallbacks"),
+            fallbacks);
+  for (const char* const command : {"show", "explain"}) {
+    EXPECT_THAT(scene_.command({command, "last"}).out,
+                HasSubstr("the training went on from step 5 without plugin cheats (cheats.cheat "
+                          "honest → none), which is not tried again"))
+        << command;
+  }
+
+  // Neither does the next run take it.
+  scene_.fake().forget_requests();
+  const Outcome next = ended(0, run());
+  EXPECT_NE(next.json().at("run"), run_once.at("run"));
+  EXPECT_THAT(next.err, HasSubstr("cheats.cheat=honest is not tried again"));
+  EXPECT_THAT(next.json().at("trials").dump(), Not(HasSubstr("honest")));
+  EXPECT_EQ(trained_with(), std::vector<std::string>{"none"});
+  EXPECT_FALSE(next.json().at("training").contains("fallbacks"));
+}
+
+TEST_F(CaughtExtension, BeginsAnewWithoutACheckpoint) {
+  behave({found_at(0)});
+  const Outcome outcome = ended(0, run());
+  EXPECT_THAT(outcome.err, HasSubstr("the training goes on from its start without plugin cheats"));
+  const Json training = outcome.json().at("training");
+  EXPECT_EQ(training.at("resumed_from_step"), 0);
+  EXPECT_EQ(training.at("steps"), 10);
+  EXPECT_EQ(training.at("fallbacks").at(0).at("from_step"), 0);
+}
+
+TEST_F(CaughtExtension, IsNotTakenAgainWhenTheRunIsContinued) {
+  const Json full = {
+      {"do", "error"}, {"kind", "disk_full"}, {"request", "train_step"}, {"step", 7}};
+  behave({found_at(5), full});
+  const Outcome outcome = ended(1, run());
+  EXPECT_EQ(outcome.json().at("state"), "training");
+  behave({found_at(5), found_at(7)});
+  const Outcome again = ended(0, run());
+  EXPECT_EQ(again.json().at("run"), outcome.json().at("run"));
+  EXPECT_EQ(trained_with(), (std::vector<std::string>{"honest", "none", "none"}));
+  EXPECT_EQ(again.json().at("training").at("fallbacks").size(), 1);
+  EXPECT_EQ(again.json().at("training").at("steps"), 10);
+}
+
+// Its knob has its starting value: there is nothing to go back to, but a way out.
+TEST_F(CaughtExtension, OfTheRecipeItselfEndsTheTrainingWithTheOptionAgainstIt) {
+  const Outcome outcome = ended(1, run({"--budget", "0s", "-s", std::string(kCheat) + "=honest"}));
+  EXPECT_THAT(outcome.err, HasSubstr(std::string(kFound) + "; leave it out: --without cheats"));
+  EXPECT_EQ(trained_with(), std::vector<std::string>{"honest"});
+  EXPECT_FALSE(outcome.json().at("training").contains("fallbacks"));
+}
+
+}  // namespace
+}  // namespace autotuned
