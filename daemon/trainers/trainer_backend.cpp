@@ -84,6 +84,7 @@ void TrainerBackend::drop_dead() {
 
 Result<void> TrainerBackend::start(const Configuration& configuration) {
   remove_unfinished_traces();
+  drop_copy_files();
   drop_reached_file();
   drop_carried_file();
   auto trainer = trainer_for(configuration);
