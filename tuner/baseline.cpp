@@ -59,8 +59,8 @@ Result<Baseline> measure_baseline(const SessionInput& input, TrainingBackend& ba
         median(durations_ns) > static_cast<double>(nanoseconds(kSlowBlock).count());
     if (baseline.has_slow_blocks && i >= 1) break;
   }
-  baseline.pair_time = std::max<nanoseconds>(
-      nanoseconds(1), 2 * taken / static_cast<std::int64_t>(rates.size()));
+  baseline.pair_time =
+      std::max<nanoseconds>(nanoseconds(1), 2 * taken / static_cast<std::int64_t>(rates.size()));
   baseline.samples_per_second = median(std::move(rates));
   if (auto stored = ledger.baseline(input.starting, baseline.samples_per_second); !stored) {
     return forward_error(stored);
