@@ -18,12 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path home_folder() {
-  if (const char* home = std::getenv("HOME"); home != nullptr && *home != '\0') return home;
-  const passwd* user = ::getpwuid(::geteuid());
-  return user != nullptr && user->pw_dir != nullptr ? fs::path(user->pw_dir) : fs::path(".");
-}
-
 // Makes the entries of a folder durable, so that a power cut does not take a new one away.
 Result<void> sync_entries(const fs::path& folder) {
   const fs::path here = folder.empty() ? fs::path(".") : folder;
@@ -37,6 +31,12 @@ Result<void> sync_entries(const fs::path& folder) {
 }
 
 }  // namespace
+
+fs::path home_folder() {
+  if (const char* home = std::getenv("HOME"); home != nullptr && *home != '\0') return home;
+  const passwd* user = ::getpwuid(::geteuid());
+  return user != nullptr && user->pw_dir != nullptr ? fs::path(user->pw_dir) : fs::path(".");
+}
 
 fs::path state_folder() {
   // The XDG specification says that a relative path is to be ignored.

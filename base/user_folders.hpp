@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The folder of a user's state, and folders to which only their owner may write.
+// The home and the state of a user, and folders to which only their owner may write.
 #pragma once
 
 #include <filesystem>
@@ -7,6 +7,9 @@
 #include "base/result.hpp"
 
 namespace autotuned {
+
+// Returns $HOME, or else the home that the system knows for this user, or "." if it knows none.
+[[nodiscard]] std::filesystem::path home_folder();
 
 // Returns $XDG_STATE_HOME/autotuned, or else ~/.local/state/autotuned. The folder need not exist.
 [[nodiscard]] std::filesystem::path state_folder();

@@ -20,7 +20,8 @@ struct Baseline {
   bool has_slow_blocks = false;
 };
 
-// Measures the baseline and writes it to the ledger. Errors: of the blocks (with a remedy) or of the ledger.
+// Measures the baseline and writes it to the ledger. A block that is disturbed (Error::is_disturbance) is measured once
+// more. Errors: of the blocks (with a remedy, unless they were disturbed) or of the ledger.
 [[nodiscard]] Result<Baseline> measure_baseline(const SessionInput& input, TrainingBackend& backend,
                                                 Ledger& ledger, const Clock& clock);
 

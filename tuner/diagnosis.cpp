@@ -104,6 +104,9 @@ Result<void> Diagnosis::take_profile(const Configuration& incumbent, bool is_tra
   profile_ = {};
   profiled_.reset();
   auto profile = backend_->profile(incumbent);
+  // A disturbance says nothing about the job.
+  if (!profile && profile.error().is_disturbance) profile = backend_->profile(incumbent);
+  is_profile_disturbed_ = !profile && profile.error().is_disturbance;
   if (!profile) {
     if (profile.error().kind == ErrorKind::cancelled) return forward_error(profile);
     return ledger_->not_profiled(profile.error());

@@ -114,7 +114,8 @@ Result<SearchEnd> Search::run() {
     end_.is_budget_spent = false;
     std::optional<Next> next = next_trial();
     // A second look is at what was tried. What a plugin that failed would have proposed, nobody knows.
-    end_.is_complete = proposals_.empty() && left_out_.empty();
+    end_.is_complete =
+        proposals_.empty() && left_out_.empty() && !diagnosis_->is_profile_disturbed();
     if (!next) {
       for (const Proposal* proposal : pending())
         end_.untried.push_back({proposal->plugin, incumbent_->configuration(), proposal->change});

@@ -33,6 +33,9 @@ int explain(const ExplainOptions& options) {
   if (options.as_json) {
     std::cout << to_line(story_json(*record)) << "\n";
   } else {
+    if (auto found = find_profiling_run(*history, *record); !found) {
+      return report_error(found.error());
+    }
     print_text(printable_lines(story_text(*record, options.is_whole)));
   }
   return kDone;

@@ -110,30 +110,6 @@ std::multimap<int, const TrialRecord*> drops_of(const RunRecord& record) {
   return drops;
 }
 
-// RunRecord::profiled_by.
-Result<std::string> profiling_run(const storage::History& history, const RunRecord& record) {
-  const storage::RunRow& run = record.run;
-  if (is_script(run.recipe) || profile_of(record.profiles, run.starting) != nullptr) {
-    return std::string();
-  }
-  const auto runs = history.runs({.recipe = run.recipe_hash,
-                                  .environment = run.environment_key,
-                                  .plugin = {},
-                                  .verdict = {},
-                                  .since_unix_ns = {}});
-  if (!runs) return tl::unexpected(runs.error());
-  for (const storage::RunRow& other : *runs) {
-    if (other.id.text == run.id.text || other.started_unix_ns > run.started_unix_ns ||
-        other.output_dir != run.output_dir) {
-      continue;
-    }
-    const auto profiles = history.profiles(other.id);
-    if (!profiles) return tl::unexpected(profiles.error());
-    if (profile_of(*profiles, other.starting) != nullptr) return other.id.text;
-  }
-  return std::string();
-}
-
 Json profile_json(const RunRecord& record, const Json* profile) {
   if (profile == nullptr) return nullptr;
   Json shares = Json::array();
@@ -199,10 +175,30 @@ Result<RunRecord> read_run(const storage::History& history, const storage::RunRo
   auto profiles = history.profiles(run.id);
   if (!profiles) return tl::unexpected(profiles.error());
   record.profiles = std::move(*profiles);
-  auto profiled_by = profiling_run(history, record);
-  if (!profiled_by) return tl::unexpected(profiled_by.error());
-  record.profiled_by = std::move(*profiled_by);
   return record;
+}
+
+Result<void> find_profiling_run(const storage::History& history, RunRecord& record) {
+  const storage::RunRow& run = record.run;
+  if (is_script(run.recipe) || profile_of(record.profiles, run.starting) != nullptr) return {};
+  const auto runs = history.runs({.recipe = run.recipe_hash,
+                                  .environment = run.environment_key,
+                                  .plugin = {},
+                                  .verdict = {},
+                                  .since_unix_ns = {}});
+  if (!runs) return tl::unexpected(runs.error());
+  for (const storage::RunRow& other : *runs) {
+    if (other.id.text == run.id.text || other.started_unix_ns > run.started_unix_ns ||
+        other.output_dir != run.output_dir) {
+      continue;
+    }
+    const auto profiles = history.profiles(other.id);
+    if (!profiles) return tl::unexpected(profiles.error());
+    if (profile_of(*profiles, other.starting) == nullptr) continue;
+    record.profiled_by = other.id.text;
+    return {};
+  }
+  return {};
 }
 
 std::string_view to_string(Outcome outcome) {

@@ -23,13 +23,17 @@ struct RunRecord {
   std::vector<storage::PluginAnswerRow> answers;   // as they were asked
   std::vector<Json> profiles;                      // oldest first, see History::profiles()
   // Where this run has no profile of its start: the newest earlier run of the job into the same folder that has one, whose trace is
-  // the one there. Empty: none.
+  // the one there. Empty: none, or not looked for (find_profiling_run()).
   std::string profiled_by;
 };
 
+// Reads all but `profiled_by`.
 [[nodiscard]] Result<RunRecord> read_run(const storage::History& history,
                                          const storage::RunRow& run,
                                          std::vector<TrialRecord> trials);
+
+// Sets `profiled_by`, which only story_text() shows: it may read the profiles of many runs.
+[[nodiscard]] Result<void> find_profiling_run(const storage::History& history, RunRecord& record);
 
 // What became of a trial, finer than its verdict. The names are part of `explain --json`.
 enum class Outcome {

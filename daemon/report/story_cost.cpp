@@ -70,6 +70,17 @@ std::string script_cost(const storage::RunRow& run) {
                    : std::string(": the tuning cost nothing"));
 }
 
+// Whether a proposal was not decided, and no later trial decided about its change.
+bool is_left_open(const TrialRecord& trial, const std::vector<TrialRecord>& trials) {
+  if (trial.kind != TrialKind::proposal || !is_undecided(trial)) return false;
+  return std::ranges::none_of(trials, [&trial](const TrialRecord& later) {
+    const bool is_decided = later.verdict != Verdict::running &&
+                            later.verdict != Verdict::interrupted && !is_undecided(later);
+    return later.number > trial.number && later.kind == TrialKind::proposal &&
+           later.change == trial.change && is_decided;
+  });
+}
+
 // Why a run that keeps its start has not repaid its tuning, and what the next run makes of that.
 std::string unrepaid(const Json& training, const std::vector<TrialRecord>& trials) {
   const std::string goes_on = "; the next run of this job here goes on with what was not tried.\n";
@@ -79,6 +90,10 @@ std::string unrepaid(const Json& training, const std::vector<TrialRecord>& trial
   if (has_untried(training)) return nothing + " in the budget" + goes_on;
   if (std::ranges::any_of(trials, is_undecided_whole)) {
     return nothing + "; the next run of this job here tries it again.\n";
+  }
+  if (std::ranges::any_of(
+          trials, [&trials](const TrialRecord& trial) { return is_left_open(trial, trials); })) {
+    return nothing + "; the next run of this job here may go on with what was not decided.\n";
   }
   return nothing + ", so it does not repay itself; the next run of this job here knows that.\n";
 }

@@ -8,7 +8,6 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -17,6 +16,7 @@
 #include <vector>
 
 #include "base/file.hpp"
+#include "base/user_folders.hpp"
 #include "plugins/host/trust.hpp"
 #include "recipes/yaml.hpp"
 
@@ -52,9 +52,10 @@ Result<void> check_purpose(const fs::path& folder) {
     return fail(ErrorKind::invalid, "this folder is the system's, and no output folder",
                 folder.string(), kRemedy);
   }
-  const char* const home = std::getenv("HOME");
+  // Where the system knows no home, the current folder stands for it.
+  const fs::path home = home_folder();
   std::error_code ignored;
-  if (home != nullptr && *home != '\0' && fs::equivalent(place, home, ignored)) {
+  if (home.is_absolute() && fs::equivalent(place, home, ignored)) {
     return fail(ErrorKind::invalid, "this is the home of the user, and no output folder",
                 folder.string(), kRemedy);
   }

@@ -66,6 +66,7 @@ bool take_end(const Error& error, std::int64_t ended_unix_ns, storage::RunRow& r
 }
 
 bool would_recur(const Error& error) {
+  if (error.is_disturbance) return false;
   return error.kind == ErrorKind::invalid || error.kind == ErrorKind::corrupt ||
          error.kind == ErrorKind::newer_version || error.kind == ErrorKind::unsupported;
 }

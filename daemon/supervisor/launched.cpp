@@ -79,6 +79,24 @@ Result<std::optional<LauncherRank>> place_of(LauncherRank place) {
   return place;
 }
 
+// srun sets these variables in the steps that it starts; in the script of a batch job they are missing.
+Result<std::optional<LauncherRank>> step_of_srun(const LaunchVariable& variable) {
+  if (variable(kSrunRank) == nullptr || variable("SLURM_STEP_NUM_TASKS") == nullptr) {
+    return std::nullopt;
+  }
+  const auto rank = number_of(variable, kSrunRank);
+  if (!rank) return tl::unexpected(rank.error());
+  const auto all = number_of(variable, "SLURM_STEP_NUM_TASKS");
+  if (!all) return tl::unexpected(all.error());
+  const auto machines = variable("SLURM_STEP_NUM_NODES") != nullptr
+                            ? number_of(variable, "SLURM_STEP_NUM_NODES")
+                            : Result<int>(1);
+  if (!machines) return tl::unexpected(machines.error());
+  LauncherRank place{.launcher = "srun", .rank = *rank, .ranks = *all, .round = "0"};
+  if (*machines != 1) return several_machines(place, std::to_string(*machines) + " nodes");
+  return place_of(std::move(place));
+}
+
 // A field of its status, from 3 on. Empty where it cannot be read.
 std::string status_field(pid_t process, int number) {
   const auto text = read_file("/proc/" + std::to_string(process) + "/stat", 4096);
@@ -158,21 +176,13 @@ Result<std::optional<LauncherRank>> launcher_rank_from(const LaunchVariable& var
     if (*all != *here) return several_machines(place, std::to_string(*here) + " on this one");
     return place_of(std::move(place));
   }
+  // First: a script in a step may set the variables of PyTorch from those of srun.
+  auto step = step_of_srun(variable);
+  if (!step || *step) return step;
   if (is_set(kTorchrunRank) && is_set("WORLD_SIZE") && is_set("MASTER_ADDR")) {
     return unknown_launcher(variable);
   }
-  // srun sets these variables in the steps that it starts; in the script of a batch job they are missing.
-  if (!is_set(kSrunRank) || !is_set("SLURM_STEP_NUM_TASKS")) return std::nullopt;
-  const auto rank = number_of(variable, kSrunRank);
-  if (!rank) return tl::unexpected(rank.error());
-  const auto all = number_of(variable, "SLURM_STEP_NUM_TASKS");
-  if (!all) return tl::unexpected(all.error());
-  const auto machines =
-      is_set("SLURM_STEP_NUM_NODES") ? number_of(variable, "SLURM_STEP_NUM_NODES") : Result<int>(1);
-  if (!machines) return tl::unexpected(machines.error());
-  LauncherRank place{.launcher = "srun", .rank = *rank, .ranks = *all, .round = "0"};
-  if (*machines != 1) return several_machines(place, std::to_string(*machines) + " nodes");
-  return place_of(std::move(place));
+  return std::nullopt;
 }
 
 fs::path meeting_file(const fs::path& folder, const LauncherRank& place) {

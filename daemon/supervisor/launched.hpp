@@ -24,8 +24,8 @@ struct LauncherRank {
 // Reads the place of this process from the variables of torchrun (RANK, WORLD_SIZE, LOCAL_WORLD_SIZE) or else of srun
 // (SLURM_PROCID, SLURM_STEP_NUM_TASKS, SLURM_STEP_NUM_NODES). Nothing: no launcher, or a launcher with a single
 // process. ErrorKind::unsupported: several machines, or a launcher that is not known (RANK, WORLD_SIZE and MASTER_ADDR
-// without LOCAL_WORLD_SIZE); ErrorKind::invalid names a variable that is wrong. `variable` looks one up (null: it is not
-// set).
+// without LOCAL_WORLD_SIZE, and not in a step of several tasks of srun); ErrorKind::invalid names a variable that is
+// wrong. `variable` looks one up (null: it is not set).
 using LaunchVariable = std::function<const char*(const char* name)>;
 [[nodiscard]] Result<std::optional<LauncherRank>> launcher_rank_from(
     const LaunchVariable& variable);

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <csignal>
+#include <random>
+#include <string>
 #include <utility>
 
 #include "base/file.hpp"
@@ -24,6 +26,14 @@ constexpr std::size_t kTrainersAtOnce = 2;
 constexpr int kLogs = 8;
 // A trainer and whatever it starts carries it, so that what it started is found wherever it went.
 constexpr const char* kTrainerVariable = "AUTOTUNED_TRAINER_MARK";
+
+// No other trainer may have it, neither one of another job of this process nor one of a process with the same number in
+// another namespace: what carries it is ended with its trainer.
+std::string new_mark() {
+  std::random_device random;
+  return std::string(kTrainerVariable) + "=" + std::to_string(getpid()) + "-" +
+         std::to_string(random()) + "-" + std::to_string(random());
+}
 
 }  // namespace
 
@@ -74,6 +84,7 @@ void TrainerBackend::drop_dead() {
 
 Result<void> TrainerBackend::start(const Configuration& configuration) {
   remove_unfinished_traces();
+  drop_copy_files();
   drop_reached_file();
   drop_carried_file();
   auto trainer = trainer_for(configuration);
@@ -84,8 +95,7 @@ Result<void> TrainerBackend::start(const Configuration& configuration) {
 Result<TrainerBackend::Loaded> TrainerBackend::load_trainer(
     const Configuration& configuration, nanoseconds limit, std::function<void(TrainerEnd)> on_end) {
   suspend_others(nullptr);
-  std::string mark = std::string(kTrainerVariable) + "=" + std::to_string(getpid()) + "-" +
-                     std::to_string(started_);
+  std::string mark = new_mark();
   TrainerSpec spec;
   spec.program = spec_.trainer;
   spec.log = spec_.folder / ("trainer-" + std::to_string(started_++ % kLogs + 1) + ".log");

@@ -271,6 +271,8 @@ class TrainerBackend final : public tuner::TrainingBackend {
   Result<void> keep_copy(Trainer& trainer, const std::string& request, Json fields,
                          const std::string& name);
   [[nodiscard]] std::filesystem::path copy_file(const std::string& name) const;
+  // Those of a check; start() calls it, too, because a process that was killed in a check has left them.
+  void drop_copy_files() const;
   // The file stays for compare_rounded() until the next check.
   [[nodiscard]] std::filesystem::path reached_file() const;
   void drop_reached_file() const;

@@ -41,9 +41,7 @@ class TrainerBackend::Copies {
         (void)job_.ask(trainer, "drop", {{"name", name}}, job_.spec_.block_limit);
       }
     }
-    std::error_code ignored;
-    for (const char* const name : {kReference, kCandidate, kReferenceRenewed, kCandidateRenewed})
-      std::filesystem::remove(job_.copy_file(name), ignored);
+    job_.drop_copy_files();
   }
   Copies(const Copies&) = delete;
   Copies& operator=(const Copies&) = delete;
@@ -54,6 +52,12 @@ class TrainerBackend::Copies {
 
 std::filesystem::path TrainerBackend::copy_file(const std::string& name) const {
   return spec_.folder / (name + ".checkpoint");
+}
+
+void TrainerBackend::drop_copy_files() const {
+  std::error_code ignored;
+  for (const char* const name : {kReference, kCandidate, kReferenceRenewed, kCandidateRenewed})
+    std::filesystem::remove(copy_file(name), ignored);
 }
 
 std::filesystem::path TrainerBackend::reached_file() const {

@@ -16,6 +16,14 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
+TEST(HomeFolder, IsThatOfTheVariableOrOfTheSystem) {
+  const EnvironmentVariable home("HOME", "/users/one");
+  EXPECT_EQ(home_folder(), "/users/one");
+  const EnvironmentVariable unset("HOME", nullptr);
+  EXPECT_FALSE(home_folder().empty());
+  EXPECT_NE(home_folder(), "/users/one");
+}
+
 TEST(StateFolder, FollowsTheVariablesOfXdg) {
   const EnvironmentVariable home("HOME", "/users/one");
   const EnvironmentVariable state("XDG_STATE_HOME", "/somewhere/else");

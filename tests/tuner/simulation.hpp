@@ -31,6 +31,8 @@ class FakeClock final : public Clock {
   std::chrono::nanoseconds now_{0};
 };
 
+inline Error disturbance();
+
 // Rates by configuration, noise, faults, and updates that differ as the test says.
 class SimulatedBackend final : public TrainingBackend {
  public:
@@ -50,6 +52,7 @@ class SimulatedBackend final : public TrainingBackend {
     return Json{{"step.data_wait_ratio", 0.5}};
   };
   std::optional<Error> profile_fault;
+  int disturbed_profiles = 0;  // so many of the next ones
   std::optional<Error> trace_fault;
   std::chrono::nanoseconds trace_duration = std::chrono::milliseconds(200);
   std::vector<Configuration> traced;
@@ -166,6 +169,10 @@ class SimulatedBackend final : public TrainingBackend {
   Result<StepProfile> profile(const Configuration& configuration) override {
     clock_->advance(std::chrono::milliseconds(300));
     if (auto error = fault(configuration)) return tl::unexpected(*error);
+    if (disturbed_profiles > 0) {
+      --disturbed_profiles;
+      return tl::unexpected(disturbance());
+    }
     if (profile_fault) return tl::unexpected(*profile_fault);
     StepProfile profile;
     profile.metrics = metrics(configuration);

@@ -2,6 +2,9 @@
 // When a session records steps, and what that is good for.
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <string>
+
 #include "tests/tuner/simulation.hpp"
 
 namespace autotuned::tuner {
@@ -10,6 +13,8 @@ namespace {
 using std::chrono::seconds;
 using testing::ElementsAre;
 using testing::IsEmpty;
+
+constexpr const char* kNotProfiled = "not profiled: a priority was changed";
 
 TEST(SessionTrace, RecordsTheStartAndWhatTheSearchEndsWith) {
   Simulation simulation;
@@ -37,6 +42,33 @@ TEST(SessionTrace, PluginsSeeSignalsOfTheStart) {
   // Signals of an earlier incumbent are left out.
   EXPECT_FALSE(
       simulation.advisors.situations.back().at("metrics").contains("copies.pageable_ratio"));
+}
+
+// Plugins that read metrics propose nothing without a profile.
+TEST(SessionTrace, AProfileThatIsDisturbedIsTakenOnceMore) {
+  Simulation simulation;
+  add_three_plugins(simulation);
+  simulation.job.disturbed_profiles = 1;
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome) << outcome.error().message();
+  EXPECT_EQ(simulation.advisors.situations.front().at("metrics").at("step.data_wait_ratio"), 0.5);
+  EXPECT_THAT(simulation.ledger.events, testing::Not(testing::Contains(kNotProfiled)));
+}
+
+// The next run asks the plugins again.
+TEST(SessionTrace, ASearchWithoutAProfileThatWasDisturbedIsNotComplete) {
+  for (const int disturbed : {0, 1, 2}) {
+    Simulation simulation;
+    simulation.advisors.plugins["reader"] = [](const Json& situation) -> Result<Json> {
+      return none(situation.at("metrics").empty() ? "there is no profile" : "nothing is slow");
+    };
+    simulation.job.disturbed_profiles = disturbed;
+    const auto outcome = simulation.run();
+    ASSERT_TRUE(outcome) << outcome.error().message();
+    EXPECT_EQ(outcome->is_complete, disturbed < 2);
+    EXPECT_EQ(std::ranges::count(simulation.ledger.events, std::string(kNotProfiled)),
+              disturbed < 2 ? 0 : 1);
+  }
 }
 
 void put_on_a_gpu(Simulation& simulation) {

@@ -41,13 +41,6 @@ std::string key_of(const Error& error, const std::string& part) {
   return recipes::find_knob(recipes::knobs_of(Machine{}), where) ? "start." + where : part;
 }
 
-// Why what is measured on this test would say little; empty if it has room for a sample of each class.
-std::string doubt_of_test(const input::Dataset& test, int classes) {
-  if (!test.target().is_class() || test.size() >= classes) return {};
-  return "the test has " + format_counted(test.size(), "sample") + ", fewer than the " +
-         format_count(classes) + " classes: its accuracy says little";
-}
-
 // Runs the model on black samples, or on blocks of the first token, to find out whether it accepts them and how many
 // outputs it has.
 Result<void> look_once(Learner& learner, const JobFacts& facts) {
@@ -80,11 +73,6 @@ void Job::State::find_problems(const Configuration& configuration, RecipeCheck& 
     found.problems.push_back({key_of(error, part), std::move(error)});
   };
   std::vector<std::string> names;  // of the training's classes
-  int classes = 0;
-  const auto add_doubt_of_test = [&](const std::string& part, const input::Dataset& test) {
-    const std::string doubt = doubt_of_test(test, classes);
-    if (!doubt.empty()) found.notes.push_back(part + ": " + doubt);
-  };
   const auto look_at = [&](const std::string& part, const recipes::Component& spec) {
     auto data = open(spec, names);
     if (!data) {
@@ -104,7 +92,6 @@ void Job::State::find_problems(const Configuration& configuration, RecipeCheck& 
           damaged.front().what + (damaged.size() > 1 ? ", …" : ""));
     }
     if (part == "data") {
-      classes = (*data)->classes();
       const auto fits =
           check_memory_of_samples((*data)->size(), recipe_.train.ranks, memory_room());
       if (!fits) {
@@ -119,7 +106,6 @@ void Job::State::find_problems(const Configuration& configuration, RecipeCheck& 
         add(part, split.error());
         return;
       }
-      add_doubt_of_test("evaluate.split", *split->test);
       *data = std::move(split->train);
     }
     const recipes::TrainLength& length = recipe_.train;
@@ -135,10 +121,7 @@ void Job::State::find_problems(const Configuration& configuration, RecipeCheck& 
       found.notes.push_back(part + ": the headers of the first pictures were read, not of all " +
                             format_count((*data)->stored().items));
     }
-    if (part != "data") {
-      add_doubt_of_test(part, **data);
-      return;
-    }
+    if (part != "data") return;
     names.assign((*data)->class_names().begin(), (*data)->class_names().end());
     if (const auto pipeline = pipeline_of(recipe_, **data, input::pipeline_form_of(configuration));
         !pipeline) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/file.hpp"
+#include "base/text.hpp"
 #include "profiler/spans.hpp"
 #include "trainer/common/generator_kept.hpp"
 #include "trainer/evaluation/test_counts.hpp"
@@ -103,6 +104,13 @@ Error in_test_data(Error error) {
   return error;
 }
 
+// Why what is measured on this test would say little; empty if it has room for a sample of each class.
+std::string doubt_of_test(const input::Dataset& test, int classes) {
+  if (!test.target().is_class() || test.size() >= classes) return {};
+  return "the test has " + format_counted(test.size(), "sample") + ", fewer than the " +
+         format_count(classes) + " classes: its accuracy says little";
+}
+
 TokenFigures token_figures(double loss, bool has_bytes) {
   TokenFigures figures{.perplexity = std::exp(loss), .bits_per_byte = {}};
   if (has_bytes) figures.bits_per_byte = loss / std::numbers::ln2;
@@ -130,22 +138,33 @@ FeedSettings test_settings(FeedSettings settings, const input::Pipeline& train,
 
 Result<void> Job::State::open_test_data() {
   if (!recipe_.evaluation) return {};
+  const auto tell = [this](const char* part, std::string doubt) {
+    if (!doubt.empty()) {
+      warnings_.push_back({ErrorKind::invalid, std::move(doubt), part, {}});
+    }
+  };
   if (recipe_.evaluation->split_ratio > 0) {
     auto split =
         input::split_dataset(std::move(train_data_), recipe_.evaluation->split_ratio, recipe_.seed);
     if (!split) return tl::unexpected(split.error());
     train_data_ = std::move(split->train);
     test_data_ = std::move(split->test);
-    if (!split->doubt.empty()) {
-      warnings_.push_back({ErrorKind::invalid, std::move(split->doubt), "evaluate.split", {}});
-    }
+    tell("evaluate.split", std::move(split->doubt));
+    tell("evaluate.split", doubt_of_test(*test_data_, train_data_->classes()));
     return {};
   }
   auto opened = open(recipe_.evaluation->data, train_data_->class_names());
   if (!opened) return tl::unexpected(in_test_data(opened.error()));
   test_data_ = std::move(*opened);
   if (auto fits = check_test_targets(); !fits) return fits;
-  return train_data_->target().is_class() ? check_classes() : Result<void>();
+  if (!train_data_->target().is_class()) return {};
+  const std::size_t told = warnings_.size();
+  if (auto fits = check_classes(); !fits) return fits;
+  // Else it has told which classes have no sample.
+  if (warnings_.size() == told) {
+    tell("evaluate.data", doubt_of_test(*test_data_, train_data_->classes()));
+  }
+  return {};
 }
 
 Result<void> Job::State::list_held_out(const std::filesystem::path& folder) const {

@@ -142,7 +142,9 @@ TEST_F(Lineage, ARunWithoutAProfileNamesTheOneThatTookIt) {
   const RunRow first = put("r-1", 10, "");
   const RunRow second = put("r-2", 20, "");
   const auto told = [this](const RunRow& run) {
-    return story_text(read_run(history_, run, {}).value());
+    RunRecord record = read_run(history_, run, {}).value();
+    EXPECT_TRUE(find_profiling_run(history_, record));
+    return story_text(record);
   };
   EXPECT_THAT(told(second), testing::HasSubstr("There is no profile of its time.\n"));
   ASSERT_TRUE(history_.put_profile(first.id, first.starting, Json::object(), Json::array(),
@@ -152,6 +154,8 @@ TEST_F(Lineage, ARunWithoutAProfileNamesTheOneThatTookIt) {
                                  "`autotuned explain r-1`; a trace of the start in the folder is "
                                  "of that run.\n"));
   EXPECT_THAT(told(first), testing::Not(testing::HasSubstr("Run r-1 of this job did")));
+  // Those who show no story do not look through the runs of the job.
+  EXPECT_EQ(read_run(history_, second, {}).value().profiled_by, "");
 }
 
 }  // namespace

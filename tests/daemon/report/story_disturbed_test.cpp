@@ -33,6 +33,25 @@ TEST(DisturbedStory, NamesWhatWasChanged) {
                         ". It stays stored, and the next run verifies it again."));
 }
 
+// The search counts as incomplete then.
+TEST(DisturbedStory, DoesNotSayThatTheNextRunKnowsWhatWasNotDecided) {
+  RunRecord record = sample_record();
+  record.run.best = record.run.starting;
+  record.run.speedup = {.ratio = 1.0, .low = 1.0, .high = 1.0, .pairs = 0};
+  record.trials = {disturbed(1, TrialKind::proposal)};
+  const std::string open =
+      "Nothing faster was found; the next run of this job here may go on with what was not "
+      "decided.\n";
+  const std::string known = "so it does not repay itself; the next run of this job here knows that";
+  EXPECT_THAT(cost_text(record.run, record.trials), HasSubstr(open));
+  record.trials.push_back(disturbed(2, TrialKind::proposal));
+  EXPECT_THAT(cost_text(record.run, record.trials), HasSubstr(open));
+  // A later trial has decided.
+  record.trials.back().rejection = RejectionReason::slower;
+  record.trials.back().failure.reset();
+  EXPECT_THAT(cost_text(record.run, record.trials), HasSubstr(known));
+}
+
 TEST(DisturbedStory, OfAConfirmationDropsTheLastChangeUntilTheNextRun) {
   RunRecord record;
   record.trials = {sample_trial(1, "a", Verdict::accepted, {1.25, 1.2, 1.5, 20}),

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "base/user_folders.hpp"
 #include "tests/base/environment_variable.hpp"
 #include "tests/base/temporary_folder.hpp"
 
@@ -34,6 +35,27 @@ TEST(PlaceOfOutput, TheHomeIsRefusedAndAFolderInItIsNot) {
   EXPECT_FALSE(check_output_folder(folder / "link"));
   EXPECT_TRUE(open_output_folder(folder / "out", "the test"));
   EXPECT_TRUE(check_output_folder(folder / "out"));
+}
+
+// As in a service, which may have no HOME.
+TEST(PlaceOfOutput, TheHomeThatTheSystemKnowsIsRefusedToo) {
+  const EnvironmentVariable unset("HOME", nullptr);
+  const std::filesystem::path home = home_folder();
+  if (!home.is_absolute() || !std::filesystem::is_directory(home)) {
+    GTEST_SKIP() << "the system knows no home of this user";
+  }
+  EXPECT_FALSE(check_output_folder(home));
+}
+
+// With a user whom the system does not know, the current folder is not taken for the home.
+TEST(PlaceOfOutput, TheCurrentFolderIsNoHome) {
+  const TemporaryFolder folder;
+  const std::filesystem::path before = std::filesystem::current_path();
+  const EnvironmentVariable home("HOME", ".");
+  std::filesystem::current_path(folder.path());
+  const auto checked = check_output_folder(folder.path());
+  std::filesystem::current_path(before);
+  EXPECT_TRUE(checked) << checked.error().message();
 }
 
 }  // namespace

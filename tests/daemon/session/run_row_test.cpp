@@ -47,6 +47,9 @@ TEST(RunRow, AnErrorOfTheJobItselfRecursAndOneOfItsSurroundingsMayNot) {
                                ErrorKind::timeout, ErrorKind::crashed, ErrorKind::internal}) {
     EXPECT_FALSE(recurs(kind)) << to_string(kind);
   }
+  EXPECT_FALSE(
+      would_recur({.kind = ErrorKind::unsupported, .what = "stopped", .is_disturbance = true}))
+      << "somebody has stopped a trainer meanwhile";
 }
 
 }  // namespace

@@ -49,6 +49,26 @@ TEST(Launched, KnowsTorchrunAndSrun) {
   EXPECT_EQ((*srun)->ranks, 3);
 }
 
+// Scripts of Slurm jobs often set the variables of PyTorch from those of srun.
+TEST(Launched, KnowsSrunWhereAScriptHasSetTheVariablesOfPyTorch) {
+  Variables variables = {{"SLURM_PROCID", "2"},
+                         {"SLURM_STEP_NUM_TASKS", "3"},
+                         {"RANK", "2"},
+                         {"WORLD_SIZE", "3"},
+                         {"MASTER_ADDR", "first"}};
+  const auto srun = place_in(variables);
+  ASSERT_TRUE(srun && *srun) << error_in(variables);
+  EXPECT_EQ((*srun)->launcher, "srun");
+  EXPECT_EQ((*srun)->rank, 2);
+  EXPECT_EQ((*srun)->ranks, 3);
+  // A step of one task, such as an interactive one, has not started the others.
+  variables["SLURM_PROCID"] = "0";
+  variables["SLURM_STEP_NUM_TASKS"] = "1";
+  const auto others = place_in(variables);
+  ASSERT_FALSE(others);
+  EXPECT_EQ(others.error().kind, ErrorKind::unsupported);
+}
+
 // The script of a batch job runs once, whatever the job has room for.
 TEST(Launched, IsNothingForASingleProcess) {
   for (const Variables& alone :

@@ -110,6 +110,19 @@ TEST_F(TrainerBackendTest, ComparesFromTheStateThatTheMeasuredProcessHasReached)
   EXPECT_FALSE(std::filesystem::exists(scene_.folder() / "reached.checkpoint"));
 }
 
+// Each is as large as the state of a training.
+TEST_F(TrainerBackendTest, RemovesWhatACheckOfAProcessThatWasKilledHasLeft) {
+  const std::vector<std::string> names = {"reference", "candidate",         "reference_renewed",
+                                          "reached",   "candidate_renewed", "carried"};
+  for (const std::string& name : names)
+    scene_.folder().write(name + ".checkpoint", "a state");
+  scene_.folder().write("another.checkpoint", "a file of somebody");
+  ASSERT_TRUE(job().start(start_));
+  for (const std::string& name : names)
+    EXPECT_FALSE(std::filesystem::exists(scene_.folder().path() / (name + ".checkpoint"))) << name;
+  EXPECT_TRUE(std::filesystem::exists(scene_.folder() / "another.checkpoint"));
+}
+
 // How far two runs of one configuration differ is looked at in the same steps.
 TEST_F(TrainerBackendTest, RepeatsAConfigurationWithTheInitialMomentsAfterAnExtension) {
   ASSERT_TRUE(job().start(start_));

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <csignal>
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -255,6 +256,23 @@ TEST_F(TrainerBackendTest, WhatAnExtensionLeavesBehindAfterItsTrialIsToldAsAWarn
   ASSERT_TRUE(job().make_ready(with("mine.skip", true), tuner::ProcessChoice::reuse));
   job().stop();
   EXPECT_THAT(warnings_, testing::ElementsAre(testing::HasSubstr("what an extension had started")));
+}
+
+// As in a guard of two builds.
+TEST_F(TrainerBackendTest, TheTrainerOfAnotherJobIsNotTakenForWhatAnExtensionLeftBehind) {
+  TrainerBackendSpec spec = job_spec();
+  spec.folder = scene_.folder() / "other";
+  std::filesystem::create_directory(spec.folder);
+  TrainerBackend other(std::move(spec), cancel_);
+  const Configuration skip = with("mine.skip", true);
+  ASSERT_TRUE(job().start(skip));
+  ASSERT_TRUE(other.start(skip));
+  const auto fresh = job().make_ready(skip, tuner::ProcessChoice::fresh);
+  EXPECT_TRUE(fresh) << fresh.error().message();
+  EXPECT_THAT(warnings_, testing::IsEmpty());
+  const auto block = other.run_block(skip, {});
+  EXPECT_TRUE(block) << block.error().message();
+  EXPECT_EQ(trainers(), 3U) << "the other one went on";
 }
 
 TEST_F(TrainerBackendTest, ATrainerIsMadeReadyInAProcessOfItsOwnAtTheInitialState) {

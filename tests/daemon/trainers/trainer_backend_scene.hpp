@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "daemon/trainers/trainer_backend.hpp"
@@ -19,8 +20,9 @@ namespace autotuned::daemon {
 
 class TrainerBackendTest : public testing::Test {
  protected:
-  TrainerBackend& job() {
-    if (job_) return *job_;
+  TrainerBackend& job() { return job_ ? *job_ : job_.emplace(job_spec(), cancel_); }
+  // Sets the starting configuration, too.
+  TrainerBackendSpec job_spec() {
     Machine machine;
     machine.cpus_allowed = 4;
     machine.physical_cores = 4;
@@ -49,7 +51,7 @@ class TrainerBackendTest : public testing::Test {
     spec.on_trainer_end = [this](const TrainerEnd& end) { ends_.push_back(end); };
     spec.on_warning = [this](const std::string& text) { warnings_.push_back(text); };
     start_ = spec.recipe.starting_configuration(spec.knobs);
-    return job_.emplace(std::move(spec), cancel_);
+    return spec;
   }
   [[nodiscard]] Configuration with(const std::string& knob, KnobValue value) const {
     Configuration configuration = start_;

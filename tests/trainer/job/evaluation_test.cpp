@@ -390,5 +390,28 @@ TEST_F(Classes, ThatNobodyCanLearnAreToldOf) {
               HasSubstr("evaluate.data: there are 4 classes, and the training data have 3"));
 }
 
+// A run tells it as the check does. The accuracy of one sample is 0 % or 100 %.
+TEST_F(Classes, OfWhichTheTestHasTooFewSamplesAreToldOf) {
+  const auto warnings_of = [](const recipes::Recipe& recipe) {
+    const auto job = load(recipe);
+    std::vector<std::string> told;
+    if (job == nullptr) return told;
+    for (const Error& warning : job->take_warnings())
+      told.push_back(warning.message());
+    return told;
+  };
+  const std::string few = ", fewer than the 4 classes: its accuracy says little";
+  recipes::Recipe recipe = small_recipe();
+  recipe.evaluation->data.parameters["samples"] = 3;
+  EXPECT_EQ(warnings_of(recipe),
+            std::vector<std::string>{"evaluate.data: the test has 3 samples" + few});
+  recipe.evaluation->data.parameters["samples"] = 4;
+  EXPECT_THAT(warnings_of(recipe), IsEmpty());
+  recipe.evaluation = recipes::Evaluation{.every = "epoch"};
+  recipe.evaluation->split_ratio = 0.000001;
+  EXPECT_EQ(warnings_of(recipe),
+            std::vector<std::string>{"evaluate.split: the test has 1 sample" + few});
+}
+
 }  // namespace
 }  // namespace autotuned::trainer
