@@ -100,7 +100,8 @@ class Extension {
   }
   // Called before each training step. Labels must keep their type and, except for the number of samples, their sizes.
   virtual void on_batch(Batch& /*batch*/) {}
-  // Called after each training step. `loss` is a copy of the scalar, on the device; reading it waits for the device.
+  // Called after each training step. `loss` is a copy of the scalar, on the device; reading it waits for the device. A
+  // check puts weights back and repeats steps: the same `steps_done` may come more than once.
   virtual void after_step(std::int64_t /*steps_done*/, const at::Tensor& /*loss*/) {}
 };
 
