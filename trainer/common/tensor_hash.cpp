@@ -15,7 +15,8 @@ namespace autotuned::trainer {
 std::uint64_t hash_of(const at::Tensor& tensor) {
   const at::NoGradGuard no_grad;
   at::Tensor values = tensor.detach().to(at::kCPU).contiguous();
-  if (values.is_floating_point()) values = values + 0.0;
+  // There is no addition of numbers of 8 bits.
+  if (values.is_floating_point() && values.itemsize() > 1) values = values + 0.0;
   const auto* bytes = static_cast<const char*>(values.const_data_ptr());
   std::size_t left = values.nbytes();
   // Four chains, so that one multiplication need not wait for another.

@@ -17,8 +17,8 @@ inline constexpr std::uint64_t kOddBits = 0x9e3779b97f4a7c15U;
   return bits ^ (bits >> 31U);
 }
 
-// A hash of the values in order, independent of the memory format; -0 counts as +0. It is not cryptographic. Waits for the
-// device.
+// A hash of the values in order, independent of the memory format; -0 counts as +0, except in 8 bits. It is not
+// cryptographic. Waits for the device.
 [[nodiscard]] std::uint64_t hash_of(const at::Tensor& tensor);
 
 }  // namespace autotuned::trainer

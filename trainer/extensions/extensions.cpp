@@ -184,14 +184,16 @@ Result<void> Extensions::undo(One& one, Learner& learner) {
   set_forward(learner);
   one.values = {};
   // Between two configurations, the time of two hashes does not count.
-  if (one.applied_risk != RiskClass::semantics) weights_.take_all_numbers();
+  const bool may_change = one.applied_risk == RiskClass::semantics;
+  if (!may_change) weights_.take_all_numbers();
+  const ModelState found = model_state_of(learner.model());
   auto done = plugin_result(
       ErrorKind::internal, one.who, "undo", [&] { one.extension->undo(learner.model()); },
       one.names);
   if (!done) return tl::unexpected(done.error());
   const ModelState after = model_state_of(learner.model());
   std::string wrong = tensor_difference(one.before, after, Freezing::refused);
-  if (wrong.empty()) wrong = mode_difference(one.before, after);
+  if (wrong.empty()) wrong = mode_difference_of_undo(one.before, found, after, may_change);
   if (wrong.empty()) wrong = weights_.difference_in_all_numbers(WeightWatch::Of::all);
   weights_.drop_all_numbers();
   if (!wrong.empty()) {
@@ -286,6 +288,12 @@ at::Tensor Extensions::forward(Learner& learner, const at::Tensor& images) {
   if (is_stepping_) check_batch();
   if (is_compared) weights_.take();
   at::Tensor logits = learner.model().forward(images);
+  // A model of ours leaves its batch as it is. A user's may write into it, such as to normalise it, and other parts of
+  // the batch may come after this one.
+  if (is_stepping_ && left_labels_.defined() && !learner.model().why_opaque().empty()) {
+    check_labels();
+    left_batch_.take(left_images_, left_labels_);
+  }
   if (rewriter_ != nullptr) {
     end_code(*rewriter_, "rewrite", WeightWatch::Of::parameters);
   } else if (is_compared) {

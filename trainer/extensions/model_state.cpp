@@ -53,4 +53,15 @@ std::string mode_difference(const ModelState& before, const ModelState& after) {
   return {};
 }
 
+std::string mode_difference_of_undo(const ModelState& before, const ModelState& found,
+                                    const ModelState& after, bool may_switch) {
+  ModelState its_own{.tensors = {}, .modes = after.modes};
+  std::erase_if(its_own.modes, [&](const auto& mode) {
+    const auto known = found.modes.find(mode.first);
+    const bool is_as_found = known != found.modes.end() && known->second == mode.second;
+    return is_as_found && (mode.second || !may_switch);
+  });
+  return mode_difference(before, its_own);
+}
+
 }  // namespace autotuned::trainer

@@ -39,5 +39,11 @@ enum class Freezing { allowed, refused };
                                             Freezing freezing);
 // The first module that is still there and in another mode, likewise.
 [[nodiscard]] std::string mode_difference(const ModelState& before, const ModelState& after);
+// The same around an undo: `before` is that before apply(), `found` that before undo(). Modules may have got another
+// mode in between by the model's own forward, an evaluation or another extension, so one that is left as it was found
+// does not count. Of an extension that may switch modes itself this holds for training mode alone, to which evaluations
+// put all modules back.
+[[nodiscard]] std::string mode_difference_of_undo(const ModelState& before, const ModelState& found,
+                                                  const ModelState& after, bool may_switch);
 
 }  // namespace autotuned::trainer

@@ -18,6 +18,13 @@ namespace {
 // One number in so many is of a buffer: few jobs have as many buffers as weights.
 constexpr std::size_t kPlacesForOneBuffer = 4;
 
+// 0 for a tensor whose numbers do not lie in a storage of its own, such as a sparse one.
+std::uint64_t hash_of_numbers(const at::Tensor& tensor) {
+  const bool is_plain =
+      tensor.layout() == at::kStrided && tensor.has_storage() && !tensor.is_meta();
+  return is_plain ? hash_of(tensor) : 0;
+}
+
 }  // namespace
 
 WeightWatch::WeightWatch() {
@@ -83,7 +90,7 @@ void WeightWatch::take_gradients() {
 void WeightWatch::take_all_numbers() {
   hashes_.clear();
   for (const Watched& one : watched_)
-    hashes_.push_back(hash_of(one.tensor));
+    hashes_.push_back(hash_of_numbers(one.tensor));
 }
 
 std::string WeightWatch::difference(Of of) const {
@@ -124,7 +131,7 @@ bool WeightWatch::has_new_gradient() const {
 std::string WeightWatch::difference_in_all_numbers(Of of) const {
   const std::size_t count = std::min(count_of(of), hashes_.size());
   for (std::size_t i = 0; i < count; ++i)
-    if (hash_of(watched_[i].tensor) != hashes_[i]) return "changes " + name_of(i);
+    if (hash_of_numbers(watched_[i].tensor) != hashes_[i]) return "changes " + name_of(i);
   return "";
 }
 
@@ -154,7 +161,10 @@ WeightWatch::Gradient WeightWatch::gradient_of(const at::Tensor& parameter) {
   const at::Tensor& gradient = parameter.grad();
   if (!gradient.defined()) return {};
   const State state = state_of(gradient);
-  return {.changes = state.changes, .data = state.data};
+  // A sparse one has no storage.
+  const void* const place =
+      state.data != nullptr ? state.data : static_cast<const void*>(gradient.unsafeGetTensorImpl());
+  return {.changes = state.changes, .data = place};
 }
 
 bool WeightWatch::has_numbers(const at::Tensor& tensor, bool waits) {

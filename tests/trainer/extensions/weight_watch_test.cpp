@@ -3,6 +3,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/eye.h>
 #include <ATen/ops/ones.h>
 #include <gtest/gtest.h>
 #include <torch/nn/module.h>
@@ -150,6 +151,16 @@ TEST_F(WeightWatchTest, TellsWhetherThereIsAnyNewGradient) {
   EXPECT_TRUE(watch_.has_new_gradient());
 }
 
+// As of an embedding.
+TEST_F(WeightWatchTest, KnowsSparseGradients) {
+  watch_.take_gradients();
+  net_.weight.mutable_grad() = at::ones({8, 4}).to_sparse();
+  EXPECT_TRUE(watch_.has_new_gradient());
+  watch_.take_gradients();
+  EXPECT_FALSE(watch_.has_new_gradient());
+  EXPECT_EQ(watch_.difference_of_gradients(), "");
+}
+
 // Parameters may be exchanged for a while, as an evaluation of averages does.
 TEST_F(WeightWatchTest, ComparesNumbersAlone) {
   const at::NoGradGuard no_grad;
@@ -158,6 +169,27 @@ TEST_F(WeightWatchTest, ComparesNumbersAlone) {
   EXPECT_EQ(watch_.difference_in_numbers(), "");
   net_.mean.add_(1.0);
   EXPECT_EQ(watch_.difference_in_numbers(), "") << "a buffer";
+}
+
+// As the edges of a graph in a model of a user, and a table in 8 bits.
+TEST(WeightWatch, LooksAtTensorsOfAllKinds) {
+  torch::nn::Module net;
+  net.register_buffer("edges", at::eye(3).to_sparse());
+  net.register_buffer("mask", at::ones({2}, at::kBool));
+  net.register_buffer("none", at::ones({0}));
+  net.register_buffer("table", at::ones({4}).to(at::kFloat8_e4m3fn));
+  WeightWatch watch;
+  watch.watch(net);
+  watch.begin_step();
+  watch.take();
+  watch.take_all_numbers();
+  EXPECT_EQ(watch.difference(WeightWatch::Of::all), "");
+  EXPECT_EQ(watch.difference_in_all_numbers(WeightWatch::Of::all), "");
+  for (const auto& buffer : net.named_buffers()) {
+    if (buffer.key() != "table") continue;
+    *static_cast<unsigned char*>(buffer.value().mutable_data_ptr()) = 0x40;  // 2
+  }
+  EXPECT_EQ(watch.difference_in_all_numbers(WeightWatch::Of::all), "changes buffer table");
 }
 
 TEST(WeightWatch, HasNothingToSeeInAModelWithoutTensors) {
