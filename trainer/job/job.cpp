@@ -9,12 +9,18 @@
 namespace autotuned::trainer {
 namespace {
 
+// A checkpoint that is being written when work fails: that of a block goes with it; a training waits for its own, and
+// reports it.
+enum class Export { ends, goes_on };
+
 // Work that steps: after an error nothing of the step stays.
 template <class Work>
-std::invoke_result_t<Work> guarded_steps(Job::State& state, Work&& work) {
+std::invoke_result_t<Work> guarded_steps(Job::State& state, Work&& work,
+                                         Export exported = Export::ends) {
   auto result = guarded("training step", std::forward<Work>(work));
   if (!result) {
-    (void)guarded("training step", [&state]() -> Result<void> {
+    (void)guarded("training step", [&state, exported]() -> Result<void> {
+      if (exported == Export::ends && state.writer().is_busy()) (void)state.writer().finish();
       state.abandon_step();
       return {};
     });
@@ -125,11 +131,13 @@ void Job::pause_loading() {
 }
 
 Result<Stretch> Job::advance(const StretchLimits& limits, const CancelCheck& is_cancelled) {
-  return guarded_steps(*state_, [&] { return state_->advance(limits, is_cancelled); });
+  return guarded_steps(
+      *state_, [&] { return state_->advance(limits, is_cancelled); }, Export::goes_on);
 }
 
 Result<TestResult> Job::evaluate(const CancelCheck& is_cancelled) {
-  return guarded_steps(*state_, [&] { return state_->evaluate(is_cancelled); });
+  return guarded_steps(
+      *state_, [&] { return state_->evaluate(is_cancelled); }, Export::goes_on);
 }
 
 std::vector<Error> Job::take_damaged_files() {

@@ -118,7 +118,7 @@ Job::State::StepTaken Job::State::learn_from(const DeviceBatch& batch) {
     const DeviceBatch given = mixed_batch(extensions_.on_batch(batch, step));
     if (mix_rules().is_on()) extensions_.keep_batch(given);
     loss = learner_->step(given, last_learning_rate_);
-    const bool is_last = steps_left_ == 1 || (steps_left_ > 0 && batch.ends_epoch);
+    const bool is_last = steps_left_ == 1 || (ends_with_epoch_ && batch.ends_epoch);
     extensions_.after_step(*learner_, step, loss, is_last);
   } else if (mix_rules().is_on()) {
     loss = learner_->step(mixed_batch(batch), last_learning_rate_);
@@ -305,8 +305,10 @@ Result<Stretch> Job::State::advance(const StretchLimits& limits, const CancelChe
   bool had_epoch_end = false;
   while (stretch.steps < limits.steps) {
     steps_left_ = limits.steps - stretch.steps;
+    ends_with_epoch_ = limits.stops_at_epoch_end;
     auto taken = step(is_cancelled);
     steps_left_ = 0;
+    ends_with_epoch_ = false;
     if (!taken) return tl::unexpected(taken.error());
     stretch.steps += 1;
     stretch.samples += taken->samples;

@@ -408,7 +408,7 @@ std::int64_t Job::State::damaged_files() const {
 void Job::State::abandon_step() {
   extensions_.abandon_step();
   steps_left_ = 0;
-  if (writer_.is_busy()) (void)writer_.finish();
+  ends_with_epoch_ = false;
   learner_->drop_step();
   outputs_.clear();  // of a check that has failed
   feed_->seek(feed_->position());

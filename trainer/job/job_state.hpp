@@ -269,6 +269,7 @@ class Job::State {
   std::int64_t schedule_begin_ = 0;  // in samples
   double last_learning_rate_ = 0.0;  // of the step before
   std::int64_t steps_left_ = 0;      // of a stretch, with the present one; 0: in none
+  bool ends_with_epoch_ = false;     // that stretch
   RankGroup* ranks_ = nullptr;
   std::int64_t rank_step_ns_ =
       0;  // of the last block of several ranks, the same on all; 0: not known

@@ -5,13 +5,16 @@
 #include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/json.hpp"
 #include "tests/trainer/plugin_job.hpp"
 #include "trainer/common/plugin_call.hpp"
 #include "trainer/extensions/extensions.hpp"
+#include "trainer/job/training.hpp"
 #include "trainer/models/model.hpp"
 #include "trainer/step/learner.hpp"
 
@@ -139,10 +142,46 @@ TEST_F(SeenInStepsTest, ASingleNumberInTheLastStepToo) {
 
 TEST_F(SeenInStepsTest, ASingleNumberAtTheEndOfAnEpochToo) {
   value_of(turn("writes_one_last"));
-  const auto stretch = job_->advance({.steps = 30}, never);
+  const StretchLimits limits{.steps = 30, .stops_at_epoch_end = true};
+  EXPECT_EQ(value_of(job_->advance(limits, never)).steps, 10);
+  const auto stretch = job_->advance(limits, never);
   ASSERT_FALSE(stretch);
   EXPECT_THAT(stretch.error().message(),
               HasSubstr("after_step: changes parameter hidden.weight in step 20"));
+}
+
+// The last checkpoint may still be written when the next step fails. A training goes on from it.
+TEST_F(SeenInStepsTest, TheCheckpointBeforeIsReported) {
+  value_of(job_->prepare(with(with(start_, kCheat, "writes_one_last"), "checkpoint.async", true)));
+  std::int64_t step = 0;
+  const ProgressSink sink = [&step](const Json& told) {
+    if (const auto written = get_integer(member(told, "checkpoint"), "step")) step = *written;
+  };
+  const auto trained =
+      train(*job_, {.checkpoint_path = folder_ / "c", .checkpoint_every_ns = 0}, sink, never);
+  ASSERT_FALSE(trained);
+  EXPECT_THAT(trained.error().message(), HasSubstr("in step 20"));
+  EXPECT_EQ(step, 19);
+  EXPECT_FALSE(job_->is_exporting());
+}
+
+// What a model of a user does in its own forward. Its batch comes in parts, so that another look follows.
+TEST_F(SeenInStepsTest, WhatTheModelItselfDoesIsNotOfTheExtension) {
+  for (const char* fault : {"writes_batch", "evaluates"}) {
+    recipes::Recipe recipe = small_recipe();
+    recipe.file = "/jobs/tiny.yaml";
+    const Json parameters = {{"fault", fault}};
+    recipe.model = {"plugin", {{"plugin", "tiny"}, {"parameters", parameters}, {"line", 3}}};
+    recipe.step_rules.accumulate = 2;
+    const Configuration start = starting(recipe);
+    const auto job = value_of(Job::load(recipe, start, test_machine(), cpu_only(),
+                                        {fixture("tiny"), fixture("cheats")}));
+    ASSERT_NE(job, nullptr);
+    for (const char* cheat : {"honest", "none"}) {
+      value_of(job->prepare(with(start, kCheat, cheat)));
+      value_of(job->run_steps(4, never));
+    }
+  }
 }
 
 // Gradients that are zeroed and not dropped are there before the backward pass.
@@ -188,6 +227,31 @@ TEST_F(SeenInStepsTest, ModesAreLeftWhenItIsAppliedAndUndone) {
   ASSERT_FALSE(undone);
   EXPECT_THAT(undone.error().message(),
               HasSubstr("plugin cheats: undo: leaves the model in evaluation mode"));
+}
+
+// Others may have switched them meanwhile, but who declares that it switches modes must put them back.
+TEST_F(SeenInStepsTest, ModesThatAreLeftAsTheyWereFoundAreNotOfWhoIsUndone) {
+  const Configuration honest = with(start_, kCheat, "honest");
+  for (const bool may_switch : {false, true}) {
+    Extensions extensions(std::vector<plugins::TrainerLibrary>{fixture("cheats")});
+    const std::unique_ptr<Learner> learner =
+        value_of(Learner::create(small_recipe(), {1, 8, 8}, at::kCPU));
+    ASSERT_NE(learner, nullptr);
+    const auto part = learner->model().children().front();
+    ASSERT_TRUE(extensions.configure(with(honest, "cheats.another_job", may_switch), *learner));
+    part->eval();
+    const auto undone = extensions.configure(start_, *learner);
+    EXPECT_EQ(undone.has_value(), !may_switch);
+  }
+  Extensions extensions(std::vector<plugins::TrainerLibrary>{fixture("cheats")});
+  const std::unique_ptr<Learner> learner =
+      value_of(Learner::create(small_recipe(), {1, 8, 8}, at::kCPU));
+  ASSERT_NE(learner, nullptr);
+  const auto part = learner->model().children().front();
+  part->eval();
+  ASSERT_TRUE(extensions.configure(with(honest, "cheats.another_job", true), *learner));
+  part->train();  // as an evaluation does
+  EXPECT_TRUE(extensions.configure(start_, *learner));
 }
 
 TEST_F(SeenInStepsTest, WeightsAreLeftWhenItIsUndone) {
