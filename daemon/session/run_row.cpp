@@ -67,6 +67,8 @@ bool take_end(const Error& error, std::int64_t ended_unix_ns, storage::RunRow& r
 
 bool would_recur(const Error& error) {
   if (error.is_disturbance) return false;
+  // A training goes on without an extension that fails if it can.
+  if (!error.extensions.empty()) return true;
   return error.kind == ErrorKind::invalid || error.kind == ErrorKind::corrupt ||
          error.kind == ErrorKind::newer_version || error.kind == ErrorKind::unsupported;
 }

@@ -34,8 +34,8 @@ void take_outcome(const tuner::SessionOutcome& outcome, storage::RunRow& run);
 // is wrong with the run itself: the command continues it unchanged, once there is room or a lock is gone.
 [[nodiscard]] bool take_end(const Error& error, std::int64_t ended_unix_ns, storage::RunRow& run);
 
-// Whether the same command would only end with this error again, such as with a loss that is not finite or a damaged
-// checkpoint, until somebody changes what it works on.
+// Whether the same command would only end with this error again, such as with a loss that is not finite, a damaged
+// checkpoint or an extension that the recipe itself turns on, until somebody changes what it works on.
 [[nodiscard]] bool would_recur(const Error& error);
 
 // The comment above the recipe with the best configuration.

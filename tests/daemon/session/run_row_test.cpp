@@ -50,6 +50,9 @@ TEST(RunRow, AnErrorOfTheJobItselfRecursAndOneOfItsSurroundingsMayNot) {
   EXPECT_FALSE(
       would_recur({.kind = ErrorKind::unsupported, .what = "stopped", .is_disturbance = true}))
       << "somebody has stopped a trainer meanwhile";
+  EXPECT_TRUE(
+      would_recur({.kind = ErrorKind::internal, .what = "it freezes", .extensions = {"mine"}}))
+      << "where it can, a training goes on without the extension";
 }
 
 }  // namespace
