@@ -31,9 +31,9 @@ inline constexpr std::int64_t kHistoryTrials = 200;
 // Adds to `input`, whose recipe, job facts, knobs and earlier trials are set: the settings that are refused since an
 // extension or the check of an earlier training failed with them, and the remembered best configuration. That one is
 // left out for a run that was begun to search anew; its unknown knobs are left out, and its changes whose one-time cost
-// this training does not repay. `plugins` are the plugins of this run, by name. If this run goes on with the search that found the best
-// configuration, the text that is returned says why: that search was cut short, lacked a plugin, or was for a training of
-// another length. Else the text is empty.
+// this training does not repay. `plugins` are the plugins of this run, by name. If this run goes on with the search that
+// found the best configuration, the text that is returned says why: that search was cut short, lacked a plugin, or was
+// for a training of another length. Else the text is empty.
 [[nodiscard]] Result<std::string> add_known_best(
     const storage::History& history, const storage::RunRow& run,
     const std::map<std::string, PluginIdentity>& plugins, tuner::SessionInput& input);

@@ -167,9 +167,10 @@ Result<void> Extensions::apply(One& one, const Configuration& values, Learner& l
   if (one.risk != RiskClass::semantics) {
     const std::string switched = mode_difference(one.before, after);
     if (!switched.empty()) {
-      return fault_of(one.who, one.names, "apply: " + switched,
-                      "leave each module in its mode: only a knob of risk semantics may change what "
-                      "is trained");
+      return fault_of(
+          one.who, one.names, "apply: " + switched,
+          "leave each module in its mode: only a knob of risk semantics may change what "
+          "is trained");
     }
   }
   one.values = values;

@@ -174,8 +174,8 @@ TEST_F(SeenInStepsTest, WhatTheModelItselfDoesIsNotOfTheExtension) {
     recipe.model = {"plugin", {{"plugin", "tiny"}, {"parameters", parameters}, {"line", 3}}};
     recipe.step_rules.accumulate = 2;
     const Configuration start = starting(recipe);
-    const auto job = value_of(Job::load(recipe, start, test_machine(), cpu_only(),
-                                        {fixture("tiny"), fixture("cheats")}));
+    const auto job = value_of(
+        Job::load(recipe, start, test_machine(), cpu_only(), {fixture("tiny"), fixture("cheats")}));
     ASSERT_NE(job, nullptr);
     for (const char* cheat : {"honest", "none"}) {
       value_of(job->prepare(with(start, kCheat, cheat)));
