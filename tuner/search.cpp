@@ -29,6 +29,8 @@ constexpr int kSecondLookShare = 2;
 constexpr nanoseconds kMaxReserve = seconds(20);
 constexpr int kReserveShare = 5;    // of the whole budget
 constexpr int kLargeGainShare = 2;  // of what is left: others wait for their trials
+// A trial in fresh processes often takes more pairs than the fewest, and processes that start more slowly than the first.
+constexpr int kTimesLeastRestart = 2;
 // The guard against plugins that never run out of proposals that cost no time.
 constexpr std::size_t kMaxTrials = 200;
 
@@ -247,7 +249,7 @@ std::vector<const Proposal*> Search::in_order() const {
   if (restart == proposals.end()) return proposals;
 
   const Configuration& incumbent = incumbent_->configuration();
-  nanoseconds needed = least_trial_time(**restart) +
+  nanoseconds needed = kTimesLeastRestart * least_trial_time(**restart) +
                        std::max(own_reserve(), reserve_for(incumbent.with((*restart)->change)));
   for (const Proposal* proposal : std::ranges::subrange(live, restarts.begin()))
     needed += least_trial_time(*proposal);

@@ -79,6 +79,20 @@ TEST(SmallBudget, LiveChangesComeFirstWhereTheyPromiseMoreForTheirTime) {
   EXPECT_TRUE(outcome->trials_beyond_budget.empty());
 }
 
+// The budget holds all trials and the confirmation by what the job's start took; processes of trials start more slowly.
+TEST(SmallBudget, ARestartChangeThatTakesLongerThanExpectedLeavesTimeForLiveOnes) {
+  Simulation simulation;
+  add_one_restart_and_three_live(simulation, /*expected_of_restart=*/1.4);
+  simulation.job.start_duration = kStart * 3 / 2;
+  simulation.input.recipe.tune.budget = seconds(80);
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome) << outcome.error().message();
+  EXPECT_EQ(outcome->best.text("layout.memory_format"), "channels_last");
+  EXPECT_EQ(outcome->best.integer("loader.workers"), 2);
+  EXPECT_EQ(outcome->best.text("precision.autocast"), "bf16");
+  EXPECT_LE(outcome->tuning_time, seconds(80) + 2 * kProcessPair);
+}
+
 TEST(SmallBudget, WhereThereIsTimeForAllTheExpectedGainDecides) {
   Simulation simulation;
   add_one_restart_and_three_live(simulation, /*expected_of_restart=*/1.4);

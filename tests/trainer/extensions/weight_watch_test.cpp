@@ -114,9 +114,9 @@ TEST_F(WeightWatchTest, HashesAreOfValues) {
 }
 
 TEST_F(WeightWatchTest, DrawsAStepOfAboutAThousand) {
-  constexpr int kSteps = 100'000;
+  constexpr int kDraws = 100'000;
   int drawn = 0;
-  for (int step = 0; step < kSteps; ++step) {
+  for (int step = 0; step < kDraws; ++step) {
     watch_.begin_step();
     if (watch_.is_drawn_for_all()) ++drawn;
   }
