@@ -33,15 +33,21 @@ inline constexpr double kMaxOtherAnswers = 2.0;  // samples that are classified 
 inline constexpr double kOfOwnTest = 3.0;
 inline constexpr double kMaxRepeatedTestShare = 1e-3;
 
+// The state from which the steps were made.
+enum class Stage { initial, reached };
+
 // How far an update may be from the reference's where limits are narrow and the job itself keeps its updates.
 struct Floors {
   double turn;     // 1 - cosine
   double stretch;  // 1 - norm ratio
 };
 
-constexpr Floors floors_of(Leeway leeway) {
-  return leeway == Leeway::narrow ? Floors{.turn = 0.02, .stretch = 0.05}
-                                  : Floors{.turn = 0.05, .stretch = 0.1};
+// Where a training has reached a loss near 0, the gradient of a cross entropy is exponential in the logits: rounding them
+// to 16 bits scales the whole update by several per cent, and hardly turns it.
+constexpr Floors floors_of(Leeway leeway, Stage stage) {
+  const bool is_in_16_bits = leeway == Leeway::narrow_in_16_bits;
+  return {.turn = is_in_16_bits ? 0.05 : 0.02,
+          .stretch = is_in_16_bits || stage == Stage::reached ? 0.1 : 0.05};
 }
 
 // The limits of one update. It may be longer by the same factor as it may be shorter.
@@ -53,9 +59,6 @@ struct UpdateLimits {
     return least_norm_ratio == kMinNormRatio ? kMaxNormRatio : 1.0 / least_norm_ratio;
   }
 };
-
-// The state from which the steps were made.
-enum class Stage { initial, reached };
 
 // If rounding the start changes the directions of the job's own updates, `own`, the limits are wider. Late in a training it may
 // also change their lengths.
@@ -85,8 +88,8 @@ inline double stretch_of(const UpdateComparison::Parameter& update) {
 // floors.
 class Narrowing {
  public:
-  Narrowing(const UpdateComparison* rounded, Leeway leeway)
-      : is_on_(leeway != Leeway::usual), floors_(floors_of(leeway)) {
+  Narrowing(const UpdateComparison* rounded, Stage stage, Leeway leeway)
+      : is_on_(leeway != Leeway::usual), floors_(floors_of(leeway, stage)) {
     if (rounded == nullptr || !is_on_) return;
     std::vector<double> turns;
     std::vector<double> stretches;
@@ -123,7 +126,7 @@ inline std::vector<UpdateLimits> parameter_limits(const UpdateComparison& update
                                                   Leeway leeway) {
   std::vector<UpdateLimits> limits(updates.parameters.size());
   const bool has_own = rounded != nullptr && rounded->parameters.size() == limits.size();
-  const Narrowing narrowing(has_own ? rounded : nullptr, leeway);
+  const Narrowing narrowing(has_own ? rounded : nullptr, stage, leeway);
   for (std::size_t i = 0; i < limits.size(); ++i) {
     const auto* const own = has_own ? &rounded->parameters[i] : nullptr;
     limits[i] = narrowing.of(own != nullptr ? limits_beside(*own, stage) : limits[i], own);

@@ -64,7 +64,8 @@ enum class Leeway {
 //
 // With another `leeway` than the usual one, an update may turn and stretch four times as far as in `rounded` (that
 // parameter's, or the median of all if it is larger), never farther than above, and always by a cosine of 0.98 and a norm
-// ratio of 0.95, in 16 bits of 0.95 and 0.9. Without `rounded` these are the limits.
+// ratio of 0.95, in 16 bits of 0.95 and 0.9. Without `rounded` these are the limits. check_reached() always allows a norm
+// ratio of 0.9.
 //
 // The figures of the test data, if there are any, are those of the same weights: the loss within the limits of a step's,
 // or three times the difference in `rounded`; the accuracy within 0.05 or two samples, or three times that difference.

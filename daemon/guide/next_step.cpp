@@ -17,6 +17,7 @@
 #include "daemon/report/history_reading.hpp"
 #include "daemon/report/report.hpp"
 #include "daemon/report/script_report.hpp"
+#include "daemon/report/training_fallback.hpp"
 #include "daemon/report/tuning_end.hpp"
 
 namespace autotuned::daemon {
@@ -106,6 +107,7 @@ KnownRuns known_runs(const std::filesystem::path& file) {
                   std::ssize(*runs) == kMaxRuns ? " or more" : "", last.id.text, last.recipe_name,
                   state_text(last));
   if (last.speedup.pairs > 0) text += ", " + estimate_text(last.speedup);
+  if (const std::string left_out = left_out_text(last); !left_out.empty()) text += ", " + left_out;
   if (is_script(last.recipe) && is_unconfirmed(last)) text += ", nothing was confirmed";
   return {printable(text), last};
 }

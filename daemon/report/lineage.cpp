@@ -11,6 +11,7 @@
 #include "base/text.hpp"
 #include "daemon/report/report.hpp"
 #include "daemon/report/token_report.hpp"
+#include "daemon/report/training_fallback.hpp"
 
 namespace autotuned::daemon {
 namespace {
@@ -119,6 +120,9 @@ std::string tuning_before_text(const RunRow& run) {
     measured = fmt::format("{}, {} instead of {}", estimate_text(run.speedup),
                            run_rate_text(run, run.best_samples_per_second),
                            run_rate_text(run, run.baseline_samples_per_second));
+    if (const std::string left_out = left_out_text(run); !left_out.empty()) {
+      measured += ", " + left_out;
+    }
   }
   return "kept     " + change_text(run.starting, run.starting.change_to(run.best)) +
          "\ntuning   not in this run; in the one that began its training: " + measured + "\n";

@@ -124,11 +124,13 @@ std::string ranks_line(const storage::RunRow& run) {
 std::string tuning_text(const storage::RunRow& run, const std::vector<TrialRecord>& trials) {
   const bool is_confirmed = run.speedup.pairs > 0;
   const std::string note = quotient_note(run);
+  const std::string left_out = left_out_text(run);
   std::string text = fmt::format(
-      "start    {}{}\nbest     {}\nfaster   {}{}\n",
+      "start    {}{}\nbest     {}{}\nfaster   {}{}\n",
       run_rate_text(run, run.baseline_samples_per_second),
       is_confirmed ? ", beside the best one" : "", run_rate_text(run, run.best_samples_per_second),
-      is_confirmed ? estimate_text(run.speedup)
+      left_out.empty() ? "" : ", with " + left_out_plugins(run),
+      is_confirmed ? estimate_text(run.speedup) + (left_out.empty() ? "" : ", " + left_out)
                    : "nothing confirmed: the starting configuration stays",
       note.empty() ? "" : ": " + note);
   if (const std::int64_t cost_ns = one_time_ns(trials); cost_ns > 0 && is_confirmed) {

@@ -14,6 +14,7 @@
 #include "daemon/report/lineage.hpp"
 #include "daemon/report/report.hpp"
 #include "daemon/report/script_report.hpp"
+#include "daemon/report/training_fallback.hpp"
 
 namespace autotuned::daemon {
 
@@ -62,9 +63,11 @@ std::string run_list_text(const std::vector<storage::RunRow>& runs, int columns,
          rate_cell(run, run.best_samples_per_second),
          run.best.empty() ? "-" : speedup_text(run.speedup, unconfirmed.contains(run.id.text))});
     const std::string extended = extended_run(run);
+    const std::string left_out = run.best.empty() ? "" : left_out_text(run);
     for (const std::string& note :
          {stand_in_note(run.recipe),
-          extended.empty() ? "" : "goes on with the training of run " + extended}) {
+          extended.empty() ? "" : "goes on with the training of run " + extended,
+          left_out.empty() ? "" : "its ratio was " + left_out}) {
       if (note.empty()) continue;
       std::string& runs_with_it = notes[note];
       runs_with_it += (runs_with_it.empty() ? "" : ", ") + run.id.text;

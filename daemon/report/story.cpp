@@ -10,6 +10,7 @@
 #include "daemon/report/report.hpp"
 #include "daemon/report/script_report.hpp"
 #include "daemon/report/story_findings.hpp"
+#include "daemon/report/training_fallback.hpp"
 #include "profiler/operators.hpp"
 
 namespace autotuned::daemon {
@@ -288,6 +289,7 @@ std::optional<BreakEven> break_even(const storage::RunRow& run) {
   const double start_rate = run.baseline_samples_per_second;
   const double spent_s = tuning_cost_s(run);
   if (speedup.pairs == 0 || speedup.ratio <= 1.0 || start_rate <= 0.0) return std::nullopt;
+  if (!left_out_plugins(run).empty()) return std::nullopt;
   const auto samples = [&](double ratio) { return spent_s * start_rate * ratio / (ratio - 1.0); };
   BreakEven pays{.seconds = spent_s / (speedup.ratio - 1.0),
                  .samples = samples(speedup.ratio),

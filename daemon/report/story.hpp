@@ -89,7 +89,7 @@ struct BreakEven {
 // What the tuning has cost, in seconds: all of its time or, for a script, its time less that of its steps at the rate
 // of the start, because these are steps of the training.
 [[nodiscard]] double tuning_cost_s(const storage::RunRow& run);
-// Nothing when the run is not confirmed to be faster.
+// Nothing when the run is not confirmed to be faster, or its training left out an extension that was.
 [[nodiscard]] std::optional<BreakEven> break_even(const storage::RunRow& run);
 
 // What the training of a run saved compared with the starting configuration: the time that its samples would take at

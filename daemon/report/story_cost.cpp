@@ -56,6 +56,14 @@ std::string repaid(const storage::RunRow& run) {
   return text;
 }
 
+// What stands in its place where the training left out what the ratio was measured with.
+std::string unknown_repayment(const std::string& left_out, bool is_extension) {
+  const std::string text =
+      "The confirmed ratio was " + left_out + ", so it does not tell when the tuning is repaid.\n";
+  if (is_extension) return text;
+  return text + "The next run of this job here searches again without what was left out.\n";
+}
+
 // The steps of its tuning are steps of its training.
 std::string script_cost(const storage::RunRow& run) {
   const auto cost_ns = get_integer(run.training, "tuning_cost_ns");
@@ -122,7 +130,9 @@ std::string cost_text(const storage::RunRow& run, const std::vector<TrialRecord>
     }
     text += script_cost(run);
   }
-  if (const auto pays = break_even(run)) {
+  if (const std::string left_out = left_out_text(run); !left_out.empty()) {
+    text += unknown_repayment(left_out, is_extension);
+  } else if (const auto pays = break_even(run)) {
     const std::string range = pays->samples_high ? "between " + count_text(pays->samples_low) +
                                                        " and " + count_text(*pays->samples_high)
                                                  : "at least " + count_text(pays->samples_low);

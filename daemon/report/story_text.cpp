@@ -304,6 +304,9 @@ std::string kept(const RunRecord& record) {
         rate_text(run.best_samples_per_second, unit_of(run)),
         rate_text(run.baseline_samples_per_second, unit_of(run)),
         quotient.empty() ? "" : " (the ratio is " + quotient + ")");
+    if (const std::string left_out = left_out_text(run); !left_out.empty()) {
+      text += "This was " + left_out + ".\n";
+    }
     if (const std::int64_t cost_ns = one_time_ns(record.trials); cost_ns > 0) {
       text += fmt::format(
           "One-time work of this configuration, such as filling a cache, takes {} of a training, "

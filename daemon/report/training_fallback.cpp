@@ -87,6 +87,21 @@ std::vector<Configuration> refused_in_training(const storage::RunRow& run) {
   return refused;
 }
 
+std::string left_out_plugins(const storage::RunRow& run) {
+  std::vector<std::string> names;
+  if (run.speedup.pairs == 0) return {};
+  for (const Json& fallback : fallbacks_of(run)) {
+    for (const std::string& name : strings_in(fallback, kExtensions))
+      if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  }
+  return plugins_text(names);
+}
+
+std::string left_out_text(const storage::RunRow& run) {
+  const std::string plugins = left_out_plugins(run);
+  return plugins.empty() ? "" : "measured with " + plugins + ", which the training left out";
+}
+
 std::string memory_fallback_text(const storage::RunRow& run) {
   const Json* last = nullptr;
   for (const Json& fallback : fallbacks_of(run))

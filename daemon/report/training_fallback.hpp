@@ -32,6 +32,11 @@ void add_fallback(const Configuration& next, const Error& error, std::int64_t un
 
 // The settings of extensions without which the training went on, those of each fallback together.
 [[nodiscard]] std::vector<Configuration> refused_in_training(const storage::RunRow& run);
+// The extensions that the confirmed speed-up was measured with and the training went on without: "plugin mine". Empty
+// if there are none, or nothing was confirmed.
+[[nodiscard]] std::string left_out_plugins(const storage::RunRow& run);
+// What to say beside that speed-up: "measured with plugin mine, which the training left out"; empty as above.
+[[nodiscard]] std::string left_out_text(const storage::RunRow& run);
 
 // "the training ran out of memory and went on with batch_size 512 → 256: ..."; empty if it never did.
 [[nodiscard]] std::string memory_fallback_text(const storage::RunRow& run);

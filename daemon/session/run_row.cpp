@@ -103,8 +103,10 @@ Json end_of_search(const tuner::SessionOutcome& outcome, std::chrono::nanosecond
 std::string best_comment(const storage::RunRow& run) {
   const std::string note = stand_in_note(run.recipe);
   const std::string fallback = fallback_text(run);
+  const std::string left_out = left_out_text(run);
   const std::string speed =
-      run.speedup.pairs > 0
+      !left_out.empty() ? estimate_text(run.speedup) + " was " + left_out
+      : run.speedup.pairs > 0
           ? estimate_text(run.speedup) + " the speed of the starting one"
           : "the starting one; no change was confirmed to be faster" +
                 std::string(has_untried(run.training) ? " before the budget ended" : "");

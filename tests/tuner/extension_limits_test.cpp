@@ -65,6 +65,22 @@ TEST(ExtensionLimits, LeaveRoomForRounding) {
   EXPECT_TRUE(passes(in_16_bits, nullptr, Leeway::narrow_in_16_bits));
 }
 
+// Near a loss of 0 rounding logits to 16 bits scales the whole update.
+TEST(ExtensionLimits, AllowALongerOrShorterUpdateLateInATraining) {
+  const auto passes_late = [](double norm_ratio, double cosine) {
+    return check_reached(moved(norm_ratio, cosine), /*is_exact=*/false, /*rounded=*/nullptr,
+                         LossKind::cross_entropy, Leeway::narrow)
+        .passed;
+  };
+  EXPECT_TRUE(passes_late(0.945, 0.998));
+  EXPECT_TRUE(passes_late(1.06, 0.998));
+  EXPECT_FALSE(passes(moved(0.945, 0.998), nullptr, Leeway::narrow)) << "at the start";
+  EXPECT_FALSE(passes(moved(1.06, 0.998), nullptr, Leeway::narrow)) << "at the start";
+  EXPECT_FALSE(passes_late(0.89, 1.0));
+  EXPECT_FALSE(passes_late(1.12, 1.0));
+  EXPECT_FALSE(passes_late(0.945, 0.97)) << "it may not turn farther";
+}
+
 TEST(ExtensionLimits, GoWithWhatRoundingTheStartChanges) {
   const UpdateComparison updates = moved(0.86, 0.85);
   UpdateComparison own = moved(0.96, 0.99);
@@ -138,6 +154,26 @@ TEST_F(RunChecks, AnExtensionIsHeldToNarrowLimits) {
   EXPECT_TRUE(run(skip).back().passed);
   EXPECT_FALSE(check_trained(input_, job_, input_.starting.with(skip))->passed);
   EXPECT_TRUE(check_trained(input_, job_, incumbent_.with(skip))->passed);
+}
+
+TEST_F(RunChecks, AScaledUpdateOfAnExtensionPassesLateInATrainingOnly) {
+  add_extension(recipes::RiskClass::numerics);
+  CheckedSteps scaled = CheckedSteps::reached;
+  double norm_ratio = 0.945;
+  job_.updates = [&](const Configuration&, const Configuration&, std::int64_t steps) {
+    return moved(job_.looks.back() == scaled ? norm_ratio : 1.0, 1.0, steps);
+  };
+  const Configuration skip = change("mine.skip", true);
+  EXPECT_TRUE(run(skip).back().passed);
+  EXPECT_TRUE(check_trained(input_, job_, incumbent_.with(skip))->passed);
+  for (const CheckedSteps at_start : {CheckedSteps::later, CheckedSteps::first}) {
+    scaled = at_start;
+    EXPECT_FALSE(run(skip).back().passed);
+  }
+  scaled = CheckedSteps::reached;
+  norm_ratio = 0.81;
+  EXPECT_FALSE(run(skip).back().passed);
+  EXPECT_FALSE(check_trained(input_, job_, incumbent_.with(skip))->passed);
 }
 
 // Of one step only an extension asks what rounding does, because its limits are narrow.

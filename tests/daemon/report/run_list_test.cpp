@@ -6,6 +6,7 @@
 
 #include <vector>
 
+#include "daemon/report/training_fallback.hpp"
 #include "tests/base/environment_variable.hpp"
 #include "tests/daemon/report/record_sample.hpp"
 
@@ -62,6 +63,15 @@ TEST_F(RunList, SaysBelowWhatMustBeSaid) {
   EXPECT_THAT(run_list_text(runs_, 80),
               testing::EndsWith("\nr-20261122-00e1f2: goes on with the training of run "
                                 "r-20261121-7f3a9c\n"));
+}
+
+TEST_F(RunList, SaysWhichRatioIsThatOfAnExtensionThatWasLeftOut) {
+  Error error{.kind = ErrorKind::internal, .what = "it leaves other labels"};
+  error.extensions = {"mine"};
+  add_fallback(runs_[0].starting, error, 7, runs_[0], 5);
+  EXPECT_THAT(run_list_text(runs_, 0),
+              testing::EndsWith("\nr-20261121-7f3a9c: its ratio was measured with plugin mine, "
+                                "which the training left out\n"));
 }
 
 }  // namespace

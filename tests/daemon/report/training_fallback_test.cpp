@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "daemon/report/report.hpp"
+#include "daemon/report/story.hpp"
+#include "tests/daemon/report/record_sample.hpp"
 #include "tests/golden.hpp"
 
 namespace autotuned::daemon {
@@ -120,6 +122,34 @@ TEST(ExtensionFallback, IsToldApartFromALackOfMemory) {
   EXPECT_EQ(fallback_text(run), memory_fallback_text(run) + "; " + extension_fallback_text(run));
   EXPECT_TRUE(run.training.at(kFallbacks)[1].at("from_step").is_null());
   EXPECT_FALSE(run.training.at(kFallbacks)[0].contains("refused"));
+}
+
+TEST(ExtensionFallback, TheRatioIsThatOfWhatWasLeftOut) {
+  RunRecord record = sample_record();
+  record.run.starting.set("mine.skip", false);
+  record.run.best.set("mine.skip", true);
+  RunRecord caught = record;
+  EXPECT_EQ(left_out_text(caught.run), "");
+  EXPECT_TRUE(break_even(caught.run));
+  Configuration next = caught.run.best;
+  next.set("mine.skip", false);
+  add_fallback(next, of_extension(), 7, caught.run, 5);
+  EXPECT_EQ(left_out_plugins(caught.run), "plugin mine");
+  EXPECT_FALSE(break_even(caught.run));
+  tests::Cases cases;
+  cases.add_difference("the story", story_text(record), story_text(caught));
+  cases.add_difference("the card", summary_text(record.run, record.trials),
+                       summary_text(caught.run, caught.trials));
+  tests::expect_golden("daemon/report/golden/extension_left_out.txt", cases.text());
+  caught.run.speedup.pairs = 0;
+  EXPECT_EQ(left_out_text(caught.run), "") << "nothing was confirmed";
+}
+
+TEST(ExtensionFallback, ALackOfMemoryLeavesOutNoPlugin) {
+  storage::RunRow run = kept_run();
+  add_fallback(batches_of(256), {ErrorKind::out_of_memory, "full", "", ""}, 7, run);
+  EXPECT_EQ(left_out_plugins(run), "");
+  EXPECT_EQ(left_out_text(run), "");
 }
 
 TEST(ExtensionFallback, NamesAllOfThem) {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/session/run_row.hpp"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <chrono>
 
+#include "daemon/report/training_fallback.hpp"
 #include "daemon/report/tuning_time.hpp"
 
 namespace autotuned::daemon {
@@ -53,6 +54,24 @@ TEST(RunRow, AnErrorOfTheJobItselfRecursAndOneOfItsSurroundingsMayNot) {
   EXPECT_TRUE(
       would_recur({.kind = ErrorKind::internal, .what = "it freezes", .extensions = {"mine"}}))
       << "where it can, a training goes on without the extension";
+}
+
+// What best.yaml has then is what the training went on with.
+TEST(RunRow, TheCommentDoesNotPromiseTheRatioOfAnExtensionThatWasLeftOut) {
+  storage::RunRow run;
+  run.id = {"r-20261121-7f3a9c"};
+  run.starting.set("mine.skip", false);
+  run.best.set("mine.skip", true);
+  run.speedup = {.ratio = 3.0, .low = 2.9, .high = 3.1, .pairs = 20};
+  EXPECT_THAT(best_comment(run), testing::HasSubstr(": 3.00 x (2.90 to 3.10) the speed of the "
+                                                    "starting one.\n"));
+  add_fallback(run.starting,
+               {.kind = ErrorKind::internal, .what = "it lies", .extensions = {"mine"}}, 7, run, 5);
+  const std::string comment = best_comment(run);
+  EXPECT_THAT(comment, testing::HasSubstr(": 3.00 x (2.90 to 3.10) was measured with plugin mine, "
+                                          "which the training left out.\nWarning: the training "
+                                          "went on from step 5 without plugin mine"));
+  EXPECT_THAT(comment, testing::Not(testing::HasSubstr("the speed of the starting one")));
 }
 
 }  // namespace
