@@ -138,8 +138,8 @@ TEST_F(CaughtExtension, OfTheRecipeItselfEndsTheTrainingWithTheOptionAgainstIt) 
   EXPECT_FALSE(outcome.json().at("training").contains("fallbacks"));
   // What the message says is a way out.
   scene_.fake().forget_requests();
-  const Outcome without = ended(0, run({"--budget", "0s", "-s", std::string(kCheat) + "=honest",
-                                        "--without", "cheats"}));
+  const Outcome without = ended(
+      0, run({"--budget", "0s", "-s", std::string(kCheat) + "=honest", "--without", "cheats"}));
   EXPECT_EQ(without.json().at("run"), outcome.json().at("run"));
   EXPECT_THAT(without.err, HasSubstr("the recipe starts from cheats.cheat=honest, whose knob has "
                                      "gone with its plugin: the run goes on without it"));
@@ -149,8 +149,8 @@ TEST_F(CaughtExtension, OfTheRecipeItselfEndsTheTrainingWithTheOptionAgainstIt) 
 }
 
 TEST_F(CaughtExtension, OfTheRecipeMayBeLeftOutFromTheBeginning) {
-  const Outcome outcome = ended(0, run({"--budget", "0s", "-s", std::string(kCheat) + "=honest",
-                                        "--without", "cheats"}));
+  const Outcome outcome = ended(
+      0, run({"--budget", "0s", "-s", std::string(kCheat) + "=honest", "--without", "cheats"}));
   EXPECT_THAT(outcome.err, HasSubstr("the recipe starts from cheats.cheat=honest, whose knob"));
   EXPECT_FALSE(outcome.json().at("starting").at("configuration").contains(kCheat));
 }
