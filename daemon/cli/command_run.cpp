@@ -90,7 +90,11 @@ int run_recipe(const RunOptions& options) {
     return report_error(checked.error(), kUsageError);
   }
   const auto trainer_plugins = trainer_plugins_here(options.plugin_folders, options.without);
-  const auto knobs = knobs_with(recipes::knobs_of(detect_machine()), trainer_plugins);
+  // The recipe may name knobs of plugins that are left out: the same command with --without continues its run, and the
+  // session drops their values with a warning.
+  const auto knobs = knobs_with(
+      recipes::knobs_of(detect_machine()),
+      options.without.empty() ? trainer_plugins : trainer_plugins_here(options.plugin_folders));
   auto recipe = read_recipe_or_report(options.recipe, knobs, options.as_json, names);
   if (!recipe) return kUsageError;
   if (report_problems(workload_problems(*recipe, trainer_plugins), options.as_json)) {

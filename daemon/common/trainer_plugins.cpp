@@ -99,6 +99,16 @@ bool differ_in_extensions(const std::vector<std::string>& extension_knobs, const
   });
 }
 
+std::vector<std::string> differing_extensions(const std::vector<FoundPlugin>& trainer_plugins,
+                                              const Configuration& one,
+                                              const Configuration& other) {
+  std::vector<std::string> names;
+  for (const FoundPlugin& plugin : trainer_plugins) {
+    if (differ_in_extensions(extension_knobs({plugin}), one, other)) names.push_back(plugin.name);
+  }
+  return names;
+}
+
 Result<Json> libraries_for(const recipes::Recipe& recipe,
                            const std::vector<FoundPlugin>& trainer_plugins) {
   std::set<std::string> named;

@@ -27,6 +27,10 @@ namespace autotuned::daemon {
 // Whether the two configurations differ in one of `extension_knobs`.
 [[nodiscard]] bool differ_in_extensions(const std::vector<std::string>& extension_knobs,
                                         const Configuration& one, const Configuration& other);
+// The names of the extensions in whose knobs the two configurations differ.
+[[nodiscard]] std::vector<std::string> differing_extensions(
+    const std::vector<plugins::FoundPlugin>& trainer_plugins, const Configuration& one,
+    const Configuration& other);
 
 // The library files that a trainer of this recipe gets: the extensions that are ready, and the workloads that the
 // recipe names. ErrorKind::invalid says why a workload is missing or was refused.

@@ -14,6 +14,7 @@ namespace {
 constexpr const char* kExtensions = "extensions";
 constexpr const char* kRefused = "refused";
 constexpr const char* kFromStep = "from_step";
+constexpr const char* kEnds = "ends";
 
 // An empty list: it never fell back.
 const Json& fallbacks_of(const storage::RunRow& run) {
@@ -55,7 +56,7 @@ Configuration trained_configuration(const storage::RunRow& run) {
 }
 
 void add_fallback(const Configuration& next, const Error& error, std::int64_t unix_ns,
-                  storage::RunRow& run, std::optional<std::int64_t> from_step) {
+                  storage::RunRow& run, std::optional<std::int64_t> from_step, int ends) {
   Json added = {{"configuration", next.to_json()},
                 {"change", run.best.change_to(next).to_json()},
                 {"error", error.message()},
@@ -65,11 +66,26 @@ void add_fallback(const Configuration& next, const Error& error, std::int64_t un
     added[kExtensions] = error.extensions;
     added[kRefused] = next.change_to(trained_configuration(run)).to_json();
     added[kFromStep] = from_step ? Json(*from_step) : Json();
+    if (ends > 0) added[kEnds] = ends;
   }
   if (!run.training.is_object()) run.training = Json::object();
   Json& fallbacks = run.training[kFallbacks];
   if (!fallbacks.is_array()) fallbacks = Json::array();
   fallbacks.push_back(std::move(added));
+}
+
+void take_back_guess(storage::RunRow& run) {
+  if (fallbacks_of(run).empty()) return;
+  Json kept = Json::array();
+  for (const Json& fallback : fallbacks_of(run)) {
+    if (!member(fallback, kEnds).is_null()) break;  // those behind it build on it
+    kept.push_back(fallback);
+  }
+  if (kept.empty()) {
+    run.training.erase(kFallbacks);
+  } else {
+    run.training[kFallbacks] = std::move(kept);
+  }
 }
 
 bool is_memory_taken_by_others(const storage::RunRow& run) {

@@ -3,7 +3,8 @@
 // failed in it or did what they must not. RunRow::training has it as `fallbacks`, the first one first:
 // [{"configuration", "change", "error", "is_memory_of_others", "unix_ns"}]. `change` is to the kept configuration. One
 // because of extensions also has "extensions" (their names), "refused" (their settings until then) and "from_step" (0:
-// it began anew; null: the step of its checkpoint is not known).
+// it began anew; null: the step of its checkpoint is not known). One because the trainer ended again and again has
+// "ends", the number of times, too: that its extensions are the cause is a guess.
 #pragma once
 
 #include <cstdint>
@@ -23,9 +24,15 @@ inline constexpr const char* kFallbacks = "fallbacks";
 [[nodiscard]] Configuration trained_configuration(const storage::RunRow& run);
 
 // Records that the run trains with `next` from now on, because the configuration before failed with `error`. It is one
-// because of extensions if Error::extensions names some; only that has `from_step`.
+// because of extensions if Error::extensions names some; only that has `from_step`, and `ends` above 0 if it is a
+// guess.
 void add_fallback(const Configuration& next, const Error& error, std::int64_t unix_ns,
-                  storage::RunRow& run, std::optional<std::int64_t> from_step = std::nullopt);
+                  storage::RunRow& run, std::optional<std::int64_t> from_step = std::nullopt,
+                  int ends = 0);
+
+// After a guess has proved wrong, because the trainer ended without the extensions as well: the run trains again with
+// what it trained with before the guess. Does nothing if there was no guess.
+void take_back_guess(storage::RunRow& run);
 
 // Whether other programs on the GPU caused one of these failures: without them the kept configuration may fit.
 [[nodiscard]] bool is_memory_taken_by_others(const storage::RunRow& run);

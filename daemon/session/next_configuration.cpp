@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
 #include <utility>
+
+#include "daemon/report/training_fallback.hpp"
 
 namespace autotuned::daemon {
 namespace {
@@ -48,6 +51,28 @@ std::optional<Configuration> without_extensions(const Configuration& failed,
     if (const KnobValue* const value = starting.find(knob)) without.set(knob, *value);
   }
   return without == failed ? std::nullopt : std::optional(std::move(without));
+}
+
+Error suspicion(const Error& error, const std::vector<std::string>& extensions, int ends) {
+  Error suspected = error;
+  suspected.what = "the trainer ended " + std::to_string(ends) + " times in the training with " +
+                   plugins_text(extensions) + ", which may be the cause";
+  // The error itself has been told, with the last lines of the log.
+  if (error.signal != 0) {
+    suspected.what += "; the last time by signal " + std::to_string(error.signal);
+  }
+  if (error.kind == ErrorKind::timeout) {
+    suspected.what += "; the last time because it gave no answer in time";
+  }
+  suspected.extensions = extensions;
+  return suspected;
+}
+
+Error with_suspects(Error error, const std::vector<std::string>& extensions, int ends) {
+  if (extensions.empty()) return error;
+  error.what = "the trainer ended " + std::to_string(ends) + " times in the training with " +
+               plugins_text(extensions) + ", which may be the cause: " + error.what;
+  return with_option_to_leave_out(std::move(error), extensions);
 }
 
 Error with_option_to_leave_out(Error error, const std::vector<std::string>& extensions) {

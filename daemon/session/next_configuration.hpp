@@ -27,6 +27,16 @@ namespace autotuned::daemon {
     const Configuration& failed, const Configuration& starting,
     const std::vector<std::string>& knobs);
 
+// Returns the error that blames these extensions because the trainer has ended `ends` times in the training with them,
+// the last time by `error`. That is a guess.
+[[nodiscard]] Error suspicion(const Error& error, const std::vector<std::string>& extensions,
+                              int ends);
+
+// Returns `error`, by which the trainer ended after `ends` - 1 others, with the names of these extensions, which may be
+// the cause, and the option that leaves them out.
+[[nodiscard]] Error with_suspects(Error error, const std::vector<std::string>& extensions,
+                                  int ends);
+
 // Returns `error` with the option that leaves these extensions out as its remedy, beside the one that it has.
 [[nodiscard]] Error with_option_to_leave_out(Error error,
                                              const std::vector<std::string>& extensions);

@@ -225,6 +225,7 @@ Result<void> RunningSession::open_run() {
 
 Result<void> RunningSession::begin_run(const storage::RunKey& key) {
   run_ = new_run(recipe_as_given_, request_, key, knobs_, clock_.unix_time_ns());
+  warn(drop_unknown_knobs(knobs_, request_.recipe, /*trials=*/{}, run_));  // of --without
   if (sequel_) {
     // A sequel that was begun on another machine begins again here.
     if (!sequel_->base) {

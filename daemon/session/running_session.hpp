@@ -76,10 +76,15 @@ class RunningSession {
   // Stores the identity of the training data, as the trainer tells it.
   void take_data(const Json& data);
   // Called after an error of the training. Returns whether there is another configuration to go on with after this
-  // one, and records it: after a lack of memory, or where extensions are to blame.
+  // one, and records it: where extensions are to blame, or after a lack of memory.
   Result<bool> fall_back(const Error& error, TrainingProgress& progress);
   Result<bool> fall_back_to_smaller(const Error& error);
-  Result<bool> leave_out_extensions(const Error& error, TrainingProgress& progress);
+  // `ends`: 0, or how often the trainer has ended: the extensions are only suspected then.
+  Result<bool> leave_out_extensions(const Error& error, TrainingProgress& progress, int ends = 0);
+  // Called after the trainer has ended `ends` times: leaves out all extensions of the tuned configuration.
+  Result<void> suspect_extensions(const Error& error, TrainingProgress& progress, int ends);
+  // The error of the run whose training has failed for good, and what the same command continues with.
+  Error give_up_training(const Error& error, const TrainingProgress& progress);
   // Stores the configuration that the training went on with as the best one, for later runs of this job.
   Result<void> keep_what_trained();
   // Saves the model, and publishes the best one.

@@ -39,6 +39,11 @@ using storage::RunState;
 namespace {
 
 constexpr int kTrainingAttempts = 3;
+// The trainer is gone, and nothing tells why.
+bool has_ended(const Error& error) {
+  return error.kind == ErrorKind::crashed || error.kind == ErrorKind::timeout;
+}
+
 // Keys of RunRow::training from before the answer of the trainer, perhaps of an earlier process of the run.
 constexpr std::array kStoredBefore = {"budget_ns",   "is_budget_spent", "untried",
                                       kBeyondBudget, kShortage,         "tuning_other_work_ratio",
@@ -80,16 +85,13 @@ Result<void> RunningSession::train() {
       attempt = 0;
       continue;
     }
-    const ErrorKind kind = trained.error().kind;
-    if (kind != ErrorKind::crashed && kind != ErrorKind::timeout) break;
+    if (!has_ended(trained.error())) break;
     warn({trained.error().message()});
+    if (attempt != kTrainingAttempts - 1) continue;
+    auto suspected = suspect_extensions(trained.error(), so_far, attempt);
+    if (!suspected) return suspected;
   }
-  if (!trained) {
-    if (sequel_ && cannot_begin(trained.error(), checkpoint())) run_.state = RunState::failed;
-    // Other programs may have freed the memory when the same command is given again.
-    if (trained.error().kind == ErrorKind::out_of_memory) run_.training = so_far.as_begun;
-    return tl::unexpected(with_option_to_leave_out(trained.error(), trained.error().extensions));
-  }
+  if (!trained) return tl::unexpected(give_up_training(trained.error(), so_far));
   if (get_bool(*trained, "cancelled").value_or(false)) {
     return fail(ErrorKind::cancelled, "stopped while training");
   }
@@ -121,16 +123,19 @@ void RunningSession::take_data(const Json& data) {
 }
 
 Result<bool> RunningSession::fall_back(const Error& error, TrainingProgress& progress) {
-  if (error.kind == ErrorKind::out_of_memory) {
-    progress.checkpoint_step.reset();  // steps of another batch size are counted otherwise
-    return fall_back_to_smaller(error);
+  // An extension that lacks memory is left out first: smaller batches may be no help to it.
+  if (!error.extensions.empty()) {
+    auto has_other = leave_out_extensions(error, progress);
+    if (!has_other) {
+      // What cannot be recorded would be trained with again by the same command.
+      warn({error.message()});
+      return tl::unexpected(with_option_to_leave_out(has_other.error(), error.extensions));
+    }
+    if (*has_other) return true;
   }
-  if (error.extensions.empty()) return false;
-  auto has_other = leave_out_extensions(error, progress);
-  if (has_other) return has_other;
-  // What cannot be recorded would be trained with again by the same command.
-  warn({error.message()});
-  return tl::unexpected(with_option_to_leave_out(has_other.error(), error.extensions));
+  if (error.kind != ErrorKind::out_of_memory) return false;
+  progress.checkpoint_step.reset();  // steps of another batch size are counted otherwise
+  return fall_back_to_smaller(error);
 }
 
 Result<bool> RunningSession::fall_back_to_smaller(const Error& error) {
@@ -149,7 +154,8 @@ Result<bool> RunningSession::fall_back_to_smaller(const Error& error) {
 // optimizer moves, and the weights once more before they are copied for a checkpoint: the one that is there was made by
 // steps in which nothing was seen, and what was seen came after it. Not every number is compared, so the step is told:
 // --retune trains anew. Without a checkpoint the training begins at the initial state, which no extension has touched.
-Result<bool> RunningSession::leave_out_extensions(const Error& error, TrainingProgress& progress) {
+Result<bool> RunningSession::leave_out_extensions(const Error& error, TrainingProgress& progress,
+                                                  int ends) {
   std::vector<plugins::FoundPlugin> caught = trainer_plugins_;
   std::erase_if(caught, [&error](const plugins::FoundPlugin& plugin) {
     return std::ranges::find(error.extensions, plugin.name) == error.extensions.end();
@@ -165,14 +171,38 @@ Result<bool> RunningSession::leave_out_extensions(const Error& error, TrainingPr
   storage::RunRow as_begun = run_;
   as_begun.training = progress.as_begun;
   add_fallback(trained_configuration(as_begun).with(change), error, clock_.unix_time_ns(), as_begun,
-               from_step);
+               from_step, ends);
   progress.as_begun = std::move(as_begun.training);
-  add_fallback(*next, error, clock_.unix_time_ns(), run_, from_step);
+  add_fallback(*next, error, clock_.unix_time_ns(), run_, from_step, ends);
   if (auto stored = history_->update_run(run_); !stored) return tl::unexpected(stored.error());
   warn({"the training goes on " + from_text(from_step) + " without " +
         plugins_text(error.extensions) + " (" + change_text(failed, change) +
         "): " + error.message()});
   return true;
+}
+
+// An extension may have damaged the memory of the trainer, or wait for ever. It may as well be innocent: the last
+// attempt, without it, decides.
+Result<void> RunningSession::suspect_extensions(const Error& error, TrainingProgress& progress,
+                                                int ends) {
+  const std::vector<std::string> suspects =
+      differing_extensions(trainer_plugins_, run_.starting, trained_configuration(run_));
+  if (suspects.empty()) return {};
+  return leave_out_extensions(suspicion(error, suspects, ends), progress, ends).map([](bool) {});
+}
+
+Error RunningSession::give_up_training(const Error& error, const TrainingProgress& progress) {
+  if (sequel_ && cannot_begin(error, checkpoint())) run_.state = RunState::failed;
+  // Other programs may have freed the memory when the same command is given again.
+  if (error.kind == ErrorKind::out_of_memory) run_.training = progress.as_begun;
+  if (!has_ended(error) || control_->is_requested()) {
+    return with_option_to_leave_out(error, error.extensions);
+  }
+  // Those that the recipe itself turns on.
+  const std::vector<std::string> suspects = differing_extensions(
+      trainer_plugins_, recipes::default_configuration(knobs_), trained_configuration(run_));
+  take_back_guess(run_);
+  return with_suspects(error, suspects, kTrainingAttempts);
 }
 
 Result<void> RunningSession::keep_what_trained() {

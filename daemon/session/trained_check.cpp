@@ -31,13 +31,13 @@ Json not_made(const std::string& why) {
   return {{"passed", nullptr}, {"detail", why}};
 }
 
-// An extension that ends the check with an exception, a crash or a hang would be kept otherwise. It has no part in a
-// failure of the reference.
+// An extension that ends the check with an exception, a crash, a hang or its own lack of memory would be kept
+// otherwise. It has no part in a failure of the reference.
 bool is_blamed_on_extension(const storage::RunRow& run, const tuner::SessionInput& input,
                             const Error& error) {
   return tuner::differ_in_extension(input, input.starting, run.best) && !error.is_of_reference &&
          (error.kind == ErrorKind::internal || error.kind == ErrorKind::crashed ||
-          error.kind == ErrorKind::timeout);
+          error.kind == ErrorKind::timeout || !error.extensions.empty());
 }
 
 }  // namespace

@@ -38,6 +38,12 @@ class CaughtExtension : public testing::Test {
             {"step", step},
             {"when", {std::string(kCheat) + "=honest"}}};
   }
+  // Before step 5, under these settings.
+  static Json crash(const std::vector<std::string>& when) {
+    Json fault = {{"do", "abort"}, {"request", "train_step"}, {"step", 5}};
+    if (!when.empty()) fault["when"] = when;
+    return fault;
+  }
   void behave(const std::vector<Json>& faults) const {
     scene_.fake().behave({{"factors", {{std::string(kCheat) + "=honest", 1.5}}},
                           {"block_lasts_ms", 5},
@@ -130,6 +136,89 @@ TEST_F(CaughtExtension, OfTheRecipeItselfEndsTheTrainingWithTheOptionAgainstIt) 
   EXPECT_THAT(outcome.err, HasSubstr(std::string(kFound) + "; leave it out: --without cheats"));
   EXPECT_EQ(trained_with(), std::vector<std::string>{"honest"});
   EXPECT_FALSE(outcome.json().at("training").contains("fallbacks"));
+  // What the message says is a way out.
+  scene_.fake().forget_requests();
+  const Outcome without = ended(
+      0, run({"--budget", "0s", "-s", std::string(kCheat) + "=honest", "--without", "cheats"}));
+  EXPECT_EQ(without.json().at("run"), outcome.json().at("run"));
+  EXPECT_THAT(without.err, HasSubstr("the recipe starts from cheats.cheat=honest, whose knob has "
+                                     "gone with its plugin: the run goes on without it"));
+  EXPECT_EQ(without.json().at("training").at("steps"), 10);
+  ASSERT_EQ(scene_.fake().requests("train").size(), 1U);
+  EXPECT_FALSE(scene_.fake().requests("train")[0].at("configuration").contains(kCheat));
+}
+
+TEST_F(CaughtExtension, OfTheRecipeMayBeLeftOutFromTheBeginning) {
+  const Outcome outcome = ended(
+      0, run({"--budget", "0s", "-s", std::string(kCheat) + "=honest", "--without", "cheats"}));
+  EXPECT_THAT(outcome.err, HasSubstr("the recipe starts from cheats.cheat=honest, whose knob"));
+  EXPECT_FALSE(outcome.json().at("starting").at("configuration").contains(kCheat));
+}
+
+// Nothing tells what ended the trainer; the last attempt is made without the extension.
+TEST_F(CaughtExtension, ThatCrashesIsLeftOutBeforeTheLastAttempt) {
+  behave({crash({std::string(kCheat) + "=honest"})});
+  const Outcome outcome = ended(0, run());
+  const Json run_once = outcome.json();
+  EXPECT_EQ(trained_with(), (std::vector<std::string>{"honest", "honest", "none"}));
+  EXPECT_EQ(run_once.at("training").at("steps"), 10);
+  EXPECT_EQ(run_once.at("training").at("resumed_from_step"), 5);
+  const Json fallbacks = run_once.at("training").at("fallbacks");
+  ASSERT_EQ(fallbacks.size(), 1);
+  EXPECT_EQ(fallbacks[0].at("extensions"), Json::array({"cheats"}));
+  EXPECT_EQ(fallbacks[0].at("refused"), Json::object({{kCheat, "honest"}}));
+  EXPECT_EQ(fallbacks[0].at("from_step"), 5);
+  EXPECT_EQ(fallbacks[0].at("ends"), 2);
+  EXPECT_THAT(outcome.err, HasSubstr("the training goes on from step 5 without plugin cheats "
+                                     "(cheats.cheat honest → none): "));
+  EXPECT_THAT(outcome.err, HasSubstr("the trainer ended 2 times in the training with plugin "
+                                     "cheats, which may be the cause; the last time by signal 6"));
+  for (const char* const command : {"show", "explain"})
+    EXPECT_THAT(scene_.command({command, "last"}).out, HasSubstr("ended 2 times")) << command;
+
+  const Outcome next = ended(0, run());
+  EXPECT_NE(next.json().at("run"), run_once.at("run"));
+  EXPECT_THAT(next.err, HasSubstr("cheats.cheat=honest is not tried again"));
+  EXPECT_FALSE(next.json().at("training").contains("fallbacks"));
+}
+
+TEST_F(CaughtExtension, IsNotBlamedForACrashThatComesWithoutItAsWell) {
+  behave({crash({})});
+  const Outcome outcome = ended(1, run());
+  EXPECT_EQ(trained_with(), (std::vector<std::string>{"honest", "honest", "none"}));
+  EXPECT_FALSE(outcome.json().at("training").contains("fallbacks"));
+  EXPECT_THAT(outcome.err, HasSubstr("; the same command continues run "));
+  EXPECT_THAT(outcome.err, Not(HasSubstr("--without")));
+  behave({});
+  scene_.fake().forget_requests();
+  const Outcome again = ended(0, run());
+  EXPECT_EQ(again.json().at("run"), outcome.json().at("run"));
+  EXPECT_EQ(trained_with(), std::vector<std::string>{"honest"});
+  EXPECT_FALSE(again.json().at("training").contains("fallbacks"));
+}
+
+TEST_F(CaughtExtension, OfTheRecipeThatCrashesIsNamedWithTheOptionAgainstIt) {
+  behave({crash({std::string(kCheat) + "=honest"})});
+  const Outcome outcome = ended(1, run({"--budget", "0s", "-s", std::string(kCheat) + "=honest"}));
+  EXPECT_EQ(trained_with(), (std::vector<std::string>{"honest", "honest", "honest"}));
+  EXPECT_THAT(outcome.err, HasSubstr("the trainer ended 3 times in the training with plugin "
+                                     "cheats, which may be the cause: "));
+  EXPECT_THAT(outcome.err,
+              HasSubstr("; leave it out: --without cheats; the same command continues run "));
+}
+
+// Before the batches become smaller.
+TEST_F(CaughtExtension, ThatLacksMemoryIsLeftOutFirst) {
+  Json full = found_at(5);
+  full["kind"] = "out_of_memory";
+  full["what"] = "plugin cheats: on_batch: no memory left";
+  behave({full});
+  const Outcome outcome = ended(0, run());
+  EXPECT_EQ(trained_with(), (std::vector<std::string>{"honest", "none"}));
+  EXPECT_THAT(outcome.err, HasSubstr("the training goes on from step 5 without plugin cheats "
+                                     "(cheats.cheat honest → none): fake: plugin cheats: "
+                                     "on_batch: no memory left"));
+  EXPECT_THAT(outcome.err, Not(HasSubstr("the training ran out of memory")));
 }
 
 }  // namespace

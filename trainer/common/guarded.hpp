@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <exception>
 #include <new>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -31,8 +32,14 @@ namespace autotuned::trainer {
   return dynamic_cast<const c10::Error*>(&error) != nullptr || is_scripted(error);
 }
 
-// Converts an exception. ErrorKind::internal if it is not LibTorch's; that of an extension has Error::extensions.
+// Converts an exception. ErrorKind::internal if it is neither LibTorch's nor a ShortageError; that of an extension has
+// Error::extensions.
 [[nodiscard]] inline Error error_from(const std::exception& error, const std::string& where) {
+  if (const auto* const shortage = dynamic_cast<const ShortageError*>(&error)) {
+    Error told = shortage->error();
+    told.where = where;
+    return told;
+  }
   const auto* const plain = dynamic_cast<const c10::Error*>(&error);
   std::string message = plain != nullptr ? plain->what_without_backtrace() : error.what();
   if (is_scripted(error)) {
@@ -77,6 +84,16 @@ class UnsupportedError : public std::runtime_error {
  private:
   std::string remedy_;
 };
+
+// The error if `error`, which is no ShortageError, is a lack of memory.
+[[nodiscard]] inline std::optional<Error> shortage_in(const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) {
+    return Error{ErrorKind::out_of_memory, "no memory left", "", ""};
+  }
+  Error told = error_from(error, "");
+  if (told.kind != ErrorKind::out_of_memory) return std::nullopt;
+  return told;
+}
 
 // Calls `work`, which returns a Result, and makes an Error of whatever it throws.
 template <class Work>

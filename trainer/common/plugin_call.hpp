@@ -4,7 +4,7 @@
 #pragma once
 
 #include <exception>
-#include <new>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -17,8 +17,9 @@
 
 namespace autotuned::trainer {
 
-// Calls a function of a plugin. An exception becomes a PluginError with "`who`: `function`: what" and `extensions`,
-// except for lack of memory, which passes unchanged.
+// Calls a function of a plugin. An exception becomes a PluginError with "`who`: `function`: what" and `extensions`. A
+// lack of memory becomes a ShortageError in the same way, except that of a plugin which is no extension: it passes
+// unchanged.
 template <class Work>
 std::invoke_result_t<Work> plugin_call(const std::string& who, const char* function, Work&& work,
                                        const std::vector<std::string>& extensions = {}) {
@@ -29,18 +30,37 @@ std::invoke_result_t<Work> plugin_call(const std::string& who, const char* funct
     return work();
   } catch (const PluginError&) {
     throw;
-  } catch (const std::bad_alloc&) {
+  } catch (const ShortageError&) {
     throw;
   } catch (const std::exception& error) {
-    const Error told = error_from(error, who);
-    if (told.kind == ErrorKind::out_of_memory) throw;
-    throw blamed(told.what);
+    if (std::optional<Error> shortage = shortage_in(error)) {
+      if (extensions.empty()) throw;
+      shortage->what = who + ": " + function + ": " + shortage->what;
+      shortage->extensions = extensions;
+      throw ShortageError(*std::move(shortage));
+    }
+    throw blamed(error_from(error, who).what);
   } catch (...) {
     throw blamed("an exception of an unknown type");
   }
 }
 
-// The same as a Result: an exception of the plugin becomes an error of `kind`.
+// Calls `work` of the model or of data, from code of an extension: a lack of memory in it is not the extension's.
+template <class Work>
+std::invoke_result_t<Work> call_from_plugin(Work&& work) {
+  try {
+    return work();
+  } catch (const ShortageError&) {
+    throw;
+  } catch (const std::exception& error) {
+    std::optional<Error> shortage = shortage_in(error);
+    if (!shortage) throw;
+    throw ShortageError(*std::move(shortage));
+  }
+}
+
+// The same as plugin_call(), as a Result: an exception of the plugin becomes an error of `kind`; a ShortageError stays
+// ErrorKind::out_of_memory.
 template <class Work>
 Result<std::invoke_result_t<Work>> plugin_result(ErrorKind kind, const std::string& who,
                                                  const char* function, Work&& work,
@@ -52,6 +72,8 @@ Result<std::invoke_result_t<Work>> plugin_result(ErrorKind kind, const std::stri
     } else {
       return plugin_call(who, function, std::forward<Work>(work), extensions);
     }
+  } catch (const ShortageError& error) {
+    return tl::unexpected(error.error());
   } catch (const PluginError& error) {
     Error told{kind, std::string(error.what()).substr(who.size() + 2), who, {}};
     told.extensions = error.extensions();

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/result.hpp"
+
 namespace autotuned::trainer {
 
 // An exception of a plugin; the text names the plugin and the error.
@@ -20,6 +22,19 @@ class PluginError : public std::runtime_error {
 
  private:
   std::vector<std::string> extensions_;
+};
+
+// Thrown instead of a lack of memory where a plugin is involved, so that nobody else is blamed for it.
+class ShortageError : public std::runtime_error {
+ public:
+  // `error`: ErrorKind::out_of_memory. Error::extensions names the extension whose code lacked the memory; none: it
+  // was the model's own, which an extension only called.
+  explicit ShortageError(Error error) : std::runtime_error(error.what), error_(std::move(error)) {}
+
+  [[nodiscard]] const Error& error() const { return error_; }
+
+ private:
+  Error error_;
 };
 
 }  // namespace autotuned::trainer

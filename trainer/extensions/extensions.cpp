@@ -249,11 +249,11 @@ void Extensions::set_forward(Learner& learner) {
     return forward(learner, images);
   };
   for (One* const one : applied_) {
-    // What the model itself changes meanwhile is not of the extension.
+    // What the model itself changes meanwhile, or its lack of memory, is not of the extension.
     Learner::Forward original = [this, one, inner = std::move(whole)](const at::Tensor& images) {
       end_forward(*one);
       one->shown.add(images);
-      at::Tensor logits = inner(images);
+      at::Tensor logits = call_from_plugin([&] { return inner(images); });
       begin_forward(*one);
       return logits;
     };

@@ -152,6 +152,29 @@ TEST(ExtensionFallback, ALackOfMemoryLeavesOutNoPlugin) {
   EXPECT_EQ(left_out_text(run), "");
 }
 
+TEST(ExtensionFallback, IsTakenBackWhereItWasAGuessWithWhatCameAfterIt) {
+  storage::RunRow run = run_with_extension();
+  take_back_guess(run);
+  EXPECT_FALSE(run.training.is_object() && run.training.contains(kFallbacks));
+  Configuration next = run.best;
+  next.set("mine.skip", false);
+  Configuration smaller = next;
+  smaller.set("batch_size", std::int64_t{256});
+  const Error full{ErrorKind::out_of_memory, "full", "", ""};
+  add_fallback(next, of_extension(), 7, run, 5, 2);
+  EXPECT_EQ(run.training.at(kFallbacks)[0].at("ends"), 2);
+  EXPECT_EQ(refused_in_training(run).size(), 1U) << "as of one that was found out";
+  add_fallback(smaller, full, 8, run);
+  take_back_guess(run);
+  EXPECT_EQ(trained_configuration(run), run.best);
+  EXPECT_FALSE(run.training.contains(kFallbacks));
+
+  add_fallback(next, of_extension(), 9, run, 5);
+  take_back_guess(run);
+  EXPECT_EQ(trained_configuration(run), next) << "one that was found out stays out";
+  EXPECT_FALSE(run.training.at(kFallbacks)[0].contains("ends"));
+}
+
 TEST(ExtensionFallback, NamesAllOfThem) {
   EXPECT_EQ(plugins_text({"mine"}), "plugin mine");
   EXPECT_EQ(plugins_text({"mine", "other"}), "plugin mine and plugin other");

@@ -109,6 +109,16 @@ TEST_F(KnownKnobs, AStartAndAKeptChangeThatAreGoneAreTold) {
   EXPECT_EQ(run_.best, recipe_.starting_configuration(knobs_));
 }
 
+TEST_F(KnownKnobs, ANewRunIsToldOfAStartThatIsLeftOut) {
+  run_.recipe["start"]["tricks.trick"] = "counts";
+  run_.starting = recipe_.starting_configuration(knobs_);
+  run_.best = {};
+  EXPECT_THAT(drop_unknown_knobs(knobs_, recipe_, {}, run_),
+              ElementsAre(HasSubstr("the recipe starts from tricks.trick=counts")));
+  EXPECT_EQ(run_.starting, recipe_.starting_configuration(knobs_));
+  EXPECT_TRUE(run_.best.empty());
+}
+
 TEST_F(KnownKnobs, AKeptTrialOfAGoneKnobIsTold) {
   TrialRecord trial;
   trial.number = 3;

@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
+
+#include "daemon/common/trainer_plugins.hpp"
 
 namespace autotuned::daemon {
 namespace {
@@ -76,6 +79,54 @@ TEST(WithoutExtensions, PutsTheirKnobsBackAndLeavesTheOthers) {
   EXPECT_EQ(*next, expected);
   EXPECT_FALSE(without_extensions(*next, start, {"mine.skip"})) << "it is off already";
   EXPECT_FALSE(without_extensions(failed, start, {})) << "an extension that is not known here";
+}
+
+TEST(Suspicion, SaysHowOftenTheTrainerEndedAndThatItIsAGuess) {
+  Error error{ErrorKind::crashed, "it ended; the last lines of its log:\nodd", "trainer.log", ""};
+  error.signal = 6;
+  const Error crashed = suspicion(error, {"mine"}, 2);
+  EXPECT_EQ(crashed.message(),
+            "trainer.log: the trainer ended 2 times in the training with plugin mine, which may be "
+            "the cause; the last time by signal 6");
+  EXPECT_EQ(crashed.extensions, std::vector<std::string>{"mine"});
+  const Error hung = suspicion({ErrorKind::timeout, "no answer", "", ""}, {"mine", "other"}, 2);
+  EXPECT_EQ(hung.message(),
+            "the trainer ended 2 times in the training with plugin mine and plugin other, which "
+            "may be the cause; the last time because it gave no answer in time");
+}
+
+TEST(Suspicion, NamesTheOptionWhereTheRecipeTurnsThemOn) {
+  const Error error{ErrorKind::crashed, "it ended", "trainer.log", ""};
+  EXPECT_EQ(with_suspects(error, {"mine"}, 3).message(),
+            "trainer.log: the trainer ended 3 times in the training with plugin mine, which may be "
+            "the cause: it ended; leave it out: --without mine");
+  EXPECT_TRUE(with_suspects(error, {"mine"}, 3).extensions.empty()) << "nobody knows";
+  EXPECT_EQ(with_suspects(error, {}, 3).message(), error.message());
+}
+
+plugins::FoundPlugin extension_with(const std::string& name) {
+  plugins::FoundPlugin plugin;
+  plugin.state = plugins::FoundPlugin::State::ready;
+  plugin.kind = "extension";
+  plugin.name = name;
+  recipes::Knob knob;
+  knob.name = name + ".skip";
+  knob.default_value = false;
+  plugin.knobs = {knob};
+  return plugin;
+}
+
+TEST(DifferingExtensions, AreThoseWhoseKnobsDiffer) {
+  const std::vector<plugins::FoundPlugin> found = {extension_with("mine"), extension_with("other")};
+  Configuration start = kStart;
+  start.set("mine.skip", false);
+  start.set("other.skip", true);
+  Configuration tuned = configuration(512, true);
+  tuned.set("mine.skip", true);
+  tuned.set("other.skip", true);
+  EXPECT_EQ(differing_extensions(found, start, tuned), std::vector<std::string>{"mine"});
+  EXPECT_TRUE(differing_extensions(found, start, start).empty());
+  EXPECT_TRUE(differing_extensions({}, start, tuned).empty()) << "none is known here";
 }
 
 TEST(WithoutExtensions, TheOptionIsTheRemedyWhereThatIsNoWayOut) {

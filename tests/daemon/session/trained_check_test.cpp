@@ -122,6 +122,16 @@ TEST_F(TrainedCheck, ThatAnExtensionEndsHasFailed) {
   }
 }
 
+TEST_F(TrainedCheck, ThatAnExtensionEndsForLackOfMemoryHasFailed) {
+  turn_extension_on();
+  job_.fault = [](const Configuration&) {
+    return Error{.kind = ErrorKind::out_of_memory, .what = "ended", .extensions = {"mine"}};
+  };
+  const Json told = check();
+  EXPECT_EQ(told.at("passed"), false);
+  EXPECT_EQ(told.at("refused"), Json::object({{"mine.way", 1}}));
+}
+
 TEST_F(TrainedCheck, DoesNotBlameAnExtensionForTheReference) {
   turn_extension_on();
   for (const ErrorKind kind : {ErrorKind::internal, ErrorKind::crashed, ErrorKind::timeout}) {

@@ -6,9 +6,12 @@
 #include <gmock/gmock.h>
 #include <torch/csrc/jit/api/module.h>
 
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#include "trainer/common/plugin_call.hpp"
 
 namespace autotuned::trainer {
 namespace {
@@ -98,6 +101,54 @@ TEST(Guarded, NamesTheExtensionsAndNoOtherPlugins) {
   EXPECT_THAT(extensions_of(PluginError("plugin mine: it cheats", {"mine"})),
               testing::ElementsAre("mine"));
   EXPECT_THAT(extensions_of(PluginError("plugin tiny: forward: odd")), testing::IsEmpty());
+}
+
+// The error of an extension's function that does this.
+template <class Work>
+Error error_of_hook(Work&& work, const std::vector<std::string>& extensions = {"mine"}) {
+  const auto result = guarded("here", [&]() -> Result<void> {
+    plugin_call("plugin mine", "on_batch", work, extensions);
+    return {};
+  });
+  return result ? Error{} : result.error();
+}
+
+void lack_memory() {
+  throw std::bad_alloc();
+}
+
+TEST(PluginCall, NamesTheExtensionThatLacksMemory) {
+  const auto of_libtorch = [] { TORCH_CHECK(false, "CUDA out of memory. Tried to allocate"); };
+  const Error allocator = error_of_hook(lack_memory);
+  EXPECT_EQ(allocator.kind, ErrorKind::out_of_memory);
+  EXPECT_EQ(allocator.message(), "here: plugin mine: on_batch: no memory left");
+  EXPECT_THAT(allocator.extensions, testing::ElementsAre("mine"));
+  const Error device = error_of_hook(of_libtorch);
+  EXPECT_EQ(device.kind, ErrorKind::out_of_memory);
+  EXPECT_THAT(device.what, testing::StartsWith("plugin mine: on_batch: CUDA out of memory."));
+  EXPECT_THAT(device.extensions, testing::ElementsAre("mine"));
+  const Error other = error_of_hook([] { throw std::runtime_error("odd"); });
+  EXPECT_EQ(other.kind, ErrorKind::internal);
+  EXPECT_EQ(other.what, "plugin mine: on_batch: odd");
+}
+
+TEST(PluginCall, BlamesNoExtensionForTheMemoryOfTheModel) {
+  const Error model = error_of_hook([] { call_from_plugin(lack_memory); });
+  EXPECT_EQ(model.kind, ErrorKind::out_of_memory);
+  EXPECT_EQ(model.message(), "here: no memory left");
+  EXPECT_THAT(model.extensions, testing::IsEmpty());
+  const Error workload = error_of_hook(lack_memory, {});
+  EXPECT_EQ(workload.kind, ErrorKind::out_of_memory);
+  EXPECT_EQ(workload.message(), "here: no memory left");
+}
+
+TEST(PluginResult, KeepsTheLackOfMemory) {
+  const auto made =
+      plugin_result(ErrorKind::invalid, "plugin mine", "apply", lack_memory, {"mine"});
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().kind, ErrorKind::out_of_memory);
+  EXPECT_EQ(made.error().message(), "plugin mine: apply: no memory left");
+  EXPECT_THAT(made.error().extensions, testing::ElementsAre("mine"));
 }
 
 }  // namespace
