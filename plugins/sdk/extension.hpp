@@ -91,10 +91,12 @@ class Extension {
   // fewer samples, other sizes or other numbers (with the risk `numerics`, images may differ by rounding), or changes,
   // replaces or freezes a parameter or a buffer: the optimizer alone moves the weights. Only forward() of a step may
   // change buffers, as the model's own forward does. It fails as well if a hook switches a module to evaluation mode before
-  // it calls `original` or ends, or if no parameter gets a gradient.
+  // it calls `original` or ends, if no parameter gets a gradient, or if what `original` returned for some samples gets
+  // none.
   //
   // Called instead of the model's forward, in training and evaluation. In a step, `original` must be given all of
-  // `images`, at once or in parts.
+  // `images`, at once or in parts, and the loss must depend on all that it returns. If it is called without gradients,
+  // as for activation checkpointing, it must be called for the same samples once more in the backward pass, with them.
   virtual at::Tensor forward(const Forward& original, const at::Tensor& images) {
     return original(images);
   }

@@ -17,14 +17,15 @@
 
 namespace autotuned::trainer {
 
-// Calls a function of a plugin. An exception becomes a PluginError with "`who`: `function`: what" and `extensions`. A
-// lack of memory becomes a ShortageError in the same way, except that of a plugin which is no extension: it passes
-// unchanged.
+// Calls a function of a plugin. An exception becomes a PluginError with "`who`: `function`: what`when`" and
+// `extensions`. A lack of memory becomes a ShortageError in the same way, except that of a plugin which is no
+// extension: it passes unchanged. `when`: such as " in step 5".
 template <class Work>
 std::invoke_result_t<Work> plugin_call(const std::string& who, const char* function, Work&& work,
-                                       const std::vector<std::string>& extensions = {}) {
+                                       const std::vector<std::string>& extensions = {},
+                                       const std::string& when = {}) {
   const auto blamed = [&](const std::string& what) {
-    return PluginError(who + ": " + function + ": " + first_line(what.c_str()), extensions);
+    return PluginError(who + ": " + function + ": " + first_line(what.c_str()) + when, extensions);
   };
   try {
     return work();

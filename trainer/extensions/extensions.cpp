@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/extensions/extensions.hpp"
 
+#include <ATen/core/grad_mode.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <mutex>
@@ -245,7 +247,8 @@ void Extensions::set_forward(Learner& learner) {
   }
   learner.set_before_update([this] { check_backward(); });
   Learner::Forward whole = [this, &learner](const at::Tensor& images) {
-    learner.tell_images(images);
+    // Where it computes the forward once more for the gradients, those are the samples that it trains.
+    if (!is_stepping_ || at::GradMode::is_enabled()) learner.tell_images(images);
     return forward(learner, images);
   };
   for (One* const one : applied_) {
@@ -262,24 +265,30 @@ void Extensions::set_forward(Learner& learner) {
       begin_forward(*one);
       at::Tensor logits = plugin_call(
           one->who, "forward", [&] { return one->extension->forward(original, images); },
-          one->names);
+          one->names, in_step());
       end_forward(*one);
-      if (!logits.defined()) throw PluginError(one->who + ": forward: returns nothing", one->names);
+      if (!logits.defined()) {
+        throw PluginError(one->who + ": forward: returns nothing" + in_step(), one->names);
+      }
       if (is_stepping_ && one->risk != RiskClass::semantics) {
         const std::string did = one->shown.difference();
-        if (!did.empty()) blame(one->who, one->names, "forward", did);
+        if (!did.empty()) blame(one->who, one->names, "forward", did + in_step());
       }
       return logits;
     };
   }
   learner.set_forward([this, &learner, whole = std::move(whole)](const at::Tensor& images) {
     check_backward();  // of the part of the batch before
-    if (is_stepping_) check_batch();
+    if (is_stepping_) {
+      check_batch();
+      reached_.start(images);
+    }
     at::Tensor logits = whole(images);
     if (!is_stepping_) return logits;
     check_labels();
     leave_weights(learner);
-    is_in_backward_ = left_by_ != nullptr;
+    reached_.begin_backward();
+    is_in_backward_ = true;
     return logits;
   });
 }
@@ -289,6 +298,7 @@ at::Tensor Extensions::forward(Learner& learner, const at::Tensor& images) {
   if (is_stepping_) check_batch();
   if (is_compared) weights_.take();
   at::Tensor logits = learner.model().forward(images);
+  if (is_stepping_) reached_.watch(images, logits);
   // A model of ours leaves its batch as it is. A user's may write into it, such as to normalise it, and other parts of
   // the batch may come after this one.
   if (is_stepping_ && left_labels_.defined() && !learner.model().why_opaque().empty()) {
@@ -309,13 +319,15 @@ at::Tensor Extensions::forward(Learner& learner, const at::Tensor& images) {
 
 void Extensions::begin_forward(const One& one) {
   begin_code(one);
-  if (is_stepping_ && one.risk != RiskClass::semantics) weights_.take_gradients();
+  if (is_stepping_ && !is_in_backward_ && one.risk != RiskClass::semantics) {
+    weights_.take_gradients();
+  }
 }
 
 // A forward of its own may move running averages as the model's would.
 void Extensions::end_forward(const One& one) const {
   end_code(one, "forward", is_stepping_ ? WeightWatch::Of::parameters : WeightWatch::Of::all);
-  if (!is_stepping_ || one.risk == RiskClass::semantics) return;
+  if (!is_stepping_ || is_in_backward_ || one.risk == RiskClass::semantics) return;
   const std::string did = weights_.difference_of_gradients();
   if (!did.empty()) blame(one.who, one.names, "forward", did + in_step());
 }
@@ -326,7 +338,7 @@ bool Extensions::may_any_change() const {
 }
 
 std::string Extensions::in_step() const {
-  return " in step " + std::to_string(step_);
+  return is_stepping_ ? " in step " + std::to_string(step_) : "";
 }
 
 void Extensions::keep_batch(const DeviceBatch& batch) {
@@ -384,6 +396,8 @@ void Extensions::check_backward() {
   if (!weights_.has_new_gradient()) {
     blame_all("no parameter gets a gradient" + in_step(), "after its forward");
   }
+  const std::string unreached = reached_.difference();
+  if (!unreached.empty()) blame_all(unreached + in_step(), "after its forward");
 }
 
 void Extensions::check_weights() const {
@@ -417,7 +431,7 @@ DeviceBatch Extensions::on_batch(const DeviceBatch& batch, std::int64_t step) {
     sdk::Batch hooked{result.images, result.labels};
     begin_code(*one);
     plugin_call(
-        one->who, "on_batch", [&] { one->extension->on_batch(hooked); }, one->names);
+        one->who, "on_batch", [&] { one->extension->on_batch(hooked); }, one->names, in_step());
     end_code(*one, "on_batch", WeightWatch::Of::all);
     if (!hooked.images.defined() || !hooked.labels.defined() ||
         hooked.images.dim() != result.images.dim() ||
@@ -425,13 +439,14 @@ DeviceBatch Extensions::on_batch(const DeviceBatch& batch, std::int64_t step) {
         hooked.labels.dim() != result.labels.dim() ||
         hooked.labels.sizes().slice(1) != result.labels.sizes().slice(1) ||
         hooked.images.size(0) != hooked.labels.size(0)) {
-      throw PluginError(one->who + ": on_batch: leaves images and labels that do not fit",
-                        one->names);
+      throw PluginError(
+          one->who + ": on_batch: leaves images and labels that do not fit each other" + in_step(),
+          one->names);
     }
     if (one->risk != RiskClass::semantics) {
       const std::string did =
           given_.difference(hooked.images, hooked.labels, one->risk == RiskClass::numerics);
-      if (!did.empty()) blame(one->who, one->names, "on_batch", did);
+      if (!did.empty()) blame(one->who, one->names, "on_batch", did + in_step());
     }
     result.images = std::move(hooked.images);
     result.labels = std::move(hooked.labels);
@@ -451,7 +466,8 @@ void Extensions::after_step(const Learner& learner, std::int64_t step, const at:
   for (One* const one : applied_) {
     begin_code(*one);
     plugin_call(
-        one->who, "after_step", [&] { one->extension->after_step(step, told); }, one->names);
+        one->who, "after_step", [&] { one->extension->after_step(step, told); }, one->names,
+        in_step());
     end_code(*one, "after_step", WeightWatch::Of::all);
     const std::string did = left_weights_.difference_in_all_numbers(WeightWatch::Of::all);
     if (!did.empty()) blame(one->who, one->names, "after_step", did + in_step());

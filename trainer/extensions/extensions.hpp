@@ -15,6 +15,7 @@
 #include "plugins/host/trainer_library.hpp"
 #include "recipes/knobs.hpp"
 #include "trainer/extensions/given_batch.hpp"
+#include "trainer/extensions/reached_samples.hpp"
 #include "trainer/extensions/weight_watch.hpp"
 #include "trainer/feed/feed.hpp"
 
@@ -46,9 +47,9 @@ class Extensions {
   // Call the hooks of the applied extensions; to be called in each step, which are counted from 1. They throw
   // PluginError that names the plugin if it throws. They and the forward pass between them also throw if an
   // extension leaves another batch than it was given, changes parameters or buffers, switches the mode of a module, or
-  // keeps all gradients back (docs/statistics.md), unless one of its changed knobs declares the risk `semantics`. This is
-  // checked in every step, because an extension could recognise the steps of a check. `is_last`: the weights may be saved
-  // before the next step, so that all of their numbers are compared.
+  // keeps the gradients of samples back (docs/statistics.md), unless one of its changed knobs declares the risk
+  // `semantics`. This is checked in every step, because an extension could recognise the steps of a check. `is_last`: the
+  // weights may be saved before the next step, so that all of their numbers are compared.
   [[nodiscard]] DeviceBatch on_batch(const DeviceBatch& batch, std::int64_t step);
   // Says that the model gets this batch, which was made of the one that on_batch() has left. It is compared until the
   // optimizer moves, because an extension may keep its tensors.
@@ -72,19 +73,21 @@ class Extensions {
   // Around code of an extension: end_code() throws if it has changed what it must not.
   void begin_code(const One& one);
   void end_code(const One& one, const char* function, WeightWatch::Of of) const;
-  // The same in its forward. In a step, gradients count as well: the backward pass would add to them.
+  // The same in its forward. In the forward pass of a step, gradients count as well: the backward pass would add to
+  // them. In that, it may compute the forward once more.
   void begin_forward(const One& one);
   void end_forward(const One& one) const;
   // Whether one of the applied extensions has a turned knob of risk semantics.
   [[nodiscard]] bool may_any_change() const;
-  // " in step 5".
+  // " in step 5"; outside of a step nothing.
   [[nodiscard]] std::string in_step() const;
   void drop_batch();
   void check_labels() const;
   void check_batch() const;
   // Until the next look, nobody but the learner has a reason to change weights.
   void leave_weights(const Learner& learner);
-  // Throws if parameters have changed since the forward pass, or none has got a gradient.
+  // Throws if parameters have changed since the forward pass, or none has got a gradient, or the output for some
+  // samples has not.
   void check_backward();
   [[noreturn]] void blame_all(const std::string& did, const char* when = "between its hooks") const;
 
@@ -97,12 +100,14 @@ class Extensions {
   at::Tensor left_labels_;
   bool is_stepping_ = false;  // from on_batch() to after_step()
   std::int64_t step_ = 0;     // this or the last one
+  ReachedSamples reached_;    // of the last forward pass of a step, or of a part of its batch
   WeightWatch weights_;       // around code of an extension
   WeightWatch left_weights_;  // from the forward pass to the optimizer, and between steps
   // The learner whose weights were left so, and its count then; null: nobody knows what they should be.
   const Learner* left_by_ = nullptr;
   std::int64_t left_at_ = 0;
-  bool is_in_backward_ = false;    // left_weights_ is of that
+  // From the end of the forward pass of a step to the optimizer; left_weights_ is of that.
+  bool is_in_backward_ = false;
   const One* rewriter_ = nullptr;  // whose script runs; null: the model as it is
 };
 

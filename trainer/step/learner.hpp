@@ -63,7 +63,8 @@ class Learner {
   [[nodiscard]] const LearnerSettings& settings() const { return settings_; }
 
   // Called with the input of the model in each step: first once with the labels, then with the images of every call of
-  // its forward, by any caller. Called without gradients and autocast. Empty functions are not called.
+  // its forward, by any caller; of those that an extension makes in a step, only of those with gradients, which train.
+  // Called without gradients and autocast. Empty functions are not called.
   struct InputWatch {
     std::function<void(const at::Tensor& labels)> labels;
     std::function<void(const at::Tensor& images)> images;

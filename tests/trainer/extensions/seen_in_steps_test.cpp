@@ -40,8 +40,49 @@ class SeenInStepsTest : public PluginJobTest {
 };
 
 TEST_F(SeenInStepsTest, WhatTrainsTheSameSamplesGoesOn) {
-  for (const char* cheat : {"honest", "copies_batch", "rounds_images", "splits_batch"})
+  for (const char* cheat : {"honest", "copies_batch", "rounds_images", "splits_batch", "recomputes",
+                            "recomputes_parts"}) {
     EXPECT_EQ(end_of(cheat), "") << cheat;
+  }
+}
+
+// As activation checkpointing does: without gradients first, and with them in the backward pass.
+TEST_F(SeenInStepsTest, AForwardThatIsComputedTwiceTrainsTheSame) {
+  const auto make_steps = [this](const std::string& cheat, const std::string& name) {
+    value_of(turn(cheat));
+    EXPECT_TRUE(job_->restore("initial"));
+    const CheckedSteps checked = value_of(job_->check_steps({.steps = 3}, never));
+    value_of(job_->keep(name));
+    return checked;
+  };
+  const CheckedSteps honest = make_steps("honest", "reference");
+  const CheckedSteps twice = make_steps("recomputes", "candidate");
+  EXPECT_TRUE(value_of(job_->compare("initial", "reference", "candidate")).is_equal);
+  ASSERT_EQ(twice.inputs.size(), honest.inputs.size());
+  for (std::size_t i = 0; i < honest.inputs.size(); ++i) {
+    EXPECT_EQ(twice.inputs[i].images, honest.inputs[i].images);
+    EXPECT_EQ(twice.inputs[i].projections, honest.inputs[i].projections);
+  }
+}
+
+// Gradients are added up over two parts of the batch, each with its own backward pass.
+TEST_F(SeenInStepsTest, EachPartOfABatchGetsItsGradients) {
+  recipes::Recipe recipe = small_recipe();
+  recipe.step_rules.accumulate = 2;
+  const Configuration start = starting(recipe);
+  for (const char* cheat :
+       {"honest", "splits_batch", "recomputes", "recomputes_parts", "detaches_rest"}) {
+    const auto job = value_of(load_with(recipe, with(start, kCheat, cheat), "cheats"));
+    ASSERT_NE(job, nullptr);
+    const auto block = job->run_steps(30, never);
+    if (std::string(cheat) != "detaches_rest") {
+      EXPECT_TRUE(block) << cheat << ": " << block.error().message();
+      continue;
+    }
+    ASSERT_FALSE(block);
+    EXPECT_THAT(block.error().message(),
+                HasSubstr("after its forward: 5 of 10 samples get no gradient in step 21"));
+  }
 }
 
 // A check answers several batches, because an extension may answer the first one as the model does.
@@ -81,14 +122,18 @@ INSTANTIATE_TEST_SUITE_P(
     // The first one is as honest as can be after each pause, and after each change of the weights by others.
     testing::Values(
         SeenCheat{"skips_samples_between_checks",
-                  "plugin cheats: on_batch: leaves 10 samples instead of 20"},
-        SeenCheat{"crops_in_place", "plugin cheats: on_batch: leaves 10 samples instead of 20"},
-        SeenCheat{"shows_half", "plugin cheats: forward: shows the model 10 samples instead of 20"},
-        SeenCheat{"crops_images", "plugin cheats: on_batch: leaves images of another size"},
-        SeenCheat{"blanks_images", "plugin cheats: on_batch: leaves other images"},
-        SeenCheat{"blanks_in_place", "plugin cheats: on_batch: leaves other images"},
-        SeenCheat{"repeats_batch", "plugin cheats: on_batch: leaves other labels"},
-        SeenCheat{"relabels_in_place", "plugin cheats: on_batch: leaves other labels"},
+                  "plugin cheats: on_batch: leaves 10 samples instead of 20 in step "},
+        SeenCheat{"crops_in_place",
+                  "plugin cheats: on_batch: leaves 10 samples instead of 20 in step 21"},
+        SeenCheat{"shows_half",
+                  "plugin cheats: forward: shows the model 10 samples instead of 20 in step 1"},
+        SeenCheat{"crops_images",
+                  "plugin cheats: on_batch: leaves images of another size in step 1"},
+        SeenCheat{"blanks_images", "plugin cheats: on_batch: leaves other images in step 1"},
+        SeenCheat{"blanks_in_place", "plugin cheats: on_batch: leaves other images in step 1"},
+        // The labels of the next batches may happen to be the same.
+        SeenCheat{"repeats_batch", "plugin cheats: on_batch: leaves other labels in step 2"},
+        SeenCheat{"relabels_in_place", "plugin cheats: on_batch: leaves other labels in step 1"},
         SeenCheat{"halves_weights",
                   "plugin cheats: after_step: changes parameter hidden.weight in step 97"},
         SeenCheat{"writes_weights", "plugin cheats: on_batch: changes parameter "},
@@ -109,6 +154,12 @@ INSTANTIATE_TEST_SUITE_P(
                   "plugin cheats: after_step: puts the model in evaluation mode in step 21"},
         SeenCheat{"detaches_later",
                   "plugin cheats: after its forward: no parameter gets a gradient in step 21"},
+        SeenCheat{
+            "detaches_rest",
+            "plugin cheats: after its forward: 10 of 20 samples get no gradient in step 21"},
+        SeenCheat{
+            "leaves_out_gradients",
+            "plugin cheats: after its forward: 10 of 20 samples get no gradient in step 21"},
         SeenCheat{"freezes_later",
                   "plugin cheats: on_batch: freezes parameter hidden.weight in step 20"}),
     [](const auto& tested) { return std::string(tested.param.cheat); });
@@ -372,7 +423,8 @@ TEST_F(SeenInStepsTest, BetweenTwoStepsToo) {
 
 TEST_F(SeenInStepsTest, WhoDeclaresAnotherTrainingMayMakeIt) {
   for (const char* cheat : {"skips_samples_between_checks", "shows_half", "blanks_images",
-                            "halves_weights", "evaluates_in_training", "detaches_later"}) {
+                            "halves_weights", "evaluates_in_training", "detaches_later",
+                            "detaches_rest", "leaves_out_gradients"}) {
     value_of(job_->prepare(with(with(start_, kCheat, cheat), "cheats.another_job", true)));
     EXPECT_TRUE(job_->run_steps(kSteps, never)) << cheat;
   }
