@@ -166,6 +166,7 @@ class FakeTrainer {
     checkpoints_["initial"] = configuration_;
     Json facts = {{"parameters", 100},
                   {"parameter_bytes", parameter_bytes()},
+                  {"has_filters", true},
                   {"train_samples", 64},
                   {"test_samples", 16},
                   {"sample_shape", {8}},
