@@ -134,11 +134,10 @@ BudgetReach reach_of(nanoseconds budget, const BudgetWords& words, bool is_scrip
     const std::string needed = format_duration(of_trial);
     return {.has_trial = false,
             .needed = of_trial,
-            .shortage = said + (times.is_measured
-                                    ? "one trial here: about " + needed + " are needed" +
-                                          remedy_text(words, of_trial)
-                                    : "one trial here: at least " + needed +
-                                          " are needed, more where steps are slow")};
+            .shortage = said + (times.is_measured ? "one trial here: about " + needed +
+                                                        " are needed" + remedy_text(words, of_trial)
+                                                  : "one trial here: at least " + needed +
+                                                        " are needed, more where steps are slow")};
   }
   // A script is never restarted.
   const nanoseconds of_processes = least_budget_of_processes(times.start);
@@ -245,10 +244,9 @@ Result<SessionOutcome> Session::run() {
     if (!reached.has_trial) {
       auto outcome = finish({.is_budget_spent = true});
       if (!outcome) return outcome;
-      outcome->shortage =
-          verification_of(series_.records()) == nullptr
-              ? reached.shortage
-              : shortage_after_verification(budget_words(*input_), reached.needed);
+      outcome->shortage = verification_of(series_.records()) == nullptr
+                              ? reached.shortage
+                              : shortage_after_verification(budget_words(*input_), reached.needed);
       return outcome;
     }
     if (!reached.shortage.empty()) ledger_->warned(reached.shortage);
