@@ -17,6 +17,7 @@ constexpr std::size_t kMaxClassNames = 10'000;
 Json to_json(const JobFacts& facts) {
   return {{"parameters", facts.parameters},
           {"parameter_bytes", facts.parameter_bytes},
+          {"has_filters", facts.has_filters},
           {"train_samples", facts.train_samples},
           {"test_samples", facts.test_samples},
           {"sample_shape", facts.sample_shape},

@@ -111,13 +111,16 @@ bool is_measured(const TrialRecord& ablation, const std::vector<TrialRecord>& tr
 }  // namespace
 
 Result<void> verify(const SessionInput& input, const Budget& budget, TrialSeries& series,
-                    const Configuration& remembered, const std::string& reason) {
+                    const Configuration& remembered, const std::string& reason,
+                    int pairs_of_next_trial) {
   TrialRecord trial = series.new_trial(TrialKind::verification, input.starting, remembered);
   trial.proposal_reason = reason;
   TrialPlan plan = new_plan(series);
   plan.time_share = std::max(least_time_to_confirm(series, input.starting, remembered),
                              std::min(kMaxVerificationTime, budget.remaining() / 2));
   plan.most_time = std::max(plan.time_share, budget.remaining());
+  plan.pairs_of_next_trial = pairs_of_next_trial;
+  plan.time_of_next_trial = series.least_time(pairs_of_next_trial);
   return series.run(std::move(trial), std::move(plan));
 }
 

@@ -18,10 +18,11 @@
 namespace autotuned::tuner {
 
 // The verification: a trial of a stored best configuration against the starting one. `reason` is stored with
-// it.
+// it. It has half of what is left of the budget, and all of it where the rest would not hold `pairs_of_next_trial` pairs
+// of blocks.
 [[nodiscard]] Result<void> verify(const SessionInput& input, const Budget& budget,
                                   TrialSeries& series, const Configuration& remembered,
-                                  const std::string& reason);
+                                  const std::string& reason, int pairs_of_next_trial);
 
 // Ablates each marginal change in the rest of the budget, before the confirmation. Drops a change if the
 // whole is not shown to be faster with it (drops_its_change()).

@@ -23,7 +23,8 @@ struct SessionInput {
   // The job is a script of the user. Then only name, tune.budget, tune.allow and tune.min_gain of `recipe` are
   // valid, no knob may need another process, and facts about the job are in `job_facts`.
   bool is_script = false;
-  bool is_budget_option = false;  // `--budget` set the budget of `recipe`, not its own tune.budget
+  // `--budget` set the budget of `recipe`: not its own tune.budget, nor a share of the time of the script.
+  bool is_budget_option = false;
   std::vector<recipes::Knob> knobs;          // with their domains on this machine
   std::vector<std::string> supported_knobs;  // knobs that the trainer can change
   // The knobs among them that trainer extensions brought: EXTENSION.WORD.

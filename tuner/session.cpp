@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -54,6 +55,9 @@ int pairs_before_trials(bool is_script, const Baseline& baseline) {
   return 1 + (is_script ? 0 : ceiling_plan_of(baseline).pairs);
 }
 
+// Pairs of blocks of the shortest trial and its confirmation.
+constexpr int kPairsOfTrial = kMinTrialPairs + kConfirmationPairs;
+
 // Pairs of fresh processes of one trial and its confirmation: the first look, the fewest that
 // decide, and those for which a search leaves time.
 int least_process_pairs() {
@@ -90,27 +94,50 @@ struct BudgetReach {
   std::string shortage{};  // what the budget is too small for, and what is needed
 };
 
-// The name of the option or key that set the budget.
-const char* budget_name(bool is_option) {
-  return is_option ? "--budget" : "tune.budget";
+// How a budget is told, with its size.
+struct BudgetWords {
+  std::string called;
+  bool is_chosen = false;  // nobody gave it: --budget would
+};
+
+// A budget that an option or a key gave.
+BudgetWords given_budget(nanoseconds budget, bool is_option) {
+  return {.called = fmt::format("{} {}", is_option ? "--budget" : "tune.budget",
+                                format_duration(budget))};
 }
 
-const char* budget_option(const SessionInput& input) {
-  return budget_name(input.is_script || input.is_budget_option);
+BudgetWords budget_words(const SessionInput& input) {
+  const nanoseconds budget = input.recipe.tune.budget;
+  if (!input.is_script || input.is_budget_option) {
+    return given_budget(budget, input.is_budget_option);
+  }
+  const bool is_share = budget < recipes::Tune{}.budget;
+  return {.called = fmt::format("the {} that tuning may take, {},",
+                                is_share ? "share of the script's time" : "time",
+                                format_duration(budget)),
+          .is_chosen = true};
 }
 
-BudgetReach reach_of(nanoseconds budget, const char* name, bool is_script,
+// The option that gives enough where the user gave none: a tenth more than is needed, in steps of five seconds.
+std::string remedy_text(const BudgetWords& words, nanoseconds needed) {
+  if (!words.is_chosen) return {};
+  constexpr nanoseconds kStep = std::chrono::seconds(5);
+  const std::int64_t steps = (needed + needed / 10 + kStep - nanoseconds(1)) / kStep;
+  return fmt::format("; --budget {}s would do", 5 * steps);
+}
+
+BudgetReach reach_of(nanoseconds budget, const BudgetWords& words, bool is_script,
                      const TrialTimes& times) {
-  const std::string said = fmt::format("{} {} is too small for ", name, format_duration(budget));
-  const nanoseconds of_trial = times.before + (kMinTrialPairs + kConfirmationPairs) * times.pair;
+  const std::string said = words.called + " is too small for ";
+  const nanoseconds of_trial = times.before + kPairsOfTrial * times.pair;
   if (budget < of_trial) {
     const std::string needed = format_duration(of_trial);
-    return {
-        .has_trial = false,
-        .needed = of_trial,
-        .shortage = said + (times.is_measured ? "one trial here: about " + needed + " are needed"
-                                              : "one trial here: at least " + needed +
-                                                    " are needed, more where steps are slow")};
+    return {.has_trial = false,
+            .needed = of_trial,
+            .shortage = said + (times.is_measured ? "one trial here: about " + needed +
+                                                        " are needed" + remedy_text(words, of_trial)
+                                                  : "one trial here: at least " + needed +
+                                                        " are needed, more where steps are slow")};
   }
   // A script is never restarted.
   const nanoseconds of_processes = least_budget_of_processes(times.start);
@@ -124,11 +151,11 @@ BudgetReach reach_of(nanoseconds budget, const char* name, bool is_script,
 }
 
 // The budget of a run whose verification has taken the time of the first trial. `needed`: for both.
-std::string shortage_after_verification(nanoseconds budget, const char* name, nanoseconds needed) {
+std::string shortage_after_verification(const BudgetWords& words, nanoseconds needed) {
   return fmt::format(
-      "{} {} has no time for a trial after the verification of the remembered configuration: about "
-      "{} are needed for both",
-      name, format_duration(budget), format_duration(needed));
+      "{} has no time for a trial after the verification of the remembered configuration: about {} "
+      "are needed for both{}",
+      words.called, format_duration(needed), remedy_text(words, needed));
 }
 
 // Why a remembered configuration is verified, with what was measured of it.
@@ -219,8 +246,7 @@ Result<SessionOutcome> Session::run() {
       if (!outcome) return outcome;
       outcome->shortage = verification_of(series_.records()) == nullptr
                               ? reached.shortage
-                              : shortage_after_verification(budget_->whole(),
-                                                            budget_option(*input_), reached.needed);
+                              : shortage_after_verification(budget_words(*input_), reached.needed);
       return outcome;
     }
     if (!reached.shortage.empty()) ledger_->warned(reached.shortage);
@@ -290,13 +316,14 @@ Result<void> Session::verify_known_best() {
                        .source = ProposalSource::remembered};
   // A recipe that now permits less, or a machine that can do less, makes it unusable.
   if (screen(known, state_of(*input_, series_, incumbent_, diagnosis_))) return {};
-  return verify(*input_, *budget_, series_, input_->starting.with(known.change), known.reason);
+  return verify(*input_, *budget_, series_, input_->starting.with(known.change), known.reason,
+                pairs_before_trials(input_->is_script, *baseline_) + kPairsOfTrial);
 }
 
 BudgetReach Session::reach() const {
   const nanoseconds pair = series_.least_time(1);
   return reach_of(
-      budget_->whole(), budget_option(*input_), input_->is_script,
+      budget_->whole(), budget_words(*input_), input_->is_script,
       {.before = budget_->elapsed() + pairs_before_trials(input_->is_script, *baseline_) * pair,
        .pair = pair,
        .start = input_->start_time});
@@ -384,7 +411,8 @@ SessionOutcome unsearched(const SessionInput& input) {
 
 std::string budget_warning(nanoseconds budget, bool is_script, nanoseconds start_time) {
   if (budget <= nanoseconds{0}) return {};
-  return reach_of(budget, budget_name(is_script), is_script, least_times(is_script, start_time))
+  return reach_of(budget, given_budget(budget, is_script), is_script,
+                  least_times(is_script, start_time))
       .shortage;
 }
 
@@ -393,7 +421,7 @@ Result<SessionOutcome> run_session(const SessionInput& input, TrainingBackend& b
   if (input.recipe.tune.budget <= nanoseconds{0}) return unsearched(input);
   if (begins_with_search(input)) {
     const BudgetReach reached =
-        reach_of(input.recipe.tune.budget, budget_option(input), input.is_script,
+        reach_of(input.recipe.tune.budget, budget_words(input), input.is_script,
                  least_times(input.is_script, input.start_time));
     if (!reached.has_trial) {
       SessionOutcome outcome = unsearched(input);

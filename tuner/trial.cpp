@@ -64,6 +64,14 @@ nanoseconds most_time_of(const TrialPlan& plan, nanoseconds looked, nanoseconds 
   return plan.most_time - looked - std::max(nanoseconds{0}, needed - plan.time_afterwards);
 }
 
+// Whether a trial goes on beyond its share, because the `rest` of its most time holds its own next pair, of
+// `own_pair_time`, but not the next trial. A pair of blocks takes `pair_time`.
+bool takes_rest(const TrialPlan& plan, nanoseconds rest, nanoseconds own_pair_time,
+                nanoseconds pair_time) {
+  return rest >= own_pair_time &&
+         rest < std::max(plan.time_of_next_trial, plan.pairs_of_next_trial * pair_time);
+}
+
 // The most time for the blocks of a pair of processes that took `starting` to start. A trial that
 // needs so many pairs, or as many as a verdict takes (`fewest`), has time for them, as far as half of
 // what starting takes allows. Beyond twice of that, more processes tell more than more blocks.
@@ -227,7 +235,10 @@ Result<void> TrialRunner::measure_in_one_process(Course& course) {
       patience = std::min(
           {most_time, plan.most_time_for_large_gain, kLargeGainPatience * fewest * pair_time_});
     }
-    if (now - started >= std::max(share, patience)) break;
+    if (now - started >= std::max(share, patience) &&
+        !takes_rest(plan, most_time - (now - course.begun), pair_time_, pair_time_)) {
+      break;
+    }
   }
   decide_trial(*course.trial, course.measurement, plan.is_watched_for_stalls, course.is_hopeless);
   return {};
@@ -302,7 +313,10 @@ Result<void> TrialRunner::measure_processes(Course& course) {
       most_time = most_time_of(plan, looked, pair_time_,
                                least_process_pair_time(process_start_time_, pair_time_));
       share = std::min(most_time, std::max(share, fewest * process_pair_time));
-      if (before - started + process_pair_time > share) break;
+      if (before - started + process_pair_time > share &&
+          !takes_rest(plan, most_time - (before - course.begun), process_pair_time, pair_time_)) {
+        break;
+      }
     }
     auto ready = make_ready(course, ProcessChoice::fresh, course.toss());
     if (!ready || course.is_over()) return ready;
@@ -423,6 +437,7 @@ Result<TrialRecord> TrialRunner::run(TrialRecord trial, const TrialPlan& plan) {
   if (auto stored = ledger_->trial_started(trial); !stored) return forward_error(stored);
 
   Course course(trial, plan, coins_for(input_->coin_seed, trial.number));
+  course.begun = started;
   // Steps of a script cannot be undone, so a change that trains another model must not make a step.
   const bool is_checked_first = plan.is_checked && backend_->trains_for_real();
   std::string passed;

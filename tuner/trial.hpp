@@ -52,6 +52,10 @@ struct TrialPlan {
   int pairs_afterwards = 0;
   int process_pairs_afterwards = 0;
   std::chrono::nanoseconds time_afterwards{0};
+  // What the next trial of the run needs: so many pairs of blocks, and no less than this time. If less of most_time
+  // is left at the end of time_share, this one goes on to the end of most_time. 0: it ends with its share.
+  int pairs_of_next_trial = 0;
+  std::chrono::nanoseconds time_of_next_trial{0};
   // The blocks of pairs of processes last so long that about ten pairs fit into this; 0: into most_time.
   std::chrono::nanoseconds time_for_processes{0};
   // After the comparison accepts, measuring goes on until half the width of the interval over the estimate is
@@ -119,6 +123,7 @@ class TrialRunner {
     const TrialPlan* plan;
     std::mt19937_64 coins;
     Measurement measurement;
+    std::chrono::nanoseconds begun{0};     // when the trial did, with its checks and starts
     std::chrono::nanoseconds starting{0};  // start of the two processes of the first look
     bool is_hopeless = false;          // measuring ended early because it did not look like a gain
     bool has_reference_fault = false;  // the error comes from the reference, not from the ledger

@@ -209,8 +209,10 @@ std::optional<double> trained_samples_per_second(const storage::RunRow& run) {
 }
 
 bool has_passed_ceiling(const storage::RunRow& run) {
+  constexpr double kPassedRatio = 1.005;
   const double trained = trained_samples_per_second(run).value_or(0.0);
-  return run.ceiling_samples_per_second > 0.0 && trained > run.ceiling_samples_per_second;
+  return run.ceiling_samples_per_second > 0.0 &&
+         trained > kPassedRatio * run.ceiling_samples_per_second;
 }
 
 std::optional<double> reached_ceiling_ratio(const storage::RunRow& run) {

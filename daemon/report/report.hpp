@@ -47,7 +47,8 @@ inline constexpr const char* kDisturbanceSubjects = "disturbance_subjects";
 // The rate at which a run really trained; nothing when that is not known.
 [[nodiscard]] std::optional<double> trained_samples_per_second(const storage::RunRow& run);
 
-// Whether the run trained faster than its measured ceiling, a lower confidence limit that then says nothing.
+// Whether the run trained faster than its measured ceiling, a lower confidence limit that then says nothing. Up to half
+// a per cent more counts as reached.
 [[nodiscard]] bool has_passed_ceiling(const storage::RunRow& run);
 // The share of the ceiling that the best configuration reaches; nothing if the ceiling or the rate is unknown.
 [[nodiscard]] std::optional<double> reached_ceiling_ratio(const storage::RunRow& run);

@@ -51,7 +51,9 @@ std::string steps_under_text(const Json& training) {
   std::string text = format_count(own) + " as the script is";
   if (changes == 0) return text;
   return text + fmt::format(", {} with {}", format_count(others),
-                            changes == 1 ? change : fmt::format("one of {} changes", changes));
+                            changes == 1
+                                ? change
+                                : fmt::format("one of the {} changes that were tried", changes));
 }
 
 std::string end_text(const Json& training) {

@@ -109,7 +109,7 @@ std::string best_comment(const storage::RunRow& run) {
       : run.speedup.pairs > 0
           ? estimate_text(run.speedup) + " the speed of the starting one"
           : "the starting one; no change was confirmed to be faster" +
-                std::string(has_untried(run.training) ? " before the budget ended" : "");
+                std::string(has_untried(run.training) ? " within the budget" : "");
   return std::string(kBestComment) + run.id.text + ": " + speed + ".\n" +
          (note.empty() ? "" : "Note: " + note + ".\n") +
          (fallback.empty() ? "" : "Warning: " + fallback + ". This is what it went on with.\n") +

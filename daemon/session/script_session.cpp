@@ -269,6 +269,7 @@ Result<tuner::SessionOutcome> ScriptSession::search() {
   tuner::SessionInput input;
   input.recipe = tuned_as(*request_.script, budget_.time);
   input.is_script = true;
+  input.is_budget_option = request_.script->budget.has_value();
   input.knobs = job_->knobs();
   for (const recipes::Knob& knob : input.knobs)
     input.supported_knobs.push_back(knob.name);

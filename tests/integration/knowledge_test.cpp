@@ -156,7 +156,7 @@ TEST(Shortage, WhatWasNotTriedIsStillKnownWhereAnotherProcessTrains) {
   EXPECT_EQ(training.at("tuning_other_work_ratio"), 0.25);
   EXPECT_EQ(training.at("budget_ns"), stopped.at("training").at("budget_ns"));
   EXPECT_THAT(scene.command({"explain", "last"}).out, HasSubstr("not tried: keep memory"));
-  EXPECT_THAT(scene.folder().read("out/best.yaml"), HasSubstr("before the budget ended"));
+  EXPECT_THAT(scene.folder().read("out/best.yaml"), HasSubstr("within the budget"));
 }
 
 }  // namespace

@@ -279,7 +279,7 @@ TEST(Run, WhatTheBudgetDidNotSufficeForIsToldAfterwards) {
   ASSERT_EQ(scene.run({"--budget", "1ms"}).code, 0);
   Told told(scene, "run");
   told.lines("explain", scene.command({"explain", "last"}).out, "nothing new was tried");
-  told.lines("best.yaml", scene.folder().read("out/best.yaml"), "before the budget ended");
+  told.lines("best.yaml", scene.folder().read("out/best.yaml"), "within the budget");
   // The option was for that run: the recipe's own budget stays.
   const auto budget_in = [&scene](const std::string& file) {
     const std::string path = scene.folder() / file;

@@ -77,6 +77,7 @@ class SessionTest(unittest.TestCase):
         loaded = running.must("load")
         self.assertEqual(loaded["step"], ["batch 0", "forward 0", "backward", "optimizer 0"])
         self.assertEqual((loaded["samples_per_step"], loaded["train_samples"]), (8, 96))
+        self.assertTrue(loaded["has_filters"])
         # 40 epochs of 12 batches.
         self.assertEqual(loaded["length_told_by"], "epochs")
         self.assertEqual(loaded["steps"] + loaded["steps_left"], 480)

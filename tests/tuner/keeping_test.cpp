@@ -234,6 +234,27 @@ TEST(Keeping, ABudgetForNoTrialOfSlowStepsEndsWithTheBaseline) {
   EXPECT_FALSE(whole->trials.empty());
 }
 
+// Nobody gave it, so what to give is said.
+TEST(Keeping, AShareOfTheTimeOfAScriptThatHoldsNoTrialIsToldAsSuch) {
+  Simulation simulation;
+  simulation.input.is_script = true;
+  simulation.input.recipe.tune.budget = seconds(20);
+  simulation.job.step_ns = 1'500'000'000;
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome) << outcome.error().message();
+  EXPECT_THAT(outcome->shortage,
+              HasSubstr("the share of the script's time that tuning may take, 20.0 s, is too small "
+                        "for one trial here: about 1 min "));
+  EXPECT_THAT(outcome->shortage,
+              testing::ContainsRegex(" are needed; --budget [1-9][0-9]*[05]s would do$"));
+
+  simulation.input.is_budget_option = true;
+  const auto by_option = simulation.run();
+  ASSERT_TRUE(by_option);
+  EXPECT_THAT(by_option->shortage, HasSubstr("--budget 20.0 s is too small for one trial here"));
+  EXPECT_THAT(by_option->shortage, testing::EndsWith(" are needed"));
+}
+
 // The verification is worth its time; what would follow has none.
 TEST(Keeping, ABudgetForNoTrialVerifiesWhatIsKnown) {
   Simulation simulation;

@@ -240,9 +240,8 @@ TEST(KnownBest, AVerificationThatWasDisturbedDecidesNothing) {
   EXPECT_EQ(outcome->best, known);
 }
 
-// The run has measured something: it must not read as if nothing were known.
-TEST(KnownBest, AVerificationThatTookTheWholeBudgetIsToldAsSuch) {
-  Simulation simulation;
+// What is remembered is a small gain in much noise.
+void hide_known_best(Simulation& simulation) {
   add_three_plugins(simulation);
   simulation.job.noise = 0.6;
   simulation.job.rate = [](const Configuration& configuration) {
@@ -251,6 +250,27 @@ TEST(KnownBest, AVerificationThatTookTheWholeBudgetIsToldAsSuch) {
   Configuration known = simulation.input.starting;
   known.set("loader.workers", std::int64_t{2});
   simulation.input.known_best = known;
+}
+
+// A pair takes 0.2 s, and the shortest trial with the ceiling before it and its confirmation less than 10 s.
+TEST(KnownBest, AVerificationLeavesTimeForATrial) {
+  Simulation simulation;
+  hide_known_best(simulation);
+  simulation.input.recipe.tune.budget = std::chrono::seconds(20);
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome) << outcome.error().message();
+  ASSERT_FALSE(outcome->trials.empty());
+  ASSERT_EQ(outcome->trials[0].kind, TrialKind::verification);
+  ASSERT_EQ(outcome->trials[0].rejection, RejectionReason::undecided_in_time)
+      << outcome->trials[0].reason;
+  EXPECT_LE(outcome->trials[0].duration_ns, 10'500'000'000);
+}
+
+// The run has measured something: it must not read as if nothing were known. Where no trial fits into the rest, the
+// verification has it.
+TEST(KnownBest, AVerificationThatTookTheWholeBudgetIsToldAsSuch) {
+  Simulation simulation;
+  hide_known_best(simulation);
   simulation.input.known_best_run = "r-20261121-000001";
   simulation.input.known_best_speedup = {.ratio = 1.4, .low = 1.28, .high = 1.58, .pairs = 20};
   simulation.input.recipe.tune.budget = std::chrono::seconds(7);
@@ -267,6 +287,8 @@ TEST(KnownBest, AVerificationThatTookTheWholeBudgetIsToldAsSuch) {
               testing::HasSubstr("tune.budget 7.0 s has no time for a trial after the verification "
                                  "of the remembered configuration: about "));
   EXPECT_TRUE(outcome->is_budget_spent);
+  EXPECT_GT(outcome->tuning_time, std::chrono::milliseconds(6700));
+  EXPECT_LE(outcome->tuning_time, std::chrono::seconds(7));
 }
 
 }  // namespace

@@ -36,6 +36,7 @@ using CancelCheck = std::function<bool()>;
 struct JobFacts {
   std::int64_t parameters = 0;
   std::int64_t parameter_bytes = 0;
+  bool has_filters = false;  // a parameter has four dimensions
   std::int64_t train_samples = 0;
   std::int64_t test_samples = 0;           // 0 without evaluation
   std::vector<std::int64_t> sample_shape;  // of tokens {tokens_per_sample}

@@ -420,6 +420,7 @@ void Job::State::describe(const input::Pipeline& pipeline) {
   const input::SampleShape shape = pipeline.shape();
   facts_.parameters = learner_->parameter_count();
   facts_.parameter_bytes = learner_->parameter_bytes();
+  facts_.has_filters = learner_->has_filters();
   facts_.train_samples = train_data_->size();
   facts_.test_samples = test_data_ != nullptr ? test_data_->size() : 0;
   facts_.sample_shape = {shape.channels, shape.height, shape.width};

@@ -7,6 +7,7 @@
 #include <ATen/ops/_foreach_zero.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
 #include <cassert>
 #include <utility>
 
@@ -430,6 +431,11 @@ std::int64_t Learner::parameter_count() const {
   for (const at::Tensor& parameter : parameters_)
     count += parameter.numel();
   return count;
+}
+
+bool Learner::has_filters() const {
+  return std::ranges::any_of(parameters_,
+                             [](const at::Tensor& parameter) { return parameter.dim() == 4; });
 }
 
 std::int64_t Learner::parameter_bytes() const {

@@ -195,6 +195,8 @@ class Learner {
   [[nodiscard]] std::size_t parameter_tensors() const { return trained_parameters().size(); }
   [[nodiscard]] std::int64_t parameter_count() const;
   [[nodiscard]] std::int64_t parameter_bytes() const;
+  // Whether a parameter has four dimensions, so that `set_memory_format()` changes its order.
+  [[nodiscard]] bool has_filters() const;
   [[nodiscard]] std::int64_t classes() const;
   // The names of modules, "model" and below, by the addresses of modules and of parameters, for a recording.
   [[nodiscard]] profiler::ModulePaths module_paths() const;

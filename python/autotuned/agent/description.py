@@ -91,6 +91,7 @@ def of_script(script: Script, knobs: Knobs) -> Json:
         "loaders": [_loader(found) for found in script.loaders],
         "parameters": sum(one.numel() for one in parameters),
         "parameter_bytes": sum(one.numel() * one.element_size() for one in parameters),
+        "has_filters": any(one.dim() == 4 for one in parameters),
         "train_samples": _length(loader),
         **length.left_of(script, loader, _samples_per_step(script)),
         "device": str(device),

@@ -183,7 +183,7 @@ TEST(ScriptReport, OfManyChangesSaysHowMany) {
   for (int i = 0; i < 9; ++i)
     parts.push_back({{"change", "threads.intra_op 2 → " + std::to_string(i)}, {"steps", 100}});
   EXPECT_EQ(steps_under_text({{"steps_under", parts}}),
-            "1,240 as the script is, 900 with one of 9 changes");
+            "1,240 as the script is, 900 with one of the 9 changes that were tried");
 }
 
 // The card takes the first nine columns of each line for its label.

@@ -485,6 +485,10 @@ TEST(Story, HasTheCeilingOfEveryOtherView) {
   };
   EXPECT_EQ(story_json(record).at("ceiling"), of_run());
   EXPECT_EQ(of_run().at("is_passed"), false);
+  record.run.training["duration_ns"] = 239'000'000'000;  // 0.4 % more
+  EXPECT_EQ(of_run().at("is_passed"), false);
+  record.run.training["duration_ns"] = 238'000'000'000;  // 0.8 % more
+  EXPECT_EQ(of_run().at("is_passed"), true);
   record.run.training["duration_ns"] = 200'000'000'000;
   EXPECT_EQ(story_json(record).at("ceiling"), of_run());
   EXPECT_EQ(of_run().at("is_passed"), true);

@@ -26,6 +26,7 @@ class ScriptTuning : public testing::Test {
     input.recipe.tune.allow = std::move(allow);
     input.recipe.tune.budget = budget_;
     input.is_script = true;
+    input.is_budget_option = true;
     input.knobs = job.knobs();
     for (const recipes::Knob& knob : input.knobs)
       input.supported_knobs.push_back(knob.name);

@@ -164,15 +164,11 @@ class FakeTrainer {
   Json load(const Json& request) {
     configuration_ = request.at("configuration");
     checkpoints_["initial"] = configuration_;
-    Json facts = {{"parameters", 100},
-                  {"parameter_bytes", parameter_bytes()},
-                  {"train_samples", 64},
-                  {"test_samples", 16},
-                  {"sample_shape", {8}},
-                  {"sample_dtype", "uint8"},
-                  {"classes", 4},
-                  {"device_memory_bytes", 0},
-                  {"device", behaviour_.device()}};
+    Json facts = {{"parameters", 100},        {"parameter_bytes", parameter_bytes()},
+                  {"has_filters", true},      {"train_samples", 64},
+                  {"test_samples", 16},       {"sample_shape", {8}},
+                  {"sample_dtype", "uint8"},  {"classes", 4},
+                  {"device_memory_bytes", 0}, {"device", behaviour_.device()}};
     if (const Json uuids = behaviour_.uuids(); !uuids.empty()) facts["device_uuid"] = uuids.front();
     return facts;
   }

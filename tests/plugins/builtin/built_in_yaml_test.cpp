@@ -54,6 +54,8 @@ TEST(ChannelsLast, FollowsTheShareOfConvolutions) {
   const Json change = {{"layout.memory_format", "channels_last"}};
   EXPECT_NEAR(first_share(answers.proposes("62 % in products", json, change)), 0.62, 1e-9);
   answers.declines("20 % in products", json, {{"metrics", {{"operators.gemm_conv_ratio", 0.2}}}});
+  answers.declines("no filters, as in a model of tokens", json,
+                   {{"job", {{"has_filters", false}}}});
   answers.declines("a trace with 10 % in convolutions", json,
                    {{"metrics", {{"operators.convolution_share_ratio", 0.1}}}});
   json["metrics"]["operators.gemm_conv_ratio"] = 0.03;

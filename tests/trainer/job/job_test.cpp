@@ -35,6 +35,8 @@ TEST(Job, TellsWhatItLoaded) {
   const JobFacts& facts = job->facts();
   EXPECT_EQ(facts.parameters, 64 * 16 + 16 + 16 * 4 + 4);
   EXPECT_EQ(facts.parameter_bytes, facts.parameters * 4);
+  EXPECT_FALSE(facts.has_filters);
+  EXPECT_TRUE(load(small_cnn_recipe())->facts().has_filters);
   EXPECT_EQ(facts.train_samples, 200);
   EXPECT_EQ(facts.test_samples, 50);
   EXPECT_THAT(facts.sample_shape, ElementsAre(1, 8, 8));

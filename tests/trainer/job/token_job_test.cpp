@@ -80,6 +80,7 @@ TEST(TokenJob, LearnsAndIsEvaluated) {
   EXPECT_EQ(job->facts().sample_shape, (std::vector<std::int64_t>{12}));
   EXPECT_EQ(to_json(job->facts()).at("tokens_per_sample"), 12);
   EXPECT_EQ(to_json(job->facts()).at("sample_dtype"), "int64");
+  EXPECT_EQ(to_json(job->facts()).at("has_filters"), false);
   const TestResult before = value_of(job->evaluate(never));
   EXPECT_NEAR(before.loss, std::log(16.0), 0.1);
   EXPECT_EQ(before.samples, 30);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // resize and resize_shorter: bilinear with antialiasing, byte for byte what PIL's Image.resize gives: two passes over a
 // triangle filter as wide as the reduction, weights of 22 binary digits, rounded after each pass. Columns
-// come first, as in every PIL before Pillow 13, which begins with the rows where these become fewer
-// and the columns more. Class masks: the nearest pixel, as torchvision's Resize of a Mask.
+// come first, as in every PIL before Pillow 13, which begins with the rows where that is less work.
+// Class masks: the nearest pixel, as torchvision's Resize of a Mask.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>

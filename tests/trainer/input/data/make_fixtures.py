@@ -152,8 +152,7 @@ def make_arrays():
 def make_resized():
     """Image.resize with BILINEAR, up, down, along one side, from odd sizes and single pixels.
 
-    In two calls, as Pillow 13 resizes rows first where they become fewer and columns more; before, columns
-    always came first.
+    In two calls, as Pillow 13 resizes rows first where that is less work; before, columns always came first.
     """
     cases = [((32, 32), (70, 70)), ((37, 51), (16, 23)), ((37, 51), (37, 20)), ((37, 51), (53, 51)),
              ((37, 51), (37, 51)), ((40, 3), (7, 64)), ((1, 1), (5, 4)), ((61, 47), (1, 1))]
