@@ -134,16 +134,18 @@ int init(const InitOptions& options) {
     return kDone;
   }
   const std::string file = spec.recipe.string();
-  std::cout << "found    "
-            << printable(data->samples == Samples::none
-                             ? "nothing to train on: the recipe makes its own data"
-                             : data->found)
-            << "\n";
+  std::string told =
+      "found    " +
+      printable(data->samples == Samples::none
+                    ? "nothing to train on: the recipe makes its own data"
+                    : data->found) +
+      "\n";
   for (const std::string& note : notes)
-    std::cout << "note     " << printable(note) << "\n";
-  std::cout << "wrote    " << printable(file) << "\n\n"
-            << next_steps_text({{"autotuned check " + shell_word(file), "looks at data and model"},
-                                {"autotuned run " + shell_word(file), "tunes, then trains"}});
+    told += "note     " + printable(note) + "\n";
+  told += "wrote    " + printable(file) + "\n\n" +
+          next_steps_text({{"autotuned check " + shell_word(file), "looks at data and model"},
+                           {"autotuned run " + shell_word(file), "tunes, then trains"}});
+  print_text(told);
   return kDone;
 }
 

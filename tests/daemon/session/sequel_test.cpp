@@ -140,7 +140,7 @@ TEST_F(SequelTest, SaysWhyThereIsNothingToGoOnWith) {
 
 // Before a run is made, and before the session waits for its device.
 TEST_F(SequelTest, GoesOnOnlyWherePatienceDoesNotEndItAgain) {
-  request_.recipe.evaluation = recipes::Evaluation{.split_ratio = 0.25, .patience = 3};
+  request_.recipe.evaluation = recipes::Evaluation{.data = {}, .split_ratio = 0.25, .patience = 3};
   ASSERT_TRUE(history_.put_recipe({hash(), "small", "", Json::object()}));
   EXPECT_TRUE(check_length_of_sequel(history_, request_, hash())) << "one may end meanwhile";
   RunRow ended = put("r-1", RunState::finished);
