@@ -134,12 +134,11 @@ int init(const InitOptions& options) {
     return kDone;
   }
   const std::string file = spec.recipe.string();
-  std::string told =
-      "found    " +
-      printable(data->samples == Samples::none
-                    ? "nothing to train on: the recipe makes its own data"
-                    : data->found) +
-      "\n";
+  std::string told = "found    " +
+                     printable(data->samples == Samples::none
+                                   ? "nothing to train on: the recipe makes its own data"
+                                   : data->found) +
+                     "\n";
   for (const std::string& note : notes)
     told += "note     " + printable(note) + "\n";
   told += "wrote    " + printable(file) + "\n\n" +

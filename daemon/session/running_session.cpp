@@ -218,7 +218,8 @@ Result<void> RunningSession::open_run() {
   } else if (!is_continued && !request_.tune_only) {
     // A longer training may be meant to go on with the one that is there.
     const auto other = find_sequel(*history_, request_, recipe_hash);
-    if (other && other->base) report({{"event", "note"}, {"text", extendable_text(*other, request_.recipe)}});
+    if (other && other->base)
+      report({{"event", "note"}, {"text", extendable_text(*other, request_.recipe)}});
   }
   // Another run may have trained there since this one was interrupted.
   if (run_.state == RunState::tuning || run_.state == RunState::training) {

@@ -160,8 +160,8 @@ Result<Sequel> find_sequel(const storage::History& history, const SessionRequest
 Result<void> check_patience_of(const Sequel& sequel, const recipes::Recipe& recipe) {
   if (!sequel.base || !would_end_again(*sequel.base, recipe)) return {};
   return fail(ErrorKind::invalid,
-              "it ends the training of run " + sequel.run + " after " +
-                  trained_text(*sequel.base) + ", and would end a longer one there, too",
+              "it ends the training of run " + sequel.run + " after " + trained_text(*sequel.base) +
+                  ", and would end a longer one there, too",
               "evaluate.patience", "raise it, or leave it out");
 }
 

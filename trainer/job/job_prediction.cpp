@@ -287,9 +287,8 @@ std::optional<Error> unreadable(const recipes::Recipe& asked, const std::string&
     read = (*data)->read(0, room);
   } else if (!asked.input.empty()) {
     const recipes::Component& first = asked.input.front();
-    input::DamageFound found =
-        input::search_damage(**data, {first.type, first.parameters}, 1, std::chrono::minutes(1),
-                             [] { return false; });
+    input::DamageFound found = input::search_damage(**data, {first.type, first.parameters}, 1,
+                                                    std::chrono::minutes(1), [] { return false; });
     if (!found.errors.empty()) read = tl::unexpected(std::move(found.errors.front()));
   }
   if (read || !input::is_damage(read.error())) return std::nullopt;

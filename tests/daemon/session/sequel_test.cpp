@@ -86,10 +86,10 @@ TEST_F(SequelTest, GoesOnWithTheNewestFinishedTraining) {
   EXPECT_EQ(found->to_request(), (Json{{"path", (folder_ / "out/training_state.pt").string()},
                                        {"run", "r-2"},
                                        {"restarts_schedule", false}}));
-  tests::expect_golden("daemon/session/golden/sequel_found.txt",
-                       tests::with_here(sequel_text(*found) + "\n" +
-                                            extendable_text(*found, request_.recipe) + "\n",
-                                        folder_.path()));
+  tests::expect_golden(
+      "daemon/session/golden/sequel_found.txt",
+      tests::with_here(sequel_text(*found) + "\n" + extendable_text(*found, request_.recipe) + "\n",
+                       folder_.path()));
 }
 
 // The training may have begun without what the job's fastest run found.

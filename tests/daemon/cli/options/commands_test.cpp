@@ -57,8 +57,8 @@ TEST(HelpText, GoesOnBelowTheStartOfADescription) {
   const std::string blanks(30, ' ');
   const std::string description = "Search again, even if a best configuration is stored";
   EXPECT_EQ(in_80_columns("  --retune Excludes: --extend " + description + "\n"),
-            "  --retune Excludes: --extend Search again, even if a best configuration is\n" + blanks +
-                "stored\n");
+            "  --retune Excludes: --extend Search again, even if a best configuration is\n" +
+                blanks + "stored\n");
   EXPECT_EQ(in_80_columns("  --retune" + std::string(20, ' ') + description),
             "  --retune" + std::string(20, ' ') +
                 "Search again, even if a best configuration is\n" + blanks + "stored\n");
