@@ -70,7 +70,8 @@ Json to_json(const TrainingSummary& summary, const JobFacts& facts) {
                {"final_loss", summary.final_loss},
                {"cancelled", summary.was_cancelled},
                {"resumed_from_step", summary.resumed_from_step},
-               {"damaged_files", summary.damaged_files}};
+               {"damaged_files", summary.damaged_files},
+               {"evaluations_since_best", summary.evaluations_since_best}};
   json.update(test_json(summary.test));
   json["sample_shape"] = facts.sample_shape;
   json["stored_as"] = facts.stored_as;

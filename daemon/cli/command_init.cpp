@@ -31,6 +31,7 @@
 #include "daemon/guide/text_files.hpp"
 #include "daemon/plugin_list/plugin_names.hpp"
 #include "daemon/report/history_reading.hpp"
+#include "daemon/screen/wrapped_text.hpp"
 
 namespace autotuned::daemon {
 
@@ -133,22 +134,21 @@ int init(const InitOptions& options) {
     return kDone;
   }
   const std::string file = spec.recipe.string();
-  std::cout << "found    "
-            << printable(data->samples == Samples::none
-                             ? "nothing to train on: the recipe makes its own data"
-                             : data->found)
-            << "\n";
+  std::string told = "found    " +
+                     printable(data->samples == Samples::none
+                                   ? "nothing to train on: the recipe makes its own data"
+                                   : data->found) +
+                     "\n";
   for (const std::string& note : notes)
-    std::cout << "note     " << printable(note) << "\n";
-  std::cout << "wrote    " << printable(file) << "\n\n"
-            << next_steps_text({{"autotuned check " + shell_word(file), "looks at data and model"},
-                                {"autotuned run " + shell_word(file), "tunes, then trains"}});
+    told += "note     " + printable(note) + "\n";
+  told += "wrote    " + printable(file) + "\n\n" +
+          next_steps_text({{"autotuned check " + shell_word(file), "looks at data and model"},
+                           {"autotuned run " + shell_word(file), "tunes, then trains"}});
+  print_text(told);
   return kDone;
 }
 
 int welcome() {
-  std::cout << "autotuned measures what makes a training job slow, and trains it with what is "
-               "faster.\n\n";
   const InstallationPaths paths = find_installation_paths();
   const Machine machine = detect_machine();
   const auto here = current_folder();
@@ -156,16 +156,16 @@ int welcome() {
       here ? examine_folder(*here, sound_recipe_test(machine)) : FolderState{};
   const KnownRuns known = known_runs({});
   const auto known_plugins = static_cast<std::int64_t>(plugin_names_here({}).size());
-  std::cout << "machine  "
-            << printable(fmt::format("{}; {}; {}", machine_text(machine), trainer_text(paths),
-                                     format_counted(known_plugins, "plugin")))
-            << "\nhere     " << folder_state_text(around) << "\nhistory  " << printable(known.text)
-            << "\n\n";
   std::vector<NextStep> steps = next_steps(around, known.last);
   if (!known.last) steps.push_back({"autotuned doctor", "says what works on this machine"});
-  std::cout << next_steps_text(steps)
-            << "\n`autotuned --help` lists all commands, `autotuned COMMAND --help` their "
-               "options.\n";
+  print_text(
+      "autotuned measures what makes a training job slow, and trains it with what is "
+      "faster.\n\nmachine  " +
+      printable(fmt::format("{}; {}; {}", machine_text(machine), trainer_text(paths),
+                            format_counted(known_plugins, "plugin"))) +
+      "\nhere     " + folder_state_text(around) + "\nhistory  " + printable(known.text) + "\n\n" +
+      next_steps_text(steps) +
+      "\n`autotuned --help` lists all commands, `autotuned COMMAND --help` their options.\n");
   return kDone;
 }
 

@@ -9,6 +9,7 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 #include "base/printable.hpp"
 #include "base/text.hpp"
@@ -69,6 +70,15 @@ bool is_stopped(const storage::RunRow& run) {
   return run.is_interrupted || run.state == storage::RunState::cancelled;
 }
 
+// The command that goes on with a stopped run, without options that it may have had; empty if its recipe is not known.
+std::string command_of(const FolderState& here, const storage::RunRow& run) {
+  const std::filesystem::path file = get_string(run.recipe, "file").value_or("");
+  if (file.empty()) return {};
+  const bool is_here = !here.folder.empty() && file.parent_path() == here.folder;
+  return "autotuned run " + shell_word(is_here ? file.filename().string() : file.string()) +
+         (run.is_tune_only ? " --tune-only" : "");
+}
+
 std::string shortened(const std::vector<std::string>& names) {
   return printable(format_names(names, 3));
 }
@@ -78,6 +88,8 @@ std::string shortened(const std::vector<std::string>& names) {
 FolderState examine_folder(const std::filesystem::path& folder, const IsSoundRecipe& is_sound) {
   constexpr std::int64_t kMaxNames = 5'000;
   FolderState here;
+  std::error_code ignored;
+  here.folder = std::filesystem::absolute(folder, ignored).lexically_normal();
   std::int64_t names_left = kMaxNames;
   std::size_t opened = 0;
   for (const std::string& name : list_folder(folder, names_left).files) {
@@ -116,10 +128,17 @@ std::vector<NextStep> next_steps(const FolderState& here,
                                  const std::optional<storage::RunRow>& last) {
   std::vector<NextStep> steps;
   const bool goes_on = last && is_stopped(*last) && !is_script(last->recipe);
+  const std::string continuing = goes_on ? command_of(here, *last) : std::string();
   if (goes_on) {
-    steps.push_back({"autotuned show last", "run " + last->id.text + " of " + last->recipe_name +
-                                                " was stopped; the command that began it goes on "
-                                                "with it"});
+    const std::string stopped = "run " + last->id.text + " of " + last->recipe_name;
+    if (!continuing.empty()) {
+      steps.push_back({continuing, "goes on with " + stopped +
+                                       ", which was stopped; give the same options as then"});
+    }
+    steps.push_back({"autotuned show last",
+                     continuing.empty()
+                         ? stopped + " was stopped; the command that began it goes on with it"
+                         : "shows what it did until then"});
   }
   if (!here.recipes.empty()) {
     const std::string recipe = first_choice(here.recipes);
@@ -127,7 +146,8 @@ std::vector<NextStep> next_steps(const FolderState& here,
       steps.push_back({"autotuned check " + shell_word(recipe),
                        "looks at the data and the model, trains nothing"});
     }
-    steps.push_back({"autotuned run " + shell_word(recipe), "tunes, then trains"});
+    const std::string command = "autotuned run " + shell_word(recipe);
+    if (command != continuing) steps.push_back({command, "tunes, then trains"});
   }
   if (here.recipes.empty() && !here.faulty_recipes.empty()) {
     steps.push_back({"autotuned check " + shell_word(first_choice(here.faulty_recipes)),

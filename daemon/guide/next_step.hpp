@@ -18,6 +18,7 @@ struct FolderState {
   std::vector<std::string> faulty_recipes;  // others, in which `autotuned check` finds mistakes
   std::vector<std::string> scripts;         // in Python, that train with PyTorch
   std::string data;  // "1,200 pictures in 12 classes"; empty: nothing to train on
+  std::filesystem::path folder = {};  // absolute; empty: not known
 };
 
 // Returns whether a recipe has no mistakes, as far as this is known without a trainer.

@@ -134,7 +134,7 @@ std::string tuning_text(const storage::RunRow& run, const std::vector<TrialRecor
                    : "nothing confirmed: the starting configuration stays",
       note.empty() ? "" : ": " + note);
   if (const std::int64_t cost_ns = one_time_ns(trials); cost_ns > 0 && is_confirmed) {
-    text += fmt::format("once     {} in a training, which is repaid\n",
+    text += fmt::format("once     {}: what the change costs once, repaid within one training\n",
                         format_duration(std::chrono::nanoseconds(cost_ns)));
   }
   if (has_passed_ceiling(run)) {

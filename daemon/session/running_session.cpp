@@ -50,6 +50,10 @@ using storage::RunState;
 
 Result<int> RunningSession::run() {
   if (auto opened = open_history(); !opened) return end_with(opened.error());
+  if (request_.extends) {
+    auto checked = check_length_of_sequel(*history_, request_, recipe_as_given_.hash());
+    if (!checked) return end_with(checked.error());
+  }
   if (auto locked = device_.lock(); !locked) return end_with(locked.error());
   if (auto opened = open_output(); !opened) return end_with(opened.error());
   state_at_start_ = read_machine_state();
@@ -161,6 +165,7 @@ Result<void> RunningSession::open_run() {
     if (output_.lock.is_open()) remove_spent_checkpoints(*history_, request_.recipe.output_dir);
     auto found = find_sequel(*history_, request_, recipe_hash);
     if (!found) return tl::unexpected(found.error());
+    if (auto checked = check_patience_of(*found, request_.recipe); !checked) return checked;
     auto checked = check_schedule_of(*found, request_.recipe, job_->facts());
     if (!checked) return checked;
     sequel_ = *std::move(found);
@@ -213,7 +218,8 @@ Result<void> RunningSession::open_run() {
   } else if (!is_continued && !request_.tune_only) {
     // A longer training may be meant to go on with the one that is there.
     const auto other = find_sequel(*history_, request_, recipe_hash);
-    if (other && other->base) report({{"event", "note"}, {"text", extendable_text(*other)}});
+    if (other && other->base)
+      report({{"event", "note"}, {"text", extendable_text(*other, request_.recipe)}});
   }
   // Another run may have trained there since this one was interrupted.
   if (run_.state == RunState::tuning || run_.state == RunState::training) {

@@ -84,6 +84,16 @@ std::string choices_text(const recipes::Recipe& recipe, const Json& job_facts, s
          factor_at(0, whole - done) + ", for what is added";
 }
 
+// Whether the training ended where evaluate.patience of this recipe would end it again. Older runs do not tell.
+bool would_end_again(const RunRow& base, const recipes::Recipe& recipe) {
+  if (!recipe.evaluation || !recipe.evaluation->patience) return false;
+  // Another figure is followed anew.
+  const auto before = recipes::Recipe::from_json(base.recipe);
+  if (before && before->evaluation && before->evaluation->best_by != recipe.evaluation->best_by)
+    return false;
+  return trained(base, "evaluations_since_best") >= *recipe.evaluation->patience;
+}
+
 Error no_training_error(const recipes::Recipe& recipe) {
   return {ErrorKind::not_found,
           "no finished training of this job with seed " + std::to_string(recipe.seed) +
@@ -145,6 +155,22 @@ Result<Sequel> find_sequel(const storage::History& history, const SessionRequest
                 "trains from the start");
   }
   return sequel;
+}
+
+Result<void> check_patience_of(const Sequel& sequel, const recipes::Recipe& recipe) {
+  if (!sequel.base || !would_end_again(*sequel.base, recipe)) return {};
+  return fail(ErrorKind::invalid,
+              "it ends the training of run " + sequel.run + " after " + trained_text(*sequel.base) +
+                  ", and would end a longer one there, too",
+              "evaluate.patience", "raise it, or leave it out");
+}
+
+Result<void> check_length_of_sequel(const storage::History& history, const SessionRequest& request,
+                                    const std::string& recipe_hash) {
+  const auto found = find_sequel(history, request, recipe_hash);
+  if (found) return check_patience_of(*found, request.recipe);
+  if (found.error().kind == ErrorKind::not_found) return {};
+  return forward_error(found);
 }
 
 Result<void> check_schedule_of(const Sequel& sequel, const recipes::Recipe& recipe,
@@ -237,10 +263,14 @@ std::string faster_known_text(const std::optional<storage::BestRow>& best, const
          "the faster one and trains from the start";
 }
 
-std::string extendable_text(const Sequel& sequel) {
+std::string extendable_text(const Sequel& sequel, const recipes::Recipe& recipe) {
+  const bool is_over = would_end_again(*sequel.base, recipe);
   return "run " + sequel.run + " has trained " + trained_text(*sequel.base) +
-         " of this job into the same folder: --extend goes on from its end; this run trains from "
-         "the start";
+         " of this job into the same folder" +
+         (is_over ? ", where evaluate.patience ends it: raise it or leave it out, then "
+                    "--extend goes on from its end"
+                  : ": --extend goes on from its end") +
+         "; this run trains from the start";
 }
 
 }  // namespace autotuned::daemon

@@ -38,6 +38,16 @@ struct Sequel {
                                          const SessionRequest& request,
                                          const std::string& recipe_hash);
 
+// Whether the recipe's evaluate.patience lets the training of `sequel` go on: as many evaluations in a row as that were
+// no better at its end, so it would end there again. ErrorKind::invalid: it does not.
+[[nodiscard]] Result<void> check_patience_of(const Sequel& sequel, const recipes::Recipe& recipe);
+
+// What of find_sequel() and check_patience_of() no run that ends meanwhile changes, for use before a session waits for
+// its device. A training that is missing is no error here: a run that is at work may be that one.
+[[nodiscard]] Result<void> check_length_of_sequel(const storage::History& history,
+                                                  const SessionRequest& request,
+                                                  const std::string& recipe_hash);
+
 // Whether the learning rate can go on as `sequel` says. `job_facts` is the answer to `load`. ErrorKind::invalid: its schedule
 // depends on the length, and nothing was said of it (the error tells how it would go on); or the opposite.
 [[nodiscard]] Result<void> check_schedule_of(const Sequel& sequel, const recipes::Recipe& recipe,
@@ -60,6 +70,6 @@ struct Sequel {
 
 // Messages for people: that a training is extended; and, for a run that begins anew, that one could be.
 [[nodiscard]] std::string sequel_text(const Sequel& sequel);
-[[nodiscard]] std::string extendable_text(const Sequel& sequel);
+[[nodiscard]] std::string extendable_text(const Sequel& sequel, const recipes::Recipe& recipe);
 
 }  // namespace autotuned::daemon

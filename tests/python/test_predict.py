@@ -161,6 +161,21 @@ class Predict(unittest.TestCase):
         self.assertEqual(len(lines), 2)
         self.assertRegex(lines[1], rf"^{self.paths[1]}   ({'|'.join(NAMES)}) [0-9.]+ %$")
 
+    def test_damaged_files_get_an_error_each_and_the_others_their_answer(self) -> None:
+        (self.folder / "bad.png").write_bytes(b"no picture")
+        (self.folder / "cut.png").write_bytes((self.folder / self.paths[0]).read_bytes()[:60])
+        files = [self.paths[0], "bad.png", "cut.png", self.paths[1]]
+        done = run_in(self.folder, "predict", "out/photos", *files)
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        told = [line.split()[0] for line in done.stdout.splitlines()]
+        self.assertEqual(told, self.paths[:2])
+        self.assertRegex(done.stderr, r"error: bad\.png: .*\nerror: cut\.png: ")
+        done = run_in(self.folder, "predict", "out/photos", *files, "--json")
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        pictures = json.loads(done.stdout)["pictures"]
+        self.assertEqual([one["file"] for one in pictures], files)
+        self.assertEqual(["error" in one for one in pictures], [False, True, True, False])
+
     def test_a_folder_that_was_copied_needs_no_data(self) -> None:
         expected = self.predicted("out/photos")
         with tempfile.TemporaryDirectory() as name:

@@ -35,6 +35,8 @@ class BestEvaluation {
   // ends.
   [[nodiscard]] bool is_over() const;
   [[nodiscard]] std::int64_t best_epoch() const { return epoch_; }
+  // The evaluations in a row that were no better.
+  [[nodiscard]] std::int64_t since_best() const { return since_; }
 
   // The state for the note of a checkpoint, so that a resumed training decides as one without an interruption. read()
   // ignores the state of another figure.

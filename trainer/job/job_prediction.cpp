@@ -5,9 +5,12 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <utility>
 #include <variant>
@@ -18,6 +21,8 @@
 #include "recipes/targets.hpp"
 #include "trainer/common/guarded.hpp"
 #include "trainer/feed/loading_scope.hpp"
+#include "trainer/input/datasets/damage.hpp"
+#include "trainer/input/datasets/damage_search.hpp"
 #include "trainer/input/datasets/unlabelled_pictures.hpp"
 #include "trainer/input/decode/png_encoder.hpp"
 #include "trainer/input/transforms/evaluation_transforms.hpp"
@@ -230,6 +235,77 @@ Result<void> tell_mask(const at::Tensor& logits, const Reading& reading, const s
   return write_file_atomically(file, *png);
 }
 
+// How far the pictures of a request have been answered.
+struct Progress {
+  std::map<std::size_t, Error> unreadable;  // by position in the request
+  std::size_t told = 0;                     // so many of the first ones
+  bool is_reading = false;                  // whether an error may be one of a picture
+};
+
+// Tells the unreadable pictures that come next, up to the position `end`.
+void tell_unreadable(const PredictRequest& request, std::size_t end,
+                     const PredictionSink& on_prediction, Progress& progress) {
+  for (; progress.told < end; ++progress.told) {
+    const auto found = progress.unreadable.find(progress.told);
+    if (found == progress.unreadable.end()) continue;
+    const Error& error = found->second;
+    const Json told = {
+        {"kind", to_string(error.kind)}, {"what", error.what}, {"remedy", error.remedy}};
+    on_prediction(Json{{"file", request.pictures[progress.told]}, {"error", told}});
+  }
+}
+
+std::vector<std::size_t> positions_left(const PredictRequest& request, const Progress& progress) {
+  std::vector<std::size_t> positions;
+  for (std::size_t i = progress.told; i < request.pictures.size(); ++i)
+    if (!progress.unreadable.contains(i)) positions.push_back(i);
+  return positions;
+}
+
+PredictRequest part_of(const PredictRequest& request, std::span<const std::size_t> positions) {
+  PredictRequest part = request;
+  part.pictures.clear();
+  part.masks.clear();
+  for (const std::size_t i : positions) {
+    part.pictures.push_back(request.pictures[i]);
+    if (!request.masks.empty()) part.masks.push_back(request.masks[i]);
+  }
+  return part;
+}
+
+// Why this picture cannot be read; nothing if it can.
+std::optional<Error> unreadable(const recipes::Recipe& asked, const std::string& picture) {
+  Json parameters = asked.data.parameters;
+  parameters["files"] = Json::array({picture});
+  const auto data = input::open_unlabelled_pictures(parameters);
+  Result<void> read;
+  if (!data) {
+    read = tl::unexpected(data.error());
+  } else if ((*data)->type().element != input::Element::encoded) {
+    const auto bytes = static_cast<std::size_t>((*data)->type().shape().elements());
+    std::vector<std::uint8_t> room(bytes);
+    read = (*data)->read(0, room);
+  } else if (!asked.input.empty()) {
+    const recipes::Component& first = asked.input.front();
+    input::DamageFound found = input::search_damage(**data, {first.type, first.parameters}, 1,
+                                                    std::chrono::minutes(1), [] { return false; });
+    if (!found.errors.empty()) read = tl::unexpected(std::move(found.errors.front()));
+  }
+  if (read || !input::is_damage(read.error())) return std::nullopt;
+  return std::move(read.error());
+}
+
+// Looks at the pictures that have not been answered yet. ErrorKind::cancelled.
+Result<void> find_unreadable(const recipes::Recipe& asked, const PredictRequest& request,
+                             const CancelCheck& is_cancelled, Progress& progress) {
+  for (std::size_t i = progress.told; i < request.pictures.size(); ++i) {
+    if (is_cancelled && is_cancelled()) return tl::unexpected(cancelled_error());
+    if (auto error = unreadable(asked, request.pictures[i]))
+      progress.unreadable.emplace(i, *std::move(error));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<void> Job::State::predict(const AnswerSink& on_answer, const CancelCheck& is_cancelled) {
@@ -238,7 +314,7 @@ Result<void> Job::State::predict(const AnswerSink& on_answer, const CancelCheck&
   CancelPoll cancel(is_cancelled);
   for (bool is_done = false; !is_done;) {
     const auto batch = feed_->next();
-    if (!batch) return tl::unexpected(error_of_batch(batch.error(), *train_data_, is_cancelled));
+    if (!batch) return tl::unexpected(batch.error());
     const at::Tensor logits = learner_->logits(*batch);
     for (std::int64_t i = 0; i < batch->samples; ++i) {
       if (auto told = on_answer(batch->position.sample + i, logits.select(0, i)); !told)
@@ -257,13 +333,22 @@ Result<Json> predict(const recipes::Recipe& recipe, const Configuration& configu
                      const PredictionSink& on_prediction, const CancelCheck& is_cancelled) {
   const auto asked = recipe_to_predict(recipe, request);
   if (!asked) return tl::unexpected(asked.error());
-  if (auto checked = check_pictures(*asked, request); !checked)
-    return tl::unexpected(checked.error());
   const auto device = choose_device(asked->device, devices);
   if (!device) return tl::unexpected(device.error());
-  return guarded("predict", [&]() -> Result<Json> {
-    Job::State state(*asked, machine, *device, std::move(libraries));
-    if (auto loaded = state.load(as_evaluated(configuration, machine, request)); !loaded) {
+  Reading reading = reading_of(recipe);
+  Progress progress;
+  // Those that are left.
+  const auto go_on = [&]() -> Result<void> {
+    const std::vector<std::size_t> positions = positions_left(request, progress);
+    if (positions.empty()) return {};
+    const PredictRequest part = part_of(request, positions);
+    const auto of_part = recipe_to_predict(recipe, part);
+    if (!of_part) return tl::unexpected(of_part.error());
+    progress.is_reading = true;
+    if (auto checked = check_pictures(*of_part, part); !checked) return checked;
+    progress.is_reading = false;
+    Job::State state(*of_part, machine, *device, libraries);
+    if (auto loaded = state.load(as_evaluated(configuration, machine, part)); !loaded) {
       Error& error = loaded.error();
       if (error.where.starts_with("model.weights")) {
         error.where = "model";
@@ -271,9 +356,9 @@ Result<Json> predict(const recipes::Recipe& recipe, const Configuration& configu
       }
       return tl::unexpected(error);
     }
-    Reading reading = reading_of(recipe);
     const auto on_answer = [&](std::int64_t sample, const at::Tensor& logits) -> Result<void> {
-      const auto i = static_cast<std::size_t>(sample);
+      const std::size_t i = positions[static_cast<std::size_t>(sample)];
+      tell_unreadable(request, i, on_prediction, progress);
       // A model of the user's own may give maps with any data.
       if (logits.dim() == 3) reading.target = Target::masks;
       Json prediction = {{"file", request.pictures[i]},
@@ -284,14 +369,27 @@ Result<Json> predict(const recipes::Recipe& recipe, const Configuration& configu
                                        request.masks.empty() ? std::string() : request.masks[i],
                                        request.most_outputs, prediction);
                  !told) {
+        progress.is_reading = false;
         return told;
       }
       on_prediction(prediction);
+      progress.told = i + 1;
       return {};
     };
-    if (auto done = state.predict(on_answer, is_cancelled); !done)
-      return tl::unexpected(done.error());
+    progress.is_reading = true;
+    return state.predict(on_answer, is_cancelled);
+  };
+  return guarded("predict", [&]() -> Result<Json> {
+    auto done = go_on();
+    if (!done && progress.is_reading && input::is_damage(done.error())) {
+      if (auto found = find_unreadable(*asked, request, is_cancelled, progress); !found)
+        return tl::unexpected(found.error());
+      if (!progress.unreadable.empty()) done = go_on();
+    }
+    if (!done) return tl::unexpected(done.error());
+    tell_unreadable(request, request.pictures.size(), on_prediction, progress);
     return Json{{"pictures", request.pictures.size()},
+                {"unreadable", progress.unreadable.size()},
                 {"target", std::string(recipes::name_of(reading.target))},
                 {"device", *device}};
   });

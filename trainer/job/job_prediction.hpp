@@ -32,14 +32,15 @@ struct PredictRequest {
   std::string stored_as;
 };
 
-// Receives the `prediction` of each picture, in their order.
+// Receives the `prediction` of each picture, in their order; of one that cannot be read, its `error`.
 using PredictionSink = std::function<void(const Json&)>;
 
 // Predicts as an evaluation of that training would: with its transforms, without the random ones, and with the
 // arithmetic of its configuration. `recipe` is that of the training; of its data only the type is used. Returns the
 // answer of the protocol. A mask is written beside its name and renamed; what was there is replaced.
 // ErrorKind::unsupported: the model does not take pictures, or not those of the data; ErrorKind::invalid: recipe,
-// weights and pictures do not belong together; errors of files name them. Predictions before an error stay valid.
+// weights and pictures do not belong together; errors of files name them. Predictions before an error stay valid. A
+// damaged picture is no error: the others are answered.
 [[nodiscard]] Result<Json> predict(const recipes::Recipe& recipe,
                                    const Configuration& configuration, const Machine& machine,
                                    const Devices& devices,

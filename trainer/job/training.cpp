@@ -64,6 +64,7 @@ class Training {
     summary_.samples = ranks_ * job_.samples();
     summary_.epochs = job_.steps() / plan_.steps_per_epoch;
     summary_.damaged_files = job_.damaged_files() + damaged_elsewhere();
+    summary_.evaluations_since_best = best_.since_best();
     return summary_;
   }
 
@@ -140,7 +141,7 @@ class Training {
   Result<void> begin_sequel() {
     if (is_over_) {
       return fail(ErrorKind::invalid,
-                  "evaluate.patience has ended the training after epoch " +
+                  "it has ended the training after epoch " +
                       std::to_string(job_.steps() / plan_.steps_per_epoch) +
                       ", and would end a longer one there, too",
                   "evaluate.patience", "raise it, or leave it out");

@@ -44,6 +44,7 @@ struct TrainingSummary {
   bool was_cancelled = false;
   std::int64_t resumed_from_step = 0;
   std::int64_t damaged_files = 0;  // which other samples replaced, in any process of the training
+  std::int64_t evaluations_since_best = 0;  // that evaluate.patience counts
 };
 
 // The `progress` member for a damaged file that another sample replaced; `files` is their number so far, with this one.

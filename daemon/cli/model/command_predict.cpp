@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <iostream>
@@ -230,6 +231,10 @@ class PredictionOutput {
     if (next_ == options_.pictures.size()) return;  // more than were asked for
     Json prediction = told.is_object() ? told : Json::object();
     const fs::path& named = options_.pictures[next_++];
+    if (prediction.contains("error")) {
+      add_unreadable(member(prediction, "error"), named.string());
+      return;
+    }
     if (has_mask) prediction["mask"] = mask_of(options_, named).string();
     const std::string picture = named.string();
     if (options_.as_json) {
@@ -241,12 +246,23 @@ class PredictionOutput {
               << std::flush;
   }
   [[nodiscard]] const Json& list() const { return list_; }
+  // The pictures that could not be read.
+  [[nodiscard]] std::int64_t unreadable() const { return unreadable_; }
 
  private:
+  void add_unreadable(const Json& error, const std::string& picture) {
+    ++unreadable_;
+    const Error told{ErrorKind::corrupt, get_string(error, "what").value_or("cannot be read"),
+                     picture, get_string(error, "remedy").value_or("")};
+    report_error(told, kWorkFailed);
+    if (options_.as_json) list_.push_back({{"file", picture}, {"error", told.what}});
+  }
+
   const PredictOptions& options_;
   const TrainedModel& model_;
   int columns_;
   std::size_t next_ = 0;
+  std::int64_t unreadable_ = 0;
   Json list_ = Json::array();
 };
 
@@ -316,7 +332,7 @@ int predict(const PredictOptions& options) {
                           {"pictures", output.list()}})
               << "\n";
   }
-  return kDone;
+  return output.unreadable() == 0 ? kDone : kWorkFailed;
 }
 
 }  // namespace autotuned::daemon

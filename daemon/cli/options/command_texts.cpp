@@ -165,6 +165,7 @@ std::string in_our_words(const std::string& what) {
 
 std::string in_80_columns(std::string_view help) {
   constexpr std::size_t kColumns = 80;
+  constexpr std::size_t kDescriptions = 30;  // the column where CLI11 begins them
   std::string text;
   while (!help.empty()) {
     const std::size_t end = std::min(help.find('\n'), help.size());
@@ -174,7 +175,11 @@ std::string in_80_columns(std::string_view help) {
     const std::size_t begin = std::min(line.find_first_not_of(' '), line.size());
     const std::size_t gap = line.find("  ", begin);
     const std::size_t described = line.find_first_not_of(' ', gap);
-    const std::size_t indent = described == std::string::npos ? begin : described;
+    // One blank, where the name with its options ends just before that column.
+    const bool is_close = described == std::string::npos && begin > 0 && begin < kDescriptions &&
+                          line.size() > kDescriptions && line[kDescriptions - 1] == ' ';
+    const std::size_t otherwise = is_close ? kDescriptions : begin;
+    const std::size_t indent = described == std::string::npos ? otherwise : described;
     while (line.size() > kColumns) {
       std::size_t blank = line.rfind(' ', kColumns);
       if (blank == std::string::npos || blank <= indent) blank = line.find(' ', indent + 1);

@@ -55,7 +55,8 @@ CLI::App& add_predict(CLI::App& app, PredictOptions& options) {
       ->type_name("DIR");
   command
       .add_option("--weights", options.weights,
-                  "Other weights of the same model, such as model_best.pt")
+                  "Other weights of the same model, such as model_best.pt; without it model.pt, or "
+                  "model_ema.pt of a training with train.ema_decay")
       ->check(not_empty())
       ->type_name("FILE");
   command.add_option("--plugin-dir", options.plugin_folders, "Look for plugins here first")

@@ -129,7 +129,7 @@ std::string count_of_workers(std::int64_t count) {
 std::string idle_clause(const Demand& demand) {
   if (!demand.utilization_ratio) return {};
   const double idle = std::clamp(1.0 - *demand.utilization_ratio, 0.0, 1.0);
-  return " and " + sdk::percent(idle) + " of the CPU time is unused";
+  return " and " + sdk::percent(idle) + " of the CPU time is not used by this job";
 }
 
 // A clause with the number of CPUs that could keep up with this device; empty if this machine has them.

@@ -92,6 +92,16 @@ TEST(NextSteps, FollowTheHistory) {
   stopped.state = storage::RunState::training;
   stopped.is_interrupted = true;
   EXPECT_EQ(commands_in(folder, stopped).front(), "autotuned show last");
+  stopped.recipe = {{"file", (folder / "recipe.yaml").string()}};
+  EXPECT_THAT(commands_in(folder, stopped),
+              ElementsAre("autotuned run recipe.yaml", "autotuned show last"));
+  EXPECT_THAT(next_steps(examine_folder(folder.path()), stopped).front().why,
+              HasSubstr("goes on with run r-20261121-7f3a9c of small, which was stopped"));
+  stopped.recipe = {{"file", "/elsewhere/my job.yaml"}};
+  stopped.is_tune_only = true;
+  EXPECT_THAT(commands_in(folder, stopped),
+              ElementsAre("autotuned run '/elsewhere/my job.yaml' --tune-only",
+                          "autotuned show last", "autotuned run recipe.yaml"));
   stopped.recipe = {{"kind", "script"}, {"name", "train.py"}};
   EXPECT_THAT(commands_in(folder, stopped),
               ElementsAre("autotuned run recipe.yaml", "autotuned explain last", "autotuned best"))

@@ -86,9 +86,10 @@ TEST_F(SequelTest, GoesOnWithTheNewestFinishedTraining) {
   EXPECT_EQ(found->to_request(), (Json{{"path", (folder_ / "out/training_state.pt").string()},
                                        {"run", "r-2"},
                                        {"restarts_schedule", false}}));
-  tests::expect_golden("daemon/session/golden/sequel_found.txt",
-                       tests::with_here(sequel_text(*found) + "\n" + extendable_text(*found) + "\n",
-                                        folder_.path()));
+  tests::expect_golden(
+      "daemon/session/golden/sequel_found.txt",
+      tests::with_here(sequel_text(*found) + "\n" + extendable_text(*found, request_.recipe) + "\n",
+                       folder_.path()));
 }
 
 // The training may have begun without what the job's fastest run found.
@@ -135,6 +136,38 @@ TEST_F(SequelTest, SaysWhyThereIsNothingToGoOnWith) {
   std::filesystem::remove(folder_ / "out/training_state.pt");
   cases.add("its state is gone", refusal());
   tests::expect_golden("daemon/session/golden/sequel_refusals.txt", cases.text());
+}
+
+// Before a run is made, and before the session waits for its device.
+TEST_F(SequelTest, GoesOnOnlyWherePatienceDoesNotEndItAgain) {
+  request_.recipe.evaluation = recipes::Evaluation{.data = {}, .split_ratio = 0.25, .patience = 3};
+  ASSERT_TRUE(history_.put_recipe({hash(), "small", "", Json::object()}));
+  EXPECT_TRUE(check_length_of_sequel(history_, request_, hash())) << "one may end meanwhile";
+  RunRow ended = put("r-1", RunState::finished);
+  ended.id = {"r-2"};
+  ended.recipe = request_.recipe.to_json();
+  ended.training["evaluations_since_best"] = 3;
+  ASSERT_TRUE(history_.put_run(ended));
+  EXPECT_FALSE(check_length_of_sequel(history_, request_, hash())) << "it is as long already";
+  request_.recipe.train.epochs = 20;
+  const auto refused = check_length_of_sequel(history_, request_, hash());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message(),
+            "evaluate.patience: it ends the training of run r-2 after 10 epochs, and would end a "
+            "longer one there, too; raise it, or leave it out");
+  const auto found = find_sequel(history_, request_, hash());
+  ASSERT_TRUE(found) << found.error().message();
+  EXPECT_EQ(extendable_text(*found, request_.recipe),
+            "run r-2 has trained 10 epochs of this job into the same folder, where "
+            "evaluate.patience ends it: raise it or leave it out, then --extend goes on from its "
+            "end; this run trains from the start");
+  request_.recipe.evaluation->best_by = "loss";
+  EXPECT_TRUE(check_length_of_sequel(history_, request_, hash())) << "another figure";
+  request_.recipe.evaluation->best_by = recipes::Evaluation{}.best_by;
+  request_.recipe.evaluation->patience = 4;
+  EXPECT_TRUE(check_length_of_sequel(history_, request_, hash()));
+  request_.recipe.evaluation->patience.reset();
+  EXPECT_TRUE(check_length_of_sequel(history_, request_, hash()));
 }
 
 TEST_F(SequelTest, ContinuesOneThatWasInterrupted) {

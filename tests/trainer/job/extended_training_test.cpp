@@ -289,9 +289,11 @@ TEST_F(Extended, RefusesATrainingThatPatienceHasEnded) {
   recipe.optimizer.parameters["lr"] = 1e-30;
   recipe.train.epochs = 9;
   recipe.evaluation->patience = 1;
-  EXPECT_EQ(train_short(recipe).summary.epochs, 2);
+  const TrainingSummary ended = train_short(recipe).summary;
+  EXPECT_EQ(ended.epochs, 2);
+  EXPECT_EQ(ended.evaluations_since_best, 1);
   EXPECT_THAT(refusal(longer(recipe, 20), request()),
-              HasSubstr("evaluate.patience has ended the training after epoch 2"));
+              HasSubstr("evaluate.patience: it has ended the training after epoch 2"));
   recipe.evaluation->patience = 3;
   EXPECT_EQ(train_all(*load(longer(recipe, 20)), request()).summary.epochs, 4);
 }

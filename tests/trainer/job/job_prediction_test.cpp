@@ -324,6 +324,69 @@ TEST(Prediction, OfMasksWritesThemAsTheTrainingHasThem) {
   EXPECT_DOUBLE_EQ(static_cast<double>(correct) / (12 * kSide * kSide), model.test.accuracy);
 }
 
+// Damaged at its header, or where only decoding finds it.
+TEST(Prediction, AnswersForTheOthersWhereFilesAreDamaged) {
+  const TemporaryFolder folder;
+  const recipes::Recipe recipe = small_recipe();
+  const Files files = evaluated_files(recipe, folder);
+  Trained model = trained(recipe, folder, {files.paths.at(0), files.paths.at(1)});
+  const std::vector<Json> whole = predictions_of(model);
+  ASSERT_EQ(whole.size(), 2U);
+  const auto png = input::bytes_of_file(files.paths.at(2));
+  ASSERT_GT(png.size(), 60U);
+  const std::string broken = folder.write("broken.png", "no picture").string();
+  const std::string cut =
+      folder.write("cut.png", std::string(png.begin(), png.begin() + 60)).string();
+  const std::string text = folder.write("text.png", "no picture either").string();
+  model.request.pictures = {broken, files.paths.at(0), cut, files.paths.at(1), text};
+  std::vector<Json> predictions;
+  const auto answer = answer_of(model, predictions);
+  ASSERT_TRUE(answer) << answer.error().message();
+  EXPECT_EQ(answer->at("pictures"), 5);
+  EXPECT_EQ(answer->at("unreadable"), 3);
+  ASSERT_EQ(predictions.size(), 5U);
+  EXPECT_EQ(predictions[1], whole[0]);
+  EXPECT_EQ(predictions[3], whole[1]);
+  for (const std::size_t damaged : {0U, 2U, 4U}) {
+    EXPECT_EQ(predictions[damaged].at("file"), model.request.pictures[damaged]);
+    EXPECT_NE(predictions[damaged].at("error").at("what"), "");
+    EXPECT_FALSE(predictions[damaged].contains("outputs"));
+  }
+  EXPECT_EQ(predictions[0].at("error").at("what"), "is neither a JPEG nor a PNG file");
+
+  model.request.pictures = {broken};
+  EXPECT_EQ(predictions_of(model).size(), 1U) << "of none";
+}
+
+// Encoded files in batches, the first of which are answered before the damage is met.
+TEST(Prediction, GoesOnBehindADamagedPictureFile) {
+  const TemporaryFolder folder;
+  const auto bytes = input::bytes_of_file(input::fixture_path("444_37x51.jpg"));
+  const std::string jpeg(bytes.begin(), bytes.end());
+  std::vector<std::string> paths;
+  for (const char* const name : {"a/1.jpg", "a/2.jpg", "b/1.jpg", "b/2.jpg"})
+    paths.push_back(folder.write(name, jpeg).string());
+  recipes::Recipe recipe = small_recipe();
+  recipe.model.parameters["classes"] = 2;
+  recipe.data = {"image_files", {{"files", (folder / "*/*.jpg").string()}}};
+  recipe.input = {
+      {"decode", Json::object()}, {"resize", {{"size", 4}}}, {"to_float", Json::object()}};
+  recipe.train.batch_size = 2;
+  recipe.evaluation = recipes::Evaluation{.data = recipe.data};
+  Trained model = trained(recipe, folder, paths);
+  const std::string cut = folder.write("cut.jpg", jpeg.substr(0, jpeg.size() * 6 / 10)).string();
+  model.request.pictures = {paths[0], paths[1], paths[2], cut, paths[3]};
+  std::vector<Json> predictions;
+  const auto answer = answer_of(model, predictions);
+  ASSERT_TRUE(answer) << answer.error().message();
+  EXPECT_EQ(answer->at("unreadable"), 1);
+  ASSERT_EQ(predictions.size(), 5U);
+  for (std::size_t i = 0; i < predictions.size(); ++i) {
+    EXPECT_EQ(predictions[i].at("file"), model.request.pictures[i]);
+    EXPECT_EQ(predictions[i].contains("error"), i == 3) << predictions[i];
+  }
+}
+
 TEST(Prediction, SaysWhatItCannotAnswer) {
   const TemporaryFolder folder;
   const recipes::Recipe recipe = small_recipe();
@@ -338,8 +401,6 @@ TEST(Prediction, SaysWhatItCannotAnswer) {
   cases.add("different sizes", refusal_to_predict(wrong));
   wrong.request.pictures = {wrong.request.pictures.back()};
   cases.add("another size than that of the training", refusal_to_predict(wrong));
-  wrong.request.pictures = {folder.write("broken.png", "no picture").string()};
-  cases.add("no picture", refusal_to_predict(wrong));
 
   wrong = model;
   wrong.request.stored_as = "float32";

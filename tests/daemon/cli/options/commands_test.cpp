@@ -9,6 +9,7 @@
 
 #include <gmock/gmock.h>
 
+#include "daemon/cli/options/command_texts.hpp"
 #include "daemon/cli/options/option_groups.hpp"
 #include "daemon/cli/options/subcommand.hpp"
 
@@ -49,6 +50,18 @@ TEST(Commands, OneWithoutFunctionIsFound) {
   app.get_subcommand("history")->add_subcommand("forgotten", "");
   EXPECT_THAT(without_function(app, commands, "autotuned"),
               ElementsAre("autotuned history forgotten"));
+}
+
+// The name with what it excludes may reach to one blank before the description.
+TEST(HelpText, GoesOnBelowTheStartOfADescription) {
+  const std::string blanks(30, ' ');
+  const std::string description = "Search again, even if a best configuration is stored";
+  EXPECT_EQ(in_80_columns("  --retune Excludes: --extend " + description + "\n"),
+            "  --retune Excludes: --extend Search again, even if a best configuration is\n" +
+                blanks + "stored\n");
+  EXPECT_EQ(in_80_columns("  --retune" + std::string(20, ' ') + description),
+            "  --retune" + std::string(20, ' ') +
+                "Search again, even if a best configuration is\n" + blanks + "stored\n");
 }
 
 }  // namespace
