@@ -71,6 +71,7 @@ Json to_json(const TrainingSummary& summary, const JobFacts& facts) {
                {"resumed_from_step", summary.resumed_from_step},
                {"damaged_files", summary.damaged_files}};
   json.update(test_json(summary.test));
+  if (!summary.best_evaluation.is_null()) json["best_evaluation"] = summary.best_evaluation;
   json["sample_shape"] = facts.sample_shape;
   json["stored_as"] = facts.stored_as;
   const bool are_few = facts.class_names.size() <= kMaxClassNames;
