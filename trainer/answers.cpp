@@ -73,6 +73,7 @@ Json to_json(const TrainingSummary& summary, const JobFacts& facts) {
                {"damaged_files", summary.damaged_files},
                {"evaluations_since_best", summary.evaluations_since_best}};
   json.update(test_json(summary.test));
+  if (!summary.best_evaluation.is_null()) json["best_evaluation"] = summary.best_evaluation;
   json["sample_shape"] = facts.sample_shape;
   json["stored_as"] = facts.stored_as;
   const bool are_few = facts.class_names.size() <= kMaxClassNames;

@@ -23,7 +23,7 @@ std::vector<LogPoint> training_points(const std::vector<Json>& log) {
     const std::int64_t unix_ns = get_integer(line, "unix_ns").value_or(0);
     for (const auto& [name, value] : line.items()) {
       if (!value.is_number() || name == "step" || name == "unix_ns") continue;
-      // An evaluation repeats the samples of the step before.
+      // The samples of an evaluation are those of the step before, which has told them or will not.
       if (name == "samples" && !line.contains("loss")) continue;
       const bool is_test = name.starts_with("test_");
       points.push_back({.name = is_test ? "test/" + name.substr(5) : "train/" + name,

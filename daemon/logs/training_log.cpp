@@ -99,11 +99,16 @@ bool TrainingLog::add(const Json& progress, std::int64_t unix_ns, nanoseconds no
   if (!evaluation.is_object() && !step) return stream_.good();
   Json line = {{"run", run_}, {"unix_ns", unix_ns}};
   if (evaluation.is_object()) {
-    line["step"] = step_;
-    if (samples_) line["samples"] = *samples_;
+    // Steps are told at times of their own. A trainer of an older version does not say after which one it evaluated.
+    line["step"] = get_integer(evaluation, "step").value_or(step_);
+    if (const auto samples = get_integer(evaluation, "trained_samples")) {
+      line["samples"] = *samples;
+    } else if (samples_) {
+      line["samples"] = *samples_;
+    }
     copy_numbers(evaluation, "test_", line);
     if (const auto epoch = get_integer(evaluation, "epoch")) line["epoch"] = *epoch;
-    for (const char* name : {"test_epoch", "test_samples"})
+    for (const char* name : {"test_epoch", "test_samples", "test_step", "test_trained_samples"})
       line.erase(name);
   } else {
     step_ = *step;
@@ -132,7 +137,7 @@ std::vector<Json> read_training_log(const std::filesystem::path& file, const std
     if (!line || !is_of(*line, run, before)) continue;
     const auto step = get_integer(*line, "step");
     if (!step) continue;
-    // An evaluation comes with the step before it.
+    // An evaluation has the place of the step before it.
     while (!lines.empty() && compare_places(lines.back(), *line) > 0)
       lines.pop_back();
     const bool is_again = !lines.empty() && compare_places(lines.back(), *line) == 0 &&

@@ -18,9 +18,14 @@ namespace {
 
 using storage::RunRow;
 
-// "20 epochs": the whole length that a run trains to.
+// "20 epochs": the whole length that a run trains to. "7 of 20 epochs": evaluate.patience has ended it before.
 std::string length_text(const RunRow& run) {
   const Json plan = parse_json(run.plan, "plan").value_or(Json::object());
+  const auto planned = get_integer(plan, "epochs");
+  const auto trained = get_integer(run.training, "epochs");
+  if (planned && trained && *trained < *planned) {
+    return format_count(*trained) + " of " + format_count(*planned) + " epochs";
+  }
   for (const char* unit : {"epochs", "steps"}) {
     if (const auto count = get_integer(plan, unit)) return format_count(*count) + " " + unit;
   }

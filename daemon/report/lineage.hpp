@@ -28,7 +28,7 @@ namespace autotuned::daemon {
                                                               const storage::RunRow& run);
 
 // An object for each run: {"run", "length": "20 epochs", "steps": null if it has not trained, "state",
-// "is_interrupted"}; an empty list for fewer than two runs.
+// "is_interrupted"}; an empty list for fewer than two runs. "7 of 20 epochs": evaluate.patience has ended the training.
 [[nodiscard]] Json lineage_json(const std::vector<storage::RunRow>& lineage);
 
 // A table of these runs; empty for fewer than two.

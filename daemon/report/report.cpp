@@ -63,24 +63,7 @@ std::string training_text(const storage::RunRow& run) {
   if (const auto loss = get_number(run.training, "final_loss")) {
     text += fmt::format(", loss {:.4f}", *loss);
   }
-  const auto miou = get_number(run.training, "test_miou");
-  if (miou) text += fmt::format(", mean IoU {:.4f}", *miou);
-  if (const auto accuracy = get_number(run.training, "test_accuracy")) {
-    text += fmt::format(", {} accuracy {:.2f} %", miou ? "pixel" : "test", *accuracy * 100);
-  }
-  if (const auto accuracy = get_number(run.training, "test_top5_accuracy")) {
-    text += fmt::format(", top 5 {:.2f} %", *accuracy * 100);
-  }
-  if (const auto error = get_number(run.training, "test_mae")) {
-    text += fmt::format(", mean absolute error {:.4g}", *error);
-  }
-  if (const auto share = get_number(run.training, "test_r2")) {
-    text += fmt::format(", R² {:.4f}", *share);
-  }
-  if (const auto share = get_number(run.training, "test_f1")) {
-    text += fmt::format(", micro-F1 {:.4f}", *share);
-  }
-  text += token_figures_text(run.training, "test_", ", ", "");
+  text += test_figures_text(run);
   if (const auto damaged = get_integer(run.training, "damaged_files"); damaged && *damaged > 0) {
     text += ", " + format_counted(*damaged, "damaged file") + " skipped";
   }
@@ -177,11 +160,12 @@ std::string outcome_text(const storage::RunRow& run, const std::vector<TrialReco
                                 .value_or("its budget is 0: the starting configuration stays");
     const std::string tuning =
         extended.empty() ? "tuning   none, since " + why + "\n" : "tuning   none\n";
-    return lineage + tuning + training_text(run) + classes_text(run.training);
+    return lineage + tuning + training_text(run) + classes_text(run.training) +
+           best_evaluation_text(run);
   }
   std::string text =
       extended.empty() ? tuning_text(run, trials) : lineage + tuning_before_text(run);
-  text += training_text(run) + classes_text(run.training);
+  text += training_text(run) + classes_text(run.training) + best_evaluation_text(run);
   if (const std::string fallback = memory_fallback_text(run); !fallback.empty()) {
     text += "memory   " + fallback + "\n";
   }
@@ -288,6 +272,7 @@ std::string state_text(const storage::RunRow& run) {
 Json run_summary_json(const storage::RunRow& run) {
   Json training = run.training;
   if (const auto rate = trained_samples_per_second(run)) training["samples_per_second"] = *rate;
+  if (const std::string file = averages_tested(run); !file.empty()) training[kTestWeights] = file;
   for (const char* const of_classes : kOfClasses) {
     if (training.is_object()) training.erase(of_classes);
   }

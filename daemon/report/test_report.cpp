@@ -3,14 +3,34 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
 #include "base/printable.hpp"
 #include "base/text.hpp"
+#include "daemon/report/token_report.hpp"
 
 namespace autotuned::daemon {
 namespace {
+
+// Those of the last evaluation that are told, in this order; the keys have "test_" before them.
+constexpr std::array kFigures = {"miou", "accuracy", "top5_accuracy", "mae", "r2", "f1"};
+
+std::string figure_text(const std::string& figure, double value, bool has_masks) {
+  if (figure == "miou") return fmt::format("mean IoU {:.4f}", value);
+  if (figure == "accuracy")
+    return fmt::format("{} accuracy {:.2f} %", has_masks ? "pixel" : "test", value * 100);
+  if (figure == "top5_accuracy") return fmt::format("top 5 {:.2f} %", value * 100);
+  if (figure == "mae") return fmt::format("mean absolute error {:.4g}", value);
+  if (figure == "r2") return fmt::format("R² {:.4f}", value);
+  if (figure == "f1") return fmt::format("micro-F1 {:.4f}", value);
+  return fmt::format("test {} {:.4f}", printable(figure), value);
+}
+
+bool has_averages(const storage::RunRow& run) {
+  return get_number(member(run.recipe, "train"), "ema_decay").has_value();
+}
 
 std::string name_of(const Json& one) {
   const Json& name = member(one, "class");
@@ -46,6 +66,35 @@ std::string confusion_text(const Json& classes, const Json& matrix) {
 }
 
 }  // namespace
+
+std::string averages_tested(const storage::RunRow& run) {
+  const bool is_tested = get_number(run.training, "test_loss").has_value();
+  return is_tested && has_averages(run) ? "model_ema.pt" : "";
+}
+
+std::string test_figures_text(const storage::RunRow& run) {
+  const bool has_masks = get_number(run.training, "test_miou").has_value();
+  std::string text;
+  for (const char* const figure : kFigures) {
+    const auto value = get_number(run.training, ("test_" + std::string(figure)).c_str());
+    if (value) text += ", " + figure_text(figure, *value, has_masks);
+  }
+  text += token_figures_text(run.training, "test_", ", ", "");
+  const std::string file = averages_tested(run);
+  return text.empty() || file.empty() ? text : text + " (of " + file + ")";
+}
+
+std::string best_evaluation_text(const storage::RunRow& run) {
+  const Json& best = member(run.training, "best_evaluation");
+  const auto epoch = get_integer(best, "epoch");
+  if (!epoch) return {};
+  std::string text = "best at  epoch " + format_count(*epoch);
+  for (const auto& [figure, value] : best.items()) {
+    if (figure == "epoch" || !value.is_number()) continue;
+    text += ", " + figure_text(figure, value.get<double>(), run.training.contains("test_miou"));
+  }
+  return text + (has_averages(run) ? ": model_best_ema.pt\n" : ": model_best.pt\n");
+}
 
 std::string classes_text(const Json& training) {
   const Json& classes = member(training, "test_classes");

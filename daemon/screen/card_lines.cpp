@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "daemon/report/run_files.hpp"
+#include "daemon/report/test_report.hpp"
 #include "daemon/screen/next_commands.hpp"
 #include "daemon/screen/run_lines.hpp"
 
@@ -19,6 +20,14 @@ std::string path_text(const std::filesystem::path& path, const std::filesystem::
   const std::filesystem::path relative = path.lexically_relative(here);
   const bool is_below = !relative.empty() && !relative.native().starts_with("..");
   return (is_below ? relative : path).string();
+}
+
+// The file of the model; with averages of the weights that were tested, both files.
+std::string model_text(const std::filesystem::path& output, const std::string& tested,
+                       const std::filesystem::path& here) {
+  if (tested.empty()) return path_text(output / "model.pt", here);
+  return path_text(output / tested, here) +
+         ", to which the figures belong; model.pt beside it has the last weights";
 }
 
 }  // namespace
@@ -52,8 +61,9 @@ std::vector<Line> card_lines(const Json& result, const std::string& text,
   const std::filesystem::path output = text_in(result, "output");
   if (state == "finished" && !output.empty()) {
     // A run with --tune-only has trained nothing.
-    if (member(result, "training").contains("steps")) {
-      append(lines, labelled(wide("model"), path_text(output / "model.pt", here), style));
+    if (const Json& training = member(result, "training"); training.contains("steps")) {
+      const std::string tested = text_in(training, kTestWeights);
+      append(lines, labelled(wide("model"), model_text(output, tested, here), style));
     }
     const std::string described = text_in(result, kFilesOf);
     const std::string recipe =

@@ -211,7 +211,8 @@ Lines training_lines(const Json& told, const RunProgress& progress, const LineSt
     if (!progress.said.evaluation && !style.is_verbose) return {};
     return labelled(
         label(fmt::format("epoch {}", integer_in(evaluation, "epoch"))),
-        fmt::format("{}test loss {:.4f}", figures_text(evaluation), number_in(evaluation, "loss")),
+        fmt::format("{}test loss {:.4f}{}", figures_text(evaluation), number_in(evaluation, "loss"),
+                    flag_in(evaluation, "is_best") ? ", the best so far" : ""),
         style);
   }
   if (style.has_panel || !progress.said.training || !progress.training) return {};

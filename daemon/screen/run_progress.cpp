@@ -14,7 +14,7 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// More epochs than this are not told one by one.
+// More epochs than this are not told one by one, except each that is the best so far.
 constexpr std::int64_t kMaxEpochsTold = 10;
 constexpr const char* kBeforeTraining = "starting a fresh trainer";
 constexpr const char* kBetweenTrials = "choosing what to try next";
@@ -149,10 +149,10 @@ void take_training(RunProgress& progress, const Json& told, nanoseconds now) {
   if (member(told, "checkpoint").is_object()) return;
   if (!progress.training) progress.training = TrainingUnderWay{};
   TrainingUnderWay& training = *progress.training;
-  if (member(told, "evaluation").is_object()) {
+  if (const Json& evaluation = member(told, "evaluation"); evaluation.is_object()) {
     const int tenths = static_cast<int>(training.done_ratio() * 10);
-    progress.said.evaluation =
-        training.epochs_total <= kMaxEpochsTold || tenths > progress.told_tenths;
+    progress.said.evaluation = training.epochs_total <= kMaxEpochsTold ||
+                               tenths > progress.told_tenths || flag_in(evaluation, "is_best");
     if (!progress.said.evaluation) return;
     progress.told_tenths = tenths;
     progress.told_halves = static_cast<int>(training.done_ratio() * 2);

@@ -66,6 +66,9 @@ TEST_F(Extend, IsATrainingThatWasSoLongFromTheStart) {
   EXPECT_EQ(run.at("extends"), first_id);
   EXPECT_EQ(run.at("training").at("steps"), whole.json().at("training").at("steps"));
   EXPECT_EQ(run.at("training").at("resumed_from_step"), first.at("training").at("steps"));
+  EXPECT_EQ(run.at("training").at("best_evaluation"),
+            whole.json().at("training").at("best_evaluation"));
+  EXPECT_EQ(run.at("training").at("test_weights"), "model_ema.pt");
   for (const char* name : {"model.pt", "model_ema.pt"})
     EXPECT_TRUE(file(name) == scene_.folder().read("whole/" + std::string(name))) << name;
   const std::string id = run.at("run");
@@ -85,7 +88,9 @@ TEST_F(Extend, IsATrainingThatWasSoLongFromTheStart) {
   // Its curves are those of both.
   const std::string csv = (scene_.folder() / "curves.csv").string();
   ASSERT_EQ(scene_.command({"export", id, "--csv", csv}).code, 0);
-  EXPECT_THAT(scene_.folder().read("curves.csv"), HasSubstr("test/accuracy"));
+  const std::string curves = scene_.folder().read("curves.csv");
+  for (const char* const step : {"18", "36", "54", "72"})  // the ends of the epochs
+    EXPECT_THAT(curves, HasSubstr("test/accuracy," + std::string(step) + ","));
 }
 
 TEST_F(Extend, GoesOnAfterAnInterruptionAndAgain) {

@@ -50,6 +50,13 @@ bool BestEvaluation::has_figure(const TestResult& test) const {
   return value_of(test, figure_).has_value();
 }
 
+Json BestEvaluation::told(const TestResult& test, std::int64_t epoch) const {
+  const std::optional<double> value = value_of(test, figure_);
+  if (!value) return Json();
+  const bool is_lower_better = figure_ == "loss" || figure_ == "mae";
+  return {{"epoch", epoch}, {figure_, is_lower_better ? -*value : *value}};
+}
+
 bool BestEvaluation::is_over() const {
   return patience_ && since_ >= *patience_;
 }

@@ -65,6 +65,8 @@ class Training {
     summary_.epochs = job_.steps() / plan_.steps_per_epoch;
     summary_.damaged_files = job_.damaged_files() + damaged_elsewhere();
     summary_.evaluations_since_best = best_.since_best();
+    const auto& rules = job_.recipe().evaluation;
+    if (!rules || !rules->saves_best) summary_.best_evaluation = Json();
     return summary_;
   }
 
@@ -129,6 +131,7 @@ class Training {
     summary_.final_loss = get_number(*read, "final_loss").value_or(0.0);
     best_.read(member(*read, "best"));
     is_over_ = best_.is_over();
+    summary_.best_evaluation = member(*read, "best_model");
     plateau_.read(member(*read, "plateau"));
     evaluated_step_ = get_integer(*read, "evaluated_step").value_or(job_.steps());
     for (const Json& name : member(*read, "damaged"))
@@ -292,14 +295,25 @@ class Training {
     summary_.test = *test;
     if (decides) evaluated_step_ = job_.steps();
     const std::int64_t epoch = epochs_begun(job_.steps(), plan_);
-    on_progress_({{"evaluation", evaluation_frame(*test, epoch)}});
+    const bool is_best = decides ? best_.take(*test, epoch) : best_.take_last(*test);
+    report_evaluation(*test, epoch, is_best);
     if (decides) job_.set_rate_factor(plateau_.take(test->loss, job_.rate_factor()));
     if (is_leader_ && !best_.has_figure(*test)) report_no_figure();
-    if (decides ? best_.take(*test, epoch) : best_.take_last(*test)) save_best();
+    if (is_best) save_best(*test, epoch);
     if (auto decided = take_decisions(); !decided) return decided;
     if (is_over_ && job_.steps() < plan_.steps) report_early_end();
     progress_.left_out_ns += now_ns() - start;
     return {};
+  }
+
+  // `is_best`: better than all before.
+  void report_evaluation(const TestResult& test, std::int64_t epoch, bool is_best) {
+    Json told = evaluation_frame(test, epoch);
+    told["step"] = job_.steps();
+    told["trained_samples"] = ranks_ * job_.samples();
+    const recipes::Evaluation& rules = *job_.recipe().evaluation;
+    if (is_best && (rules.saves_best || rules.patience)) told["is_best"] = true;
+    on_progress_({{"evaluation", told}});
   }
 
   // Takes over the leader's decisions after an evaluation, on all ranks.
@@ -311,9 +325,10 @@ class Training {
     return {};
   }
 
-  void save_best() {
+  void save_best(const TestResult& test, std::int64_t epoch) {
     if (!is_leader_ || !job_.recipe().evaluation->saves_best) return;
-    save("model_best-" + id_of_run() + ".pt");
+    if (!save("model_best-" + id_of_run() + ".pt")) return;
+    summary_.best_evaluation = best_.told(test, epoch);
   }
 
   // After a step whose weights the recipe wants, save them; older ones go.
@@ -327,7 +342,7 @@ class Training {
     std::error_code ignored;
     std::filesystem::create_directory(beside(folder), ignored);  // if it fails, so do the files
     for (const std::string& name : names)
-      save(folder + "/" + name + ".pt");
+      (void)save(folder + "/" + name + ".pt");
     saves_.remove_old(beside(folder));
     progress_.left_out_ns += now_ns() - start;
   }
@@ -343,13 +358,14 @@ class Training {
     return request_.checkpoint_path.parent_path() / name;
   }
 
-  // The training is worth more than one file of it.
-  void save(const std::string& name) {
+  // Whether it was saved: the training is worth more than one file of it.
+  bool save(const std::string& name) {
     const auto saved = job_.save_model(beside(name));
-    if (saved) return;
+    if (saved) return true;
     Error error = saved.error();
     error.what = name + " could not be saved; the training goes on: " + error.what;
     on_progress_(warning_frame(error));
+    return false;
   }
 
   void report_no_figure() {
@@ -388,6 +404,7 @@ class Training {
     note["evaluation_ns"] = summary_.evaluation_ns;
     note["final_loss"] = summary_.final_loss;
     note["best"] = best_.to_json();
+    note["best_model"] = summary_.best_evaluation;
     note["plateau"] = plateau_.to_json();
     note["evaluated_step"] = evaluated_step_;
     std::set<std::string> damaged = damaged_before_;

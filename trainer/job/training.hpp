@@ -41,6 +41,9 @@ struct TrainingSummary {
   std::int64_t evaluation_ns = 0;
   double final_loss = 0.0;  // of the last step
   std::optional<TestResult> test;
+  // Whose weights were saved as the best model, by evaluate.best_by: {"epoch": 6, "mae": 0.0549}. Null without
+  // evaluate.save_best, and if none was saved. In an extended training it may be one of the other run.
+  Json best_evaluation;
   bool was_cancelled = false;
   std::int64_t resumed_from_step = 0;
   std::int64_t damaged_files = 0;  // which other samples replaced, in any process of the training

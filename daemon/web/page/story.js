@@ -26,7 +26,8 @@ function trainedFigure(training) {
   const accuracy = typeof training.test_accuracy === "number" ? `${miou ? "pixel" : "test"} accuracy ${(100 * training.test_accuracy).toFixed(2)} %` : null;
   const error = typeof training.test_mae === "number" ? `mean absolute error ${training.test_mae.toPrecision(4)}` : null;
   const found = typeof training.test_f1 === "number" ? `micro-F1 ${training.test_f1.toFixed(4)}` : null;
-  return [countedText(training.steps, "step"), [miou, accuracy, error, found, loss, training.samples_per_second ? "at " + rateText(training.samples_per_second) : null].filter(Boolean).join(", ")];
+  const tested = training.test_weights && (miou || accuracy || error || found) ? `tested: ${training.test_weights}` : null;
+  return [countedText(training.steps, "step"), [miou, accuracy, error, found, tested, loss, training.samples_per_second ? "at " + rateText(training.samples_per_second) : null].filter(Boolean).join(", ")];
 }
 
 function answerSection(run) {

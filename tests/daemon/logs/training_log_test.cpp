@@ -58,6 +58,37 @@ TEST_F(TrainingLogTest, KeepsStepsAndEvaluations) {
       (Json{{"run", "r-1"}, {"unix_ns", 9}, {"step", 100}, {"epoch", 2}, {"test_accuracy", 0.75}}));
 }
 
+// Steps are told every half second, and epochs end between: each evaluation has the step that it was after.
+TEST_F(TrainingLogTest, PutsAnEvaluationAtItsOwnStep) {
+  const auto evaluated = [](std::int64_t step) {
+    return Json{{"evaluation",
+                 {{"epoch", step / 15},
+                  {"step", step},
+                  {"trained_samples", 32 * step},
+                  {"accuracy", 0.75},
+                  {"samples", 16}}}};
+  };
+  {
+    TrainingLog log = open("r-1");
+    Json told = step_told(12);
+    told["samples"] = 384;
+    EXPECT_TRUE(log.add(told, 7, seconds(1)));
+    EXPECT_TRUE(log.add(evaluated(15), 8, seconds(2)));
+    EXPECT_TRUE(log.add(step_told(20), 9, seconds(3)));
+  }
+  // Interrupted between the end of an epoch and its evaluation: nothing was told before it.
+  TrainingLog log = open("r-1");
+  EXPECT_TRUE(log.add(evaluated(30), 10, seconds(1)));
+  const std::vector<Json> lines = read_training_log(file_, "r-1");
+  EXPECT_THAT(steps_of(lines), ElementsAre(12, 15, 20, 30));
+  EXPECT_EQ(lines[1], (Json{{"run", "r-1"},
+                            {"unix_ns", 8},
+                            {"step", 15},
+                            {"samples", 480},
+                            {"epoch", 1},
+                            {"test_accuracy", 0.75}}));
+}
+
 // A trainer may tell of every step: a line in a second, and the last one.
 TEST_F(TrainingLogTest, HasAFewLinesForAnyTraining) {
   TrainingLog log = open("r-1");

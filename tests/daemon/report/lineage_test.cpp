@@ -74,6 +74,20 @@ TEST_F(Lineage, IsTheSameFromEachOfItsRuns) {
   EXPECT_THAT(lineage_json({first}), IsEmpty());
 }
 
+// By evaluate.patience; a larger one lets the next run go on.
+TEST_F(Lineage, ATrainingThatEndedEarlyDidNotReachItsLength) {
+  RunRow first = put("r-1", 30, "");
+  first.training = {{"steps", 98}, {"epochs", 7}};
+  RunRow second = put("r-2", 30, "r-1");
+  second.training = {{"steps", 420}, {"epochs", 30}};
+  const Json parts = lineage_json({first, second});
+  ASSERT_EQ(parts.size(), 2U);
+  EXPECT_EQ(parts[0].at("length"), "7 of 30 epochs");
+  EXPECT_EQ(parts[1].at("length"), "30 epochs");
+  EXPECT_THAT(lineage_text({first, second}),
+              testing::HasSubstr("part 1    r-1  7 of 30 epochs  98     finished\n"));
+}
+
 TEST_F(Lineage, BeginsBehindARunThatIsGone) {
   const RunRow orphan = put("r-9", 20, "r-gone");
   EXPECT_THAT(lineage(orphan), ElementsAre("r-9"));

@@ -70,6 +70,46 @@ TEST(TestReport, ComparesNoClassWithItself) {
   EXPECT_EQ(classes_text(training), "");
 }
 
+storage::RunRow tested_run(const Json& training) {
+  storage::RunRow run;
+  run.best.set("batch_size", std::int64_t{1});
+  run.training = training;
+  return run;
+}
+
+// Those of the weights in model.pt are others.
+TEST(TestReport, SaysThatItsFiguresAreThoseOfTheAverages) {
+  storage::RunRow run = tested_run(
+      {{"steps", 10}, {"test_loss", 0.5}, {"test_accuracy", 0.875}, {"test_perplexity", 1.564}});
+  EXPECT_EQ(test_figures_text(run), ", test accuracy 87.50 %, perplexity 1.564");
+  EXPECT_FALSE(run_summary_json(run)["training"].contains(kTestWeights));
+  run.recipe = {{"train", {{"epochs", 3}, {"ema_decay", 0.99}}}};
+  EXPECT_NE(summary_text(run, {}).find("trained  10 steps, test accuracy 87.50 %, perplexity 1.564 "
+                                       "(of model_ema.pt)\n"),
+            std::string::npos);
+  EXPECT_EQ(run_summary_json(run)["training"][kTestWeights], "model_ema.pt");
+  run.training = {{"steps", 10}};
+  EXPECT_EQ(test_figures_text(run), "") << "nothing was evaluated";
+  EXPECT_FALSE(run_summary_json(run)["training"].contains(kTestWeights));
+}
+
+TEST(TestReport, TellsTheBestEvaluation) {
+  storage::RunRow run = tested_run({{"steps", 98}, {"test_mae", 0.0567}});
+  EXPECT_EQ(best_evaluation_text(run), "");
+  run.training["best_evaluation"] = {{"epoch", 6}, {"mae", 0.05487}};
+  EXPECT_NE(summary_text(run, {}).find(
+                "\nbest at  epoch 6, mean absolute error 0.05487: model_best.pt\n"),
+            std::string::npos);
+  EXPECT_EQ(run_summary_json(run)["training"]["best_evaluation"]["epoch"], 6);
+  run.training["best_evaluation"] = {{"epoch", 6}, {"loss", 0.25}};
+  run.recipe = {{"train", {{"ema_decay", 0.99}}}};
+  EXPECT_EQ(best_evaluation_text(run), "best at  epoch 6, test loss 0.2500: model_best_ema.pt\n");
+  for (const Json& odd : {Json(), Json(7), Json{{"epoch", "6"}}}) {
+    run.training["best_evaluation"] = odd;
+    EXPECT_EQ(best_evaluation_text(run), "");
+  }
+}
+
 // What is long is in the JSON of a run, not in that of a list of runs.
 TEST(TestReport, IsShortUnlessAsked) {
   storage::RunRow run;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "daemon/report/run_files.hpp"
+#include "daemon/report/test_report.hpp"
 #include "daemon/screen/run_lines.hpp"
 
 namespace autotuned::daemon {
@@ -35,6 +36,18 @@ TEST(CardLines, SayWhoseRecipeStaysBesideAModel) {
             std::string("\nkept     nothing\nrecipe   not written: best.yaml and summary.json in "
                         "out stay those of run r-1, whose model is there; `autotuned best RECIPE` "
                         "prints the configuration\n") +
+                kNext);
+}
+
+TEST(CardLines, NameTheWeightsThatWereTested) {
+  Json result = result_without_training();
+  result["training"] = {{"steps", 3}};
+  EXPECT_EQ(card_of(result, ""),
+            std::string("\nmodel    out/model.pt\nrecipe   out/best.yaml\n") + kNext);
+  result["training"][kTestWeights] = "model_ema.pt";
+  EXPECT_EQ(card_of(result, ""),
+            std::string("\nmodel    out/model_ema.pt, to which the figures belong; model.pt beside "
+                        "it has the last weights\nrecipe   out/best.yaml\n") +
                 kNext);
 }
 

@@ -284,6 +284,29 @@ TEST(ProgressView, NamesAFindingOnceAndAtTheLatestWhenTheTuningIsOver) {
             line + "tuned      nothing faster: the starting configuration stays\n");
 }
 
+// Of many epochs about ten are told, and besides them each that becomes the best one.
+TEST(ProgressView, TellsEachEpochThatIsTheBestSoFar) {
+  const Json step = {{"event", "training"},
+                     {"progress",
+                      {{"step", 1},
+                       {"steps_total", 100},
+                       {"epoch", 1},
+                       {"epochs_total", 100},
+                       {"samples", 10},
+                       {"samples_total", 1000},
+                       {"samples_per_second", 10.0},
+                       {"loss", 0.5}}}};
+  const auto evaluated = [](int epoch, bool is_best) {
+    Json evaluation = {{"epoch", epoch}, {"accuracy", 0.9}, {"loss", 0.25}};
+    if (is_best) evaluation["is_best"] = true;
+    return Json{{"event", "training"}, {"progress", {{"evaluation", evaluation}}}};
+  };
+  const std::string text = shown({}, {step, evaluated(1, false), evaluated(2, false),
+                                      evaluated(3, true), evaluated(4, false)});
+  EXPECT_THAT(text, EndsWith("epoch 1    accuracy 90.00 %, test loss 0.2500\n"
+                             "epoch 3    accuracy 90.00 %, test loss 0.2500, the best so far\n"));
+}
+
 TEST(ProgressView, SurvivesEventsWithoutTheirFields) {
   for (const char* name :
        {"run",      "waiting", "waited",   "phase",          "tuning",   "earlier_trial",

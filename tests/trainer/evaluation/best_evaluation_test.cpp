@@ -95,6 +95,20 @@ TEST(BestEvaluation, CountsNoneWithoutTheFigure) {
   EXPECT_TRUE(best.is_over());
 }
 
+TEST(BestEvaluation, IsToldByItsFigure) {
+  recipes::Evaluation rules;
+  EXPECT_EQ(BestEvaluation(rules).told(result(0.5, 1.0), 6),
+            (Json{{"epoch", 6}, {"accuracy", 0.5}}));
+  rules.best_by = "loss";
+  EXPECT_EQ(BestEvaluation(rules).told(result(0.5, 1.25), 6), (Json{{"epoch", 6}, {"loss", 1.25}}));
+  rules.best_by = "mae";
+  EXPECT_TRUE(BestEvaluation(rules).told(result(0.5, 1.0), 6).is_null());
+  TestResult test = result(0.0, 1.0);
+  test.numbers = NumberFigures();
+  test.numbers->mae = 0.125;
+  EXPECT_EQ(BestEvaluation(rules).told(test, 7), (Json{{"epoch", 7}, {"mae", 0.125}}));
+}
+
 TEST(BestEvaluation, ForgetsThatOfAnotherFigure) {
   recipes::Evaluation rules;
   BestEvaluation by_accuracy(rules);
@@ -184,6 +198,22 @@ TEST(EarlyEnd, KeepsTheBestModel) {
               testing::HasSubstr("ends after epoch 3 of 9: no evaluation was better than that of "
                                  "epoch 1"));
   EXPECT_EQ(value_of(read_model(folder / "model_best-c.pt")).size(), 4U);
+  const Json best = {{"epoch", 1}, {"accuracy", trained.summary.test->accuracy}};
+  EXPECT_EQ(trained.summary.best_evaluation, best);
+  Json told = Json::array();  // that it is the best one
+  for (const Json& frame : trained.progress)
+    if (frame.contains("evaluation")) told.push_back(member(frame["evaluation"], "is_best"));
+  EXPECT_EQ(told, Json::array({true, nullptr, nullptr}));
+}
+
+// Nobody asks for the best one.
+TEST(BestModel, IsNotToldWithoutTheKey) {
+  const Folder folder;
+  const auto job = load(small_recipe());
+  const EvaluatedTraining trained = train_all(*job, {.checkpoint_path = folder / "c"});
+  EXPECT_TRUE(trained.summary.best_evaluation.is_null());
+  for (const Json& frame : trained.progress)
+    EXPECT_FALSE(member(frame, "evaluation").contains("is_best"));
 }
 
 // It may be the only good one, and this training may never end.
@@ -209,8 +239,10 @@ TEST(BestModel, OfAnInterruptedTrainingIsItsOwn) {
   ASSERT_TRUE(part.summary.was_cancelled);
   const auto saved = folder / "model_best-r-1.pt";
   const auto written = std::filesystem::last_write_time(saved);
-  EXPECT_FALSE(train_all(*job, request).summary.was_cancelled);
+  const TrainingSummary rest = train_all(*job, request).summary;
+  EXPECT_FALSE(rest.was_cancelled);
   EXPECT_EQ(std::filesystem::last_write_time(saved), written);
+  EXPECT_EQ(get_integer(rest.best_evaluation, "epoch").value_or(0), 1);
 }
 
 // With an average, which has a file of its own beside each.

@@ -224,8 +224,10 @@ TEST_F(Extended, KnowsWhatWasSavedAtTheEnd) {
       member(parse_json(value_of(read_checkpoint(state())).note, "note").value_or(Json()), "best");
   EXPECT_TRUE(member(best, "saved_best").is_number());
   EXPECT_TRUE(member(best, "value").is_null()) << "it decides nothing";
-  EXPECT_TRUE(train_all(*load(longer(recipe, 3)), request()).summary.test);
+  const TrainingSummary sequel = train_all(*load(longer(recipe, 3)), request()).summary;
+  EXPECT_TRUE(sequel.test);
   EXPECT_FALSE(std::filesystem::exists(folder_ / "model_best-r-2.pt"));
+  EXPECT_EQ(get_integer(sequel.best_evaluation, "epoch").value_or(0), 2) << "that of the other run";
 }
 
 // Batches of 60 drop 20 samples of each epoch, so that those of 20 have made more.

@@ -14,6 +14,7 @@
 #include "tests/places.hpp"
 #include "tests/trainer/job/photo_job.hpp"
 #include "tests/trainer/small_job.hpp"
+#include "trainer/answers.hpp"
 
 namespace autotuned::trainer {
 namespace {
@@ -76,6 +77,8 @@ TEST(Training, TrainsToTheEndAndEvaluates) {
   for (const Json& frame : trained.progress) {
     if (const Json& one = member(frame, "evaluation"); !one.is_null()) {
       EXPECT_EQ(one["epoch"], ++evaluations);
+      EXPECT_EQ(one["step"], 10 * evaluations) << "the end of the epoch";
+      EXPECT_EQ(one["trained_samples"], 200 * evaluations);
     }
   }
   EXPECT_EQ(evaluations, 2);
@@ -86,6 +89,13 @@ TEST(Training, TrainsToTheEndAndEvaluates) {
   EXPECT_EQ((*last)["steps_total"], 20);
   EXPECT_EQ((*last)["epoch"], 2);
   EXPECT_EQ((*last)["samples_total"], 400);
+}
+
+TEST(Training, AnswersWithTheBestEvaluationIfThereIsOne) {
+  TrainingSummary summary;
+  EXPECT_FALSE(to_json(summary, JobFacts()).contains("best_evaluation"));
+  summary.best_evaluation = {{"epoch", 6}, {"accuracy", 0.5}};
+  EXPECT_EQ(to_json(summary, JobFacts()).at("best_evaluation"), summary.best_evaluation);
 }
 
 TEST(Training, TellsTheLearningRateOfTheLastStep) {
