@@ -14,7 +14,6 @@
 #include "tests/places.hpp"
 #include "tests/trainer/job/photo_job.hpp"
 #include "tests/trainer/small_job.hpp"
-#include "trainer/answers.hpp"
 
 namespace autotuned::trainer {
 namespace {
@@ -89,13 +88,6 @@ TEST(Training, TrainsToTheEndAndEvaluates) {
   EXPECT_EQ((*last)["steps_total"], 20);
   EXPECT_EQ((*last)["epoch"], 2);
   EXPECT_EQ((*last)["samples_total"], 400);
-}
-
-TEST(Training, AnswersWithTheBestEvaluationIfThereIsOne) {
-  TrainingSummary summary;
-  EXPECT_FALSE(to_json(summary, JobFacts()).contains("best_evaluation"));
-  summary.best_evaluation = {{"epoch", 6}, {"accuracy", 0.5}};
-  EXPECT_EQ(to_json(summary, JobFacts()).at("best_evaluation"), summary.best_evaluation);
 }
 
 TEST(Training, TellsTheLearningRateOfTheLastStep) {
