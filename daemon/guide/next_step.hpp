@@ -17,7 +17,7 @@ struct FolderState {
   std::vector<std::string> recipes;  // files in the folder that can be run as far as a look tells
   std::vector<std::string> faulty_recipes;  // others, in which `autotuned check` finds mistakes
   std::vector<std::string> scripts;         // in Python, that train with PyTorch
-  std::string data;  // "1,200 pictures in 12 classes"; empty: nothing to train on
+  std::string data;                   // "1,200 pictures in 12 classes"; empty: nothing to train on
   std::filesystem::path folder = {};  // absolute; empty: not known
 };
 

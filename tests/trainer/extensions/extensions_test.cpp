@@ -108,7 +108,8 @@ TEST_F(ExtensionTest, WhatItThrowsInAStepIsNamed) {
   value_of(turn("late"));
   const auto block = job_->run_steps(1, never);
   ASSERT_FALSE(block);
-  EXPECT_THAT(block.error().message(), HasSubstr("plugin tricks: forward: the rabbit is gone in step 1"));
+  EXPECT_THAT(block.error().message(),
+              HasSubstr("plugin tricks: forward: the rabbit is gone in step 1"));
 }
 
 TEST_F(ExtensionTest, LabelsOfAnotherTypeAreRefused) {

@@ -154,12 +154,10 @@ INSTANTIATE_TEST_SUITE_P(
                   "plugin cheats: after_step: puts the model in evaluation mode in step 21"},
         SeenCheat{"detaches_later",
                   "plugin cheats: after its forward: no parameter gets a gradient in step 21"},
-        SeenCheat{
-            "detaches_rest",
-            "plugin cheats: after its forward: 10 of 20 samples get no gradient in step 21"},
-        SeenCheat{
-            "leaves_out_gradients",
-            "plugin cheats: after its forward: 10 of 20 samples get no gradient in step 21"},
+        SeenCheat{"detaches_rest",
+                  "plugin cheats: after its forward: 10 of 20 samples get no gradient in step 21"},
+        SeenCheat{"leaves_out_gradients",
+                  "plugin cheats: after its forward: 10 of 20 samples get no gradient in step 21"},
         SeenCheat{"freezes_later",
                   "plugin cheats: on_batch: freezes parameter hidden.weight in step 20"}),
     [](const auto& tested) { return std::string(tested.param.cheat); });
@@ -422,9 +420,9 @@ TEST_F(SeenInStepsTest, BetweenTwoStepsToo) {
 }
 
 TEST_F(SeenInStepsTest, WhoDeclaresAnotherTrainingMayMakeIt) {
-  for (const char* cheat : {"skips_samples_between_checks", "shows_half", "blanks_images",
-                            "halves_weights", "evaluates_in_training", "detaches_later",
-                            "detaches_rest", "leaves_out_gradients"}) {
+  for (const char* cheat :
+       {"skips_samples_between_checks", "shows_half", "blanks_images", "halves_weights",
+        "evaluates_in_training", "detaches_later", "detaches_rest", "leaves_out_gradients"}) {
     value_of(job_->prepare(with(with(start_, kCheat, cheat), "cheats.another_job", true)));
     EXPECT_TRUE(job_->run_steps(kSteps, never)) << cheat;
   }
