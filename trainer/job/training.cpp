@@ -25,6 +25,7 @@ namespace {
 
 using profiler::now_ns;
 
+constexpr const char* kRecipe = "recipe";
 constexpr const char* kBatchSize = "batch size";
 constexpr const char* kData = "data";
 
@@ -114,8 +115,11 @@ class Training {
     const auto read = parse_json(*note, file.string());
     if (!read) return tl::unexpected(read.error());
     for (const auto& [field, value] : expected.items()) {
-      if (member(*read, field.c_str()) == value) continue;
+      const Json& theirs = member(*read, field.c_str());
+      if (theirs == value) continue;
       if (field == kBatchSize && request_.takes_other_batch_size) continue;
+      // Older checkpoints hold the hash of the whole recipe.
+      if (field == kRecipe && theirs == job_.recipe().hash()) continue;
       return fail(ErrorKind::invalid, "the checkpoint is of another " + field, file.string(),
                   remedies.of_job);
     }
@@ -175,10 +179,13 @@ class Training {
     return {};
   }
 
-  // The values in which a checkpoint and the training that goes on from it must agree.
+  // The values in which a checkpoint and the training that goes on from it must agree. The starting values of knobs are
+  // none of them: the configuration is what trains, and a run may go on without a plugin whose knob the recipe names.
   Json identity() const {
-    return {{"recipe", job_.recipe().hash()},
-            {"seed", job_.recipe().seed},
+    recipes::Recipe job = job_.recipe();
+    job.start = {};
+    return {{kRecipe, job.hash()},
+            {"seed", job.seed},
             {kBatchSize, job_.configuration().integer("batch_size")}};
   }
 

@@ -124,5 +124,21 @@ TEST(OtherBatchSize, DoesNotEvaluateWithinAnEpoch) {
   EXPECT_THAT(rest.evaluated_epochs, testing::ElementsAre(2));
 }
 
+// A run that goes on without a plugin drops the knob that the recipe starts with.
+TEST(OtherStart, OfTheRecipeDoesNotMakeItAnotherTraining) {
+  const Folder folder;
+  const TrainRequest request{.checkpoint_path = folder / "c", .resume = true};
+  recipes::Recipe recipe = small_recipe();
+  recipe.start.set("optimizer.set_to_none", false);
+  const auto first = load(recipe);
+  const auto stopped = value_of(train(
+      *first, request, [](const Json&) {}, [] { return true; }));
+  ASSERT_TRUE(stopped.was_cancelled);
+  const auto second = load(small_recipe());
+  const auto trained = value_of(train(
+      *second, request, [](const Json&) {}, never));
+  EXPECT_GT(trained.resumed_from_step, 0);
+}
+
 }  // namespace
 }  // namespace autotuned::trainer
