@@ -321,7 +321,7 @@ TEST(Checks, ReachedWeightsAreHeldAgainstWhatRoundingMakesOfThem) {
   EXPECT_EQ(check.risk, "numerics");
 
   std::string details;
-  updates.outputs->difference = 0.4;
+  updates.outputs->difference = 0.45;
   EXPECT_FALSE(check_reached(updates, false, &own).passed);
   details += check_reached(updates, false, &own).detail + "\n";
   updates.outputs->difference = 0.25;
