@@ -11,7 +11,9 @@
 
 #include "tests/places.hpp"
 #include "tests/trainer/small_job.hpp"
+#include "trainer/answers.hpp"
 #include "trainer/job/settings/supported_knobs.hpp"
+#include "trainer/job/training.hpp"
 
 namespace autotuned::trainer {
 namespace {
@@ -296,6 +298,13 @@ TEST(Server, LeavesAHungUpSessionsTraining) {
                 {"checkpoint_path", (folder / "c").string()},
                 {"resume", false}});
   // The destructor closes the socket and waits for the server.
+}
+
+TEST(Server, AnswersWithTheBestEvaluationIfThereIsOne) {
+  TrainingSummary summary;
+  EXPECT_FALSE(to_json(summary, JobFacts()).contains("best_evaluation"));
+  summary.best_evaluation = {{"epoch", 6}, {"accuracy", 0.5}};
+  EXPECT_EQ(to_json(summary, JobFacts()).at("best_evaluation"), summary.best_evaluation);
 }
 
 }  // namespace

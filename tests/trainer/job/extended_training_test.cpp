@@ -11,7 +11,6 @@
 #include "base/file.hpp"
 #include "recipes/schedule.hpp"
 #include "tests/trainer/small_job.hpp"
-#include "trainer/answers.hpp"
 #include "trainer/job/training.hpp"
 #include "trainer/state/checkpoint.hpp"
 
@@ -299,13 +298,6 @@ TEST_F(Extended, RefusesATrainingThatPatienceHasEnded) {
               HasSubstr("evaluate.patience: it has ended the training after epoch 2"));
   recipe.evaluation->patience = 3;
   EXPECT_EQ(train_all(*load(longer(recipe, 20)), request()).summary.epochs, 4);
-}
-
-TEST(Training, AnswersWithTheBestEvaluationIfThereIsOne) {
-  TrainingSummary summary;
-  EXPECT_FALSE(to_json(summary, JobFacts()).contains("best_evaluation"));
-  summary.best_evaluation = {{"epoch", 6}, {"accuracy", 0.5}};
-  EXPECT_EQ(to_json(summary, JobFacts()).at("best_evaluation"), summary.best_evaluation);
 }
 
 }  // namespace
