@@ -9,6 +9,7 @@
 
 #include "base/configuration.hpp"
 #include "base/file.hpp"
+#include "base/trainer_error.hpp"
 #include "recipes/recipe.hpp"
 #include "trainer/answers.hpp"
 #include "trainer/asked_job.hpp"
@@ -23,17 +24,6 @@ namespace {
 
 bool is_cancel(const Json& frame) {
   return get_string(frame, "request").value_or("") == "cancel";
-}
-
-Json to_json(const Error& error) {
-  Json json = {{"kind", to_string(error.kind)},
-               {"what", error.what},
-               {"where", error.where},
-               {"remedy", error.remedy}};
-  if (error.signal != 0) json["signal"] = error.signal;
-  if (error.is_memory_of_others) json["is_memory_of_others"] = true;
-  if (!error.extensions.empty()) json["extensions"] = error.extensions;
-  return json;
 }
 
 Json update_json(const ParameterComparison& update) {

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <utility>
 
-#include "daemon/trainers/trainer_answer.hpp"
+#include "base/trainer_error.hpp"
 
 namespace autotuned::daemon {
 namespace {

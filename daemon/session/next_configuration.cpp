@@ -18,6 +18,11 @@ bool has_measured(const TrialRecord& trial) {
          trial.rejection != RejectionReason::not_same_model;
 }
 
+std::string suspected(const std::vector<std::string>& extensions, int ends) {
+  return "the trainer ended " + std::to_string(ends) + " times in the training with " +
+         plugins_text(extensions) + ", which may be the cause";
+}
+
 }  // namespace
 
 std::optional<Configuration> after_out_of_memory(const Configuration& failed,
@@ -54,24 +59,22 @@ std::optional<Configuration> without_extensions(const Configuration& failed,
 }
 
 Error suspicion(const Error& error, const std::vector<std::string>& extensions, int ends) {
-  Error suspected = error;
-  suspected.what = "the trainer ended " + std::to_string(ends) + " times in the training with " +
-                   plugins_text(extensions) + ", which may be the cause";
+  Error blamed = error;
+  blamed.what = suspected(extensions, ends);
   // The error itself has been told, with the last lines of the log.
   if (error.signal != 0) {
-    suspected.what += "; the last time by signal " + std::to_string(error.signal);
+    blamed.what += "; the last time by signal " + std::to_string(error.signal);
   }
   if (error.kind == ErrorKind::timeout) {
-    suspected.what += "; the last time because it gave no answer in time";
+    blamed.what += "; the last time because it gave no answer in time";
   }
-  suspected.extensions = extensions;
-  return suspected;
+  blamed.extensions = extensions;
+  return blamed;
 }
 
 Error with_suspects(Error error, const std::vector<std::string>& extensions, int ends) {
   if (extensions.empty()) return error;
-  error.what = "the trainer ended " + std::to_string(ends) + " times in the training with " +
-               plugins_text(extensions) + ", which may be the cause: " + error.what;
+  error.what = suspected(extensions, ends) + ": " + error.what;
   return with_option_to_leave_out(std::move(error), extensions);
 }
 

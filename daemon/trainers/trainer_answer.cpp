@@ -23,20 +23,6 @@ tuner::UpdateComparison::Parameter update_from(const Json& update) {
 
 }  // namespace
 
-Error trainer_error_from(const Json& error) {
-  const auto text = [&error](const char* field) { return get_string(error, field).value_or(""); };
-  const auto signal = static_cast<int>(get_integer(error, "signal").value_or(0));
-  return Error{error_kind_from(text("kind")),
-               text("what"),
-               text("where"),
-               text("remedy"),
-               signal,
-               get_bool(error, "is_memory_of_others").value_or(false),
-               /*is_disturbance=*/false,
-               /*is_of_reference=*/false,
-               strings_in(error, "extensions")};
-}
-
 Result<tuner::UpdateComparison> comparison_from(const Json& answer) {
   tuner::UpdateComparison comparison;
   const auto equal = get_bool(answer, "equal");

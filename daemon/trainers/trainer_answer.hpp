@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads errors, comparisons of updates and losses from the answers of trainers and scripts (docs/trainer-protocol.md).
+// Reads comparisons of updates and losses from the answers of trainers and scripts (docs/trainer-protocol.md).
 #pragma once
 
 #include <optional>
@@ -10,9 +10,6 @@
 #include "tuner/training_backend.hpp"
 
 namespace autotuned::daemon {
-
-// The `error` of an answer.
-[[nodiscard]] Error trainer_error_from(const Json& error);
 
 // An answer to `compare`, without steps, losses and inputs. A number that is missing or null reads as NaN.
 // ErrorKind::invalid names a field that must be there.

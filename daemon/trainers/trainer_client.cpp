@@ -17,7 +17,7 @@
 
 #include "base/file.hpp"
 #include "base/text.hpp"
-#include "daemon/trainers/trainer_answer.hpp"
+#include "base/trainer_error.hpp"
 
 namespace autotuned::daemon {
 

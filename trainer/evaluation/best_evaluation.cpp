@@ -7,14 +7,20 @@ namespace autotuned::trainer {
 
 namespace {
 
-// The figure of an evaluation, with its sign such that higher is better.
-std::optional<double> value_of(const TestResult& test, const std::string& figure) {
-  if (figure == "loss") return -test.loss;
-  if (figure == "mae") return test.numbers ? std::optional(-test.numbers->mae) : std::nullopt;
+std::optional<double> figure_of(const TestResult& test, const std::string& figure) {
+  if (figure == "loss") return test.loss;
+  if (figure == "mae") return test.numbers ? std::optional(test.numbers->mae) : std::nullopt;
   if (figure == "r2") return test.numbers ? test.numbers->r2 : std::nullopt;
   if (figure == "f1") return test.tags ? test.tags->all.f1() : std::nullopt;
   if (figure == "miou") return test.masks ? test.masks->miou : std::nullopt;
   return test.accuracy;
+}
+
+// With its sign such that higher is better.
+std::optional<double> value_of(const TestResult& test, const std::string& figure) {
+  const std::optional<double> value = figure_of(test, figure);
+  const bool is_lower_better = figure == "loss" || figure == "mae";
+  return value && is_lower_better ? -*value : value;
 }
 
 }  // namespace
@@ -51,10 +57,9 @@ bool BestEvaluation::has_figure(const TestResult& test) const {
 }
 
 Json BestEvaluation::told(const TestResult& test, std::int64_t epoch) const {
-  const std::optional<double> value = value_of(test, figure_);
+  const std::optional<double> value = figure_of(test, figure_);
   if (!value) return Json();
-  const bool is_lower_better = figure_ == "loss" || figure_ == "mae";
-  return {{"epoch", epoch}, {figure_, is_lower_better ? -*value : *value}};
+  return {{"epoch", epoch}, {figure_, *value}};
 }
 
 bool BestEvaluation::is_over() const {

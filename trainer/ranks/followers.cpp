@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "base/trainer_error.hpp"
 #include "trainer/ranks/fault_limits.hpp"
 
 namespace autotuned::trainer {
@@ -29,12 +30,7 @@ bool is_report(const Json& frame) {
 Result<Json> answer_in(const Json& frame) {
   const Json& error = member(frame, "error");
   if (error.is_null()) return member(frame, "ok");
-  return tl::unexpected(
-      Error{error_kind_from(get_string(error, "kind").value_or("")),
-            get_string(error, "what").value_or(""), get_string(error, "where").value_or(""),
-            get_string(error, "remedy").value_or(""), /*signal=*/0,
-            get_bool(error, "is_memory_of_others").value_or(false),
-            /*is_disturbance=*/false, /*is_of_reference=*/false, strings_in(error, "extensions")});
+  return tl::unexpected(trainer_error_from(error));
 }
 
 }  // namespace

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/trainers/trainer_answer.hpp"
+#include "base/trainer_error.hpp"
 
 #include <gmock/gmock.h>
 
-namespace autotuned::daemon {
+namespace autotuned {
 namespace {
 
-TEST(TrainerAnswer, AnErrorNamesTheExtensionsThatCausedIt) {
+TEST(TrainerError, NamesTheExtensionsThatCausedIt) {
   Json answer = {{"kind", "internal"}, {"what", "it cheats"}, {"where", "training step"}};
   EXPECT_THAT(trainer_error_from(answer).extensions, testing::IsEmpty());
   answer["extensions"] = {"mine", "other"};
@@ -19,4 +19,4 @@ TEST(TrainerAnswer, AnErrorNamesTheExtensionsThatCausedIt) {
 }
 
 }  // namespace
-}  // namespace autotuned::daemon
+}  // namespace autotuned
