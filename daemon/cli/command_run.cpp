@@ -97,7 +97,8 @@ int run_recipe(const RunOptions& options) {
       options.without.empty() ? trainer_plugins : trainer_plugins_here(options.plugin_folders));
   auto recipe = read_recipe_or_report(options.recipe, knobs, options.as_json, names);
   if (!recipe) return kUsageError;
-  if (report_problems(workload_problems(*recipe, trainer_plugins), options.as_json)) {
+  if (report_problems(workload_problems(*recipe, trainer_plugins, options.without),
+                      options.as_json)) {
     return kUsageError;
   }
   if (auto applied = apply_settings(options.settings, knobs, *recipe); !applied) {

@@ -38,8 +38,16 @@ std::vector<std::pair<const char*, const Json*>> workloads_of(const recipes::Rec
   return all;
 }
 
+bool has_name(const std::vector<std::string>& names, const std::string& name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
 // Why a recipe cannot have this workload, as a clause; empty: it can.
-std::string obstacle(const std::string& name, const std::vector<FoundPlugin>& found) {
+std::string obstacle(const std::string& name, const std::vector<FoundPlugin>& found,
+                     const std::vector<std::string>& without) {
+  if (has_name(without, name)) {
+    return "the recipe needs plugin " + short_for_message(name) + ", which is left out";
+  }
   const auto plugin = std::ranges::find(found, name, &FoundPlugin::name);
   if (plugin == found.end()) {
     std::vector<std::string> known;
@@ -110,11 +118,12 @@ std::vector<std::string> differing_extensions(const std::vector<FoundPlugin>& tr
 }
 
 Result<Json> libraries_for(const recipes::Recipe& recipe,
-                           const std::vector<FoundPlugin>& trainer_plugins) {
+                           const std::vector<FoundPlugin>& trainer_plugins,
+                           const std::vector<std::string>& without) {
   std::set<std::string> named;
   for (const auto& [part, parameters] : workloads_of(recipe)) {
     const std::string name = get_string(*parameters, "plugin").value_or("");
-    if (std::string reason = obstacle(name, trainer_plugins); !reason.empty()) {
+    if (std::string reason = obstacle(name, trainer_plugins, without); !reason.empty()) {
       return fail(ErrorKind::invalid, std::move(reason), part);
     }
     named.insert(name);
@@ -130,13 +139,15 @@ Result<Json> libraries_for(const recipes::Recipe& recipe,
 }
 
 std::vector<recipes::Diagnostic> workload_problems(
-    const recipes::Recipe& recipe, const std::vector<FoundPlugin>& trainer_plugins) {
+    const recipes::Recipe& recipe, const std::vector<FoundPlugin>& trainer_plugins,
+    const std::vector<std::string>& without) {
   std::vector<recipes::Diagnostic> problems;
   for (const auto& [part, said] : workloads_of(recipe)) {
     const Json& parameters = *said;
     const std::string name = get_string(parameters, "plugin").value_or("");
-    const std::string reason = obstacle(name, trainer_plugins);
+    std::string reason = obstacle(name, trainer_plugins, without);
     if (reason.empty()) continue;
+    if (has_name(without, name)) reason += "; remove --without " + short_for_message(name);
     const auto place = [&](const char* field) {
       return static_cast<int>(get_integer(parameters, field).value_or(0));
     };

@@ -33,12 +33,16 @@ namespace autotuned::daemon {
     const Configuration& other);
 
 // The library files that a trainer of this recipe gets: the extensions that are ready, and the workloads that the
-// recipe names. ErrorKind::invalid says why a workload is missing or was refused.
+// recipe names. ErrorKind::invalid says why a workload is missing, was refused, or is one of those that were left out
+// (`without`, as for trainer_plugins_here()).
 [[nodiscard]] Result<Json> libraries_for(const recipes::Recipe& recipe,
-                                         const std::vector<plugins::FoundPlugin>& trainer_plugins);
+                                         const std::vector<plugins::FoundPlugin>& trainer_plugins,
+                                         const std::vector<std::string>& without = {});
 
-// The errors of libraries_for() for a recipe, each with the recipe's line.
+// The errors of libraries_for() for a recipe, each with the recipe's line. `without`: what a command was given as
+// --without.
 [[nodiscard]] std::vector<recipes::Diagnostic> workload_problems(
-    const recipes::Recipe& recipe, const std::vector<plugins::FoundPlugin>& trainer_plugins);
+    const recipes::Recipe& recipe, const std::vector<plugins::FoundPlugin>& trainer_plugins,
+    const std::vector<std::string>& without = {});
 
 }  // namespace autotuned::daemon

@@ -11,7 +11,7 @@ Result<TrainerBackendSpec> session_spec(const SessionRequest& request, const Mac
                                         const InstallationPaths& paths,
                                         const std::vector<recipes::Knob>& knobs,
                                         const std::vector<plugins::FoundPlugin>& trainer_plugins) {
-  auto libraries = libraries_for(request.recipe, trainer_plugins);
+  auto libraries = libraries_for(request.recipe, trainer_plugins, request.without);
   if (!libraries) return tl::unexpected(libraries.error());
   TrainerBackendSpec spec;
   spec.recipe = request.recipe;

@@ -79,6 +79,9 @@ TEST_F(TrainerPlugins, AMistakeIsNamedWithItsLine) {
   const Outcome unknown = command({"run", scene_.recipe().string()});
   told_.ends(2, "an unknown workload", unknown);
   EXPECT_EQ(unknown.out, "");
+  write_recipe("{plugin: tiny}", "budget: 0s");
+  told_.ends(2, "a workload that is left out",
+             command({"run", scene_.recipe().string(), "--without", "tiny"}));
   write_recipe("{plugin: tiny, hiden: 12}", "budget: 0s");
   const Outcome outcome = ended(1, run());
   EXPECT_THAT(outcome.err,
