@@ -14,6 +14,7 @@
 #include "daemon/report/script_report.hpp"
 #include "daemon/report/test_report.hpp"
 #include "daemon/report/token_report.hpp"
+#include "daemon/report/training_course.hpp"
 #include "daemon/report/training_fallback.hpp"
 #include "daemon/report/tuning_end.hpp"
 #include "daemon/report/tuning_time.hpp"
@@ -27,36 +28,16 @@ bool has_meaning(const TrialRecord& trial) {
   return trial.estimate.pairs > 0 && trial.verdict != Verdict::failed;
 }
 
-// Training as slow as this is not what was measured.
-constexpr double kSlowTrainingRatio = 0.7;
 // What a whole run tells of its training, and a list of runs leaves out.
 constexpr std::array kOfClasses = {"class_names", "test_classes", "test_confusion", "test_tags",
                                    "test_targets"};
-// Shorter trainings are mostly their first steps.
-constexpr double kTellingTrainingNs = 10e9;
-
-// What disturbed the last process that trained, as far as it may be why the whole training is slower than what was measured. Not
-// the load, where that of the tuning, or of the processes before, is not known or was no other.
-std::vector<std::string> causes_of_slowness(const storage::RunRow& run) {
-  const bool is_part = get_integer(run.training, "resumed_from_step").value_or(0) > 0;
-  const bool is_known =
-      run.training.contains("other_work_ratio") && run.training.contains("tuning_other_work_ratio");
-  const bool is_load_told = !busier_text(run).empty() || (!is_part && !is_known);
-  const Json& subjects = member(run.training, kDisturbanceSubjects);
-  std::vector<std::string> causes;
-  std::size_t at = 0;
-  for (const Json& cause : member(run.training, "disturbances")) {
-    const bool is_load = subjects.is_array() && at < subjects.size() && subjects[at] == "load";
-    ++at;
-    if (is_load && !is_load_told) continue;
-    causes.push_back(cause.is_string() ? cause.get<std::string>() : cause.dump());
-  }
-  return causes;
-}
 
 std::string training_text(const storage::RunRow& run) {
   const auto steps = get_integer(run.training, "steps");
-  if (!steps) return {};
+  if (!steps) {
+    const std::string stopped = stopped_text(run);
+    return stopped.empty() ? "" : "stopped  " + stopped + "\n";
+  }
   const bool is_all = get_bool(run.training, "is_counted_to_end").value_or(true);
   std::string text = fmt::format("trained  {}{}", format_counted(*steps, "step"),
                                  is_all ? "" : " until its tuning ended, and more after it");
@@ -77,22 +58,7 @@ std::string training_text(const storage::RunRow& run) {
   if (const std::string busier = busier_text(run); !busier.empty()) {
     text += "load     " + busier + ": rates of the two do not compare\n";
   }
-  const double duration_ns = get_number(run.training, "duration_ns").value_or(0.0);
-  // With another configuration it was bound to be slower.
-  if (duration_ns < kTellingTrainingNs || !fallback_text(run).empty()) return text;
-  if (*rate >= kSlowTrainingRatio * run.best_samples_per_second) return text;
-  text += fmt::format("slow     {:.0f} % of what tuning measured",
-                      100 * *rate / run.best_samples_per_second);
-  const Json& seen = member(run.training, "disturbances");
-  if (!seen.is_array() || seen.empty()) {
-    return text + (busier_text(run).empty()
-                       ? ", and no load of other work was seen: measure again in longer blocks "
-                         "(--retune)\n"
-                       : "\n");
-  }
-  for (const std::string& cause : causes_of_slowness(run))
-    text += "\n         " + cause;
-  return text + "\n";
+  return text + slow_training_lines(run);
 }
 
 // How many samples a step has, where that is no setting: at the start and, if that differs, with what was kept.

@@ -13,6 +13,7 @@
 #include "daemon/report/script_report.hpp"
 #include "daemon/report/story.hpp"
 #include "daemon/report/story_findings.hpp"
+#include "daemon/report/training_course.hpp"
 #include "daemon/report/training_fallback.hpp"
 #include "daemon/report/tuning_end.hpp"
 #include "daemon/report/tuning_time.hpp"
@@ -53,6 +54,9 @@ std::string opening(const RunRecord& record) {
             ". Configuration and rates come from that run, except the rate of this training.\n";
   }
   if (!run.error.empty()) text += "It ended with an error: " + run.error + ".\n";
+  if (const std::string stopped = stopped_text(run); !stopped.empty()) {
+    text += "Its training was stopped " + stopped + ".\n";
+  }
   if (const std::string note = stand_in_note(run.recipe); !note.empty()) {
     text += "Note: " + note + ".\n";
   }

@@ -23,6 +23,7 @@
 #include "daemon/report/report.hpp"
 #include "daemon/report/run_files.hpp"
 #include "daemon/report/script_report.hpp"
+#include "daemon/report/training_course.hpp"
 #include "daemon/report/training_fallback.hpp"
 #include "daemon/report/tuning_time.hpp"
 #include "daemon/session/continued_run.hpp"
@@ -62,9 +63,16 @@ Result<void> RunningSession::train() {
   } else {
     warn({opened.error().message()});
   }
+  if (run_.training.is_object()) run_.training.erase(kStoppedAt);
+  // Of an earlier process of this run: who reads only what this one says would not know.
+  if (const std::string fallback = fallback_text(run_); !fallback.empty()) {
+    warn({"earlier in this run, " + fallback});
+  }
   TrainingProgress so_far{.as_begun = run_.training, .checkpoint_step = std::nullopt};
-  const auto on_progress = [this, &log, &so_far](const Json& progress) {
+  Json told_steps;  // the last progress of steps
+  const auto on_progress = [this, &log, &so_far, &told_steps](const Json& progress) {
     if (const Json& data = member(progress, kTrainedData); !data.is_null()) return take_data(data);
+    if (progress.contains("steps_total")) told_steps = progress;
     const auto written = get_integer(member(progress, "checkpoint"), "step");
     if (written) so_far.checkpoint_step = *written;
     report({{"event", "training"}, {"progress", progress}});
@@ -93,6 +101,7 @@ Result<void> RunningSession::train() {
   }
   if (!trained) return tl::unexpected(give_up_training(trained.error(), so_far));
   if (get_bool(*trained, "cancelled").value_or(false)) {
+    run_.training[kStoppedAt] = stop_of(*trained, told_steps);
     return fail(ErrorKind::cancelled, "stopped while training");
   }
   const Json stored = std::exchange(run_.training, *trained);
@@ -111,6 +120,9 @@ Result<void> RunningSession::train() {
   if (const auto busy = other_work_ratio(before, after)) {
     run_.training["other_work_ratio"] = *busy;
   }
+  const std::string slow = slow_training_warning(
+      run_, differing_extensions(trainer_plugins_, run_.starting, run_.best));
+  if (!slow.empty()) warn({slow});
   return keep_what_trained();
 }
 

@@ -122,12 +122,33 @@ TEST_F(CaughtExtension, IsNotTakenAgainWhenTheRunIsContinued) {
   behave({found_at(5), full});
   const Outcome outcome = ended(1, run());
   EXPECT_EQ(outcome.json().at("state"), "training");
+  EXPECT_THAT(outcome.err, Not(HasSubstr("earlier in this run")));
   behave({found_at(5), found_at(7)});
   const Outcome again = ended(0, run());
   EXPECT_EQ(again.json().at("run"), outcome.json().at("run"));
   EXPECT_EQ(trained_with(), (std::vector<std::string>{"honest", "none", "none"}));
   EXPECT_EQ(again.json().at("training").at("fallbacks").size(), 1);
   EXPECT_EQ(again.json().at("training").at("steps"), 10);
+}
+
+// Who continues a run may have seen nothing of what an earlier process of it said.
+TEST_F(CaughtExtension, IsToldOnceMoreWhenAnInterruptedRunIsContinued) {
+  const Json interrupt = {
+      {"do", "interrupt"}, {"request", "train_step"}, {"step", 7}, {"once", true}};
+  behave({found_at(5), interrupt});
+  const Outcome stopped = ended(130, run());
+  EXPECT_EQ(stopped.json().at("training").at("stopped_at").at("steps"), 8);
+  const std::string told =
+      "the training went on from step 5 without plugin cheats (cheats.cheat honest → none), which "
+      "is not tried again: ";
+  const Outcome again =
+      ended(0, scene_.command({"run", scene_.recipe().string(), "--plugin-dir",
+                               (scene_.folder() / "plugins").string()}));
+  const std::string warning = "warning: earlier in this run, " + told;
+  EXPECT_THAT(again.err, HasSubstr(warning));
+  EXPECT_EQ(again.err.find(warning), again.err.rfind(warning)) << again.err;
+  EXPECT_THAT(again.out, HasSubstr("\nplugin   " + told));
+  EXPECT_THAT(again.out, HasSubstr("measured with plugin cheats, which the training left out"));
 }
 
 // Its knob has its starting value: there is nothing to go back to, but a way out.

@@ -50,9 +50,16 @@ TEST(Interrupt, WhileTrainingResumesFromTheCheckpoint) {
   EXPECT_EQ(outcome.at("state"), "cancelled");
   EXPECT_FALSE(std::filesystem::exists(scene.folder() / "out/model.pt"));
   EXPECT_TRUE(scene.all_ended());
+  EXPECT_EQ(
+      outcome.at("training").at("stopped_at"),
+      Json::object({{"steps", 5}, {"steps_total", 10}, {"epochs", 1}, {"epochs_total", 1}}));
+  EXPECT_THAT(scene.command({"show", "last"}).out, HasSubstr("\nstopped  at step 5 of 10\n"));
+  EXPECT_THAT(scene.command({"explain", "last"}).out,
+              HasSubstr("Its training was stopped at step 5 of 10.\n"));
 
   scene.fake().forget_requests();
   const Json again = result_of(scene.run());
+  EXPECT_FALSE(again.at("training").contains("stopped_at"));
   EXPECT_EQ(again.at("run"), outcome.at("run"));
   EXPECT_EQ(again.at("training").at("resumed_from_step"), 5);
   EXPECT_EQ(again.at("training").at("steps"), 10);

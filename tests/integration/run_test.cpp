@@ -72,6 +72,19 @@ TEST(Run, SaysOnStandardErrorWhatHappens) {
   EXPECT_THAT(outcome.out, HasSubstr("trained  10 steps, loss 0.5000, test accuracy 75.00 %"));
 }
 
+TEST(Run, WarnsOfATrainingThatIsMuchSlowerThanWhatWasKept) {
+  Json behaviour = Scene::fast_job();
+  behaviour["training_ns"] = 2e10;
+  const Scene scene{behaviour};
+  const Outcome outcome = ended(0, scene.run());
+  const Json training = outcome.json().at("training");
+  const double busier = training.value("other_work_ratio", 0.0) -
+                        training.value("tuning_other_work_ratio", 1.0);
+  if (busier >= 0.05) GTEST_SKIP() << "other work may have made it slow";
+  EXPECT_THAT(outcome.err, HasSubstr("warning: the training reached 4 samples/s, 0 % of the "));
+  EXPECT_THAT(outcome.err, HasSubstr("optimizer.set_to_none off → on: a change may be slower"));
+}
+
 TEST(Run, SecondRunVerifiesWhatIsKnown) {
   const Scene scene;
   ASSERT_EQ(scene.run().code, 0);

@@ -19,6 +19,7 @@
 //    "hangs_after_hello": 1,                             reads nothing
 //    "block_lasts_ms": 20,                               of real time; else none
 //    "train_step_lasts_ms": 20,                          likewise
+//    "training_ns": 2e10,                                that its trainings are said to have taken; else 1000
 //    "tells_checkpoints": 1,                             reports each checkpoint of a training
 //    "device": "cuda:0", "uuids": ["00ff"],              that it trains on, and of its GPUs; else a CPU
 //    "faults": [{"do": "exit", "code": 3, ...}]}

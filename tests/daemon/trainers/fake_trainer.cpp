@@ -161,6 +161,10 @@ class FakeTrainer {
     return static_cast<std::int64_t>(behaviour_.number("parameter_bytes", 400));
   }
 
+  [[nodiscard]] std::int64_t training_ns() const {
+    return static_cast<std::int64_t>(behaviour_.number("training_ns", 1000));
+  }
+
   Json load(const Json& request) {
     configuration_ = request.at("configuration");
     checkpoints_["initial"] = configuration_;
@@ -234,7 +238,7 @@ class FakeTrainer {
     const int first = static_cast<int>(std::ranges::count(trained_, '\n'));
     const int total = static_cast<int>(behaviour_.number("train_steps", 10));
     Json done = {{"steps", total},        {"samples", total * 8},
-                 {"epochs", 1},           {"duration_ns", 1000},
+                 {"epochs", 1},           {"duration_ns", training_ns()},
                  {"evaluation_ns", 10},   {"final_loss", 0.5},
                  {"test_accuracy", 0.75}, {"test_loss", 0.6},
                  {"cancelled", false},    {"resumed_from_step", first}};
