@@ -10,6 +10,7 @@
 #include "daemon/report/lineage.hpp"
 #include "daemon/report/report.hpp"
 #include "daemon/report/script_report.hpp"
+#include "daemon/report/training_fallback.hpp"
 
 namespace autotuned::daemon {
 
@@ -95,6 +96,7 @@ Json side_json(const ComparedSide& side) {
   return {{"name", side.name},
           {"what", side.what},
           {"note", stand_in_note(side.recipe)},
+          {"left_out", side.left_out},
           {"configuration", side.configuration.to_json()},
           {"samples_per_second", side.samples_per_second},
           {"reference_samples_per_second", side.reference_samples_per_second},
@@ -196,6 +198,7 @@ ComparedSide side_of(const RunRecord& record, const std::optional<TrialRecord>& 
     side.reference_samples_per_second = run.baseline_samples_per_second;
     side.estimate = run.speedup;
     side.lacks_confirmation = lacks_confirmation(record.trials);
+    side.left_out = is_tuned ? left_out_text(run) : std::string();
     for (const auto& [number, outcome] : outcomes_of(record)) {
       const auto found = record.checks.find(number);
       const bool counts = outcome == Outcome::kept || outcome == Outcome::held;

@@ -149,6 +149,9 @@ std::string notes_text(const ComparedSide& a, const ComparedSide& b) {
     if (const std::string note = stand_in_note(side->recipe); !note.empty()) {
       text += side->name + ": " + note + "\n";
     }
+    if (!side->left_out.empty()) {
+      text += side->name + ": its rate and its ratio were " + side->left_out + "\n";
+    }
   }
   return text;
 }

@@ -2,6 +2,7 @@
 #include "daemon/screen/run_progress.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <iterator>
 
@@ -16,6 +17,10 @@ using std::chrono::nanoseconds;
 
 // More epochs than this are not told one by one, except each that is the best so far.
 constexpr std::int64_t kMaxEpochsTold = 10;
+// A training of which nothing was said for so long, and for this share of its time before, is told again: its half may
+// be far, above all if it becomes slow.
+constexpr nanoseconds kLongestSilence = std::chrono::minutes(1);
+constexpr int kSilentPart = 4;  // one of so many
 constexpr const char* kBeforeTraining = "starting a fresh trainer";
 constexpr const char* kBetweenTrials = "choosing what to try next";
 
@@ -143,11 +148,20 @@ void take_block(RunProgress& progress, const Json& event) {
   progress.trial->estimate = estimate_of(event);
 }
 
+bool is_silent_for_long(const RunProgress& progress, nanoseconds now) {
+  const nanoseconds before = progress.training_told_at - progress.training_began;
+  return now - progress.training_told_at >= std::max(kLongestSilence, before / kSilentPart);
+}
+
 void take_training(RunProgress& progress, const Json& told, nanoseconds now) {
   progress.stage = Stage::training;
   progress.trial.reset();
   if (member(told, "checkpoint").is_object()) return;
-  if (!progress.training) progress.training = TrainingUnderWay{};
+  if (!progress.training) {
+    progress.training = TrainingUnderWay{};
+    progress.training_began = now;
+    progress.training_told_at = now;
+  }
   TrainingUnderWay& training = *progress.training;
   if (const Json& evaluation = member(told, "evaluation"); evaluation.is_object()) {
     const int tenths = static_cast<int>(training.done_ratio() * 10);
@@ -156,6 +170,7 @@ void take_training(RunProgress& progress, const Json& told, nanoseconds now) {
     if (!progress.said.evaluation) return;
     progress.told_tenths = tenths;
     progress.told_halves = static_cast<int>(training.done_ratio() * 2);
+    progress.training_told_at = now;
     return;
   }
   training = {.step = integer_in(told, "step"),
@@ -170,8 +185,9 @@ void take_training(RunProgress& progress, const Json& told, nanoseconds now) {
               .told_at = now};
   // The last one comes with the evaluation, or with the result.
   const int halves = std::min(static_cast<int>(training.done_ratio() * 2), 1);
-  progress.said.training = halves > progress.told_halves;
+  progress.said.training = halves > progress.told_halves || is_silent_for_long(progress, now);
   progress.told_halves = std::max(progress.told_halves, halves);
+  if (progress.said.training) progress.training_told_at = now;
 }
 
 }  // namespace

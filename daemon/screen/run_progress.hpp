@@ -55,7 +55,7 @@ struct TrainingUnderWay {
 struct Said {
   bool inapplicable = false;  // how many plugins have nothing to try
   bool before = false;        // how many trials earlier processes have decided
-  bool training = false;      // it has begun, or half of it is over
+  bool training = false;      // it has begun, half of it is over, or nothing was said of it for long
   bool evaluation = false;
   bool answer = false;    // of a plugin: it was not given before
   bool findings = false;  // those of the start, now that the plugins have answered
@@ -98,8 +98,10 @@ struct RunProgress {
   bool is_before_told = false;
   std::int64_t damaged = 0;  // files, as they were told
   std::optional<TrainingUnderWay> training;
-  int told_halves = -1;  // of the training
-  int told_tenths = -1;  // of it, when an evaluation was told
+  nanoseconds training_began{0};    // when its first step was told
+  nanoseconds training_told_at{0};  // when a lasting line was last due
+  int told_halves = -1;             // of the training
+  int told_tenths = -1;             // of it, when an evaluation was told
   Said said;
 
   // The ratio of the best configuration over the starting one: the product of the trials' ratios, until it is

@@ -15,6 +15,7 @@
 #include "daemon/report/run_comparison.hpp"
 #include "daemon/report/script_report.hpp"
 #include "daemon/report/story.hpp"
+#include "daemon/report/training_fallback.hpp"
 
 namespace autotuned::daemon {
 
@@ -33,6 +34,7 @@ Json run_row_json(const storage::RunRow& run) {
                               : change_text(run.starting, run.starting.change_to(run.best));
   row["best"].erase("configuration");
   row["pairs"] = run.speedup.pairs;
+  row["left_out"] = run.best.empty() ? std::string() : left_out_text(run);
   row["tuning_seconds"] = std::round(row["tuning_seconds"].get<double>() * 10.0) / 10.0;
   row.erase("training");
   row.erase("output");
@@ -159,6 +161,7 @@ Result<Json> run_page_json(const storage::History& history, const std::string& n
     }
   }
   page["pairs"] = record->run.speedup.pairs;
+  page["left_out"] = record->run.best.empty() ? std::string() : left_out_text(record->run);
   const auto lineage = lineage_of(history, record->run);
   if (!lineage) return tl::unexpected(lineage.error());
   page["lineage"] = lineage_json(*lineage);

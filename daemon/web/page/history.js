@@ -36,7 +36,7 @@ function runRows(runs, machines, isChosen, choose) {
     const box = element("input", { type: "checkbox", checked: isChosen(run.run), ariaLabel: `compare ${run.run}` });
     box.addEventListener("change", () => choose(run.run, box.checked));
     return [[element("label", {}, box), " ", element("a", { href: `#/run/${run.run}` }, run.recipe), small(run.run)],
-      [element("span", { className: "state " + moodClass(verdict.mood) }, run.pairs ? (verdict.mood > 0 ? "✓ " : "? ") + verdict.ratio : "= " + verdict.ratio), small(verdict.interval)],
+      [element("span", { className: "state " + moodClass(verdict.mood) }, run.pairs ? (verdict.mood > 0 ? "✓ " : "? ") + verdict.ratio : "= " + verdict.ratio), small([verdict.interval, verdict.leftOut].filter(Boolean).join(", "))],
       [rateText(run.best.samples_per_second), small(run.pairs ? "from " + rateText(run.baseline.samples_per_second) : "")],
       [element("span", { className: "state" }, stateText(run)), small(whenText(run.started_unix_ns))],
       [machineText(machines[run.machine], run.machine)], [run.best.change || "–"]];
@@ -88,7 +88,7 @@ function differenceTable(caption, differences, a, b) {
 function sideFigures(side) {
   return element("div", {}, element("p", {}, element("strong", {}, side.name), " ", small(side.what)), figureList([
     ["rate", side.samples_per_second > 0 ? rateText(side.samples_per_second) : "not measured"],
-    ["faster than its start", side.ratio ? ratioText(side.ratio, side.ratio_low, side.ratio_high) : null, side.ratio ? intervalText(side.ratio_low, side.ratio_high) : ""]]));
+    ["faster than its start", side.ratio ? ratioText(side.ratio, side.ratio_low, side.ratio_high) : null, side.ratio ? [intervalText(side.ratio_low, side.ratio_high), side.left_out].filter(Boolean).join(", ") : ""]]));
 }
 
 export function comparisonNodes(comparison) {

@@ -8,7 +8,7 @@ export function answerNode(run) {
   const verdict = verdictOf(run);
   return element("div", {},
     element("div", { className: "answer" }, element("b", { className: moodClass(verdict.mood) }, verdict.ratio),
-      verdict.interval ? element("span", { className: "number" }, `as fast as at the start (${verdict.interval})`) : null),
+      verdict.interval ? element("span", { className: "number" }, `as fast as at the start (${verdict.interval})` + (verdict.leftOut ? ", " + verdict.leftOut : "")) : null),
     element("p", {}, verdict.sure));
 }
 
@@ -40,7 +40,7 @@ function answerSection(run) {
     run.error ? note("It failed: " + run.error) : null,
     figureList([
       ["start", rateText(run.baseline.samples_per_second), run.pairs ? "beside the best one" : ""],
-      ["now", run.best.samples_per_second > 0 ? rateText(run.best.samples_per_second) : null, ""],
+      ["now", run.best.samples_per_second > 0 ? rateText(run.best.samples_per_second) : null, run.left_out || ""],
       ["upper bound", ceiling.samples_per_second > 0 ? (ceiling.is_passed ? "not known" : rateText(ceiling.samples_per_second)) : null,
         ceiling.is_passed ? `the training passed the ${rateText(ceiling.samples_per_second)} that were measured`
           : `at least, bound by ${ceiling.bound_by}` + (ceiling.reached_ratio ? `; ${percentText(Math.min(1, ceiling.reached_ratio))} of it is reached` : "")],

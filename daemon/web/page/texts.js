@@ -127,18 +127,19 @@ export function stateText(run) {
   return run.is_interrupted ? `… ${text}, interrupted` : `${sign} ${text}`;
 }
 
-// The answer to "is it faster, by how much, is it sure?" of a run: {ratio, interval, sure, mood}.
+// The answer to "is it faster, by how much, is it sure?" of a run: {ratio, interval, leftOut, sure, mood}. `leftOut` says what the ratio
+// was measured with and the training left out.
 export function verdictOf(run) {
   const best = run.best || {};
   if (!run.pairs) {
     const isOpen = run.state === "tuning" && !run.is_interrupted;
     const isDone = run.state === "finished" || run.state === "training";
-    return { ratio: isOpen ? "tuning" : isDone ? "no gain" : "no answer", interval: "", mood: 0,
+    return { ratio: isOpen ? "tuning" : isDone ? "no gain" : "no answer", interval: "", leftOut: "", mood: 0,
       sure: isOpen ? "Nothing is confirmed yet." : isDone ? "Nothing faster was confirmed: the starting configuration stays." : "It ended before anything was confirmed." };
   }
   const interval = intervalText(best.speedup_low, best.speedup_high);
   const isSure = best.speedup_low > 1;
-  return { ratio: ratioText(best.speedup, best.speedup_low, best.speedup_high), interval, mood: isSure ? 1 : 0,
+  return { ratio: ratioText(best.speedup, best.speedup_low, best.speedup_high), interval, leftOut: run.left_out || "", mood: isSure ? 1 : 0,
     sure: isSure ? `Sure: the whole interval is above 1, over ${countedText(run.pairs, "pair")} measured side by side.`
       : `Undecided: the interval reaches down to 1 or below, over ${countedText(run.pairs, "pair")}.` };
 }

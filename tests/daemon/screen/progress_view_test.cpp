@@ -3,11 +3,13 @@
 
 #include <gmock/gmock.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "daemon/report/tuning_time.hpp"
+#include "daemon/screen/run_progress.hpp"
 
 namespace autotuned::daemon {
 namespace {
@@ -305,6 +307,20 @@ TEST(ProgressView, TellsEachEpochThatIsTheBestSoFar) {
                                       evaluated(3, true), evaluated(4, false)});
   EXPECT_THAT(text, EndsWith("epoch 1    accuracy 90.00 %, test loss 0.2500\n"
                              "epoch 3    accuracy 90.00 %, test loss 0.2500, the best so far\n"));
+}
+
+// Half of a training that became slow may be far.
+TEST(RunProgress, ATrainingIsToldByTimeToo) {
+  RunProgress progress;
+  std::vector<int> told_at_s;
+  for (int second = 1000; second <= 2000; second += 10) {
+    const Json steps = {{"step", second}, {"samples", second}, {"samples_total", 1e6}};
+    take(progress, {{"event", "training"}, {"progress", steps}}, std::chrono::seconds(second));
+    if (progress.said.training) told_at_s.push_back(second - 1000);
+  }
+  // Each minute at first, and later when it has lasted a quarter longer.
+  EXPECT_THAT(told_at_s,
+              testing::ElementsAre(0, 60, 120, 180, 240, 300, 380, 480, 600, 750, 940));
 }
 
 TEST(ProgressView, SurvivesEventsWithoutTheirFields) {

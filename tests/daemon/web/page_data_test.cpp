@@ -85,6 +85,20 @@ TEST_F(PageData, FindingsHaveTheirRemedies) {
   EXPECT_EQ(finding.at("code"), sample_finding_with_remedy().at("code"));
 }
 
+TEST_F(PageData, SaysThatTheTrainingLeftOutWhatWasMeasured) {
+  EXPECT_EQ(run_page_json(history_of(sample_record()), "last")->at("left_out"), "");
+  RunRecord record = sample_record();
+  leave_out_extension(record);
+  const storage::History history = history_of(record);
+  const std::string told = "measured with plugin mine, which the training left out";
+  EXPECT_EQ(run_page_json(history, "last")->at("left_out"), told);
+  EXPECT_EQ(runs_page_json(history)->at("runs").at(0).at("left_out"), told);
+  const auto compared = comparison_page_json(history, "last", "last.1");
+  ASSERT_TRUE(compared) << compared.error().message();
+  EXPECT_EQ(compared->at("a").at("left_out"), told);
+  EXPECT_EQ(compared->at("b").at("left_out"), "") << "a trial is what it measured";
+}
+
 TEST_F(PageData, SaysWhatItDoesNotFind) {
   const storage::History history = history_of(sample_record());
   EXPECT_EQ(run_page_json(history, "r-1999").error().kind, ErrorKind::not_found);

@@ -56,6 +56,12 @@ TEST_F(WebPageScript, SaysWhatCameOfTryingAFinding) {
   expect_scene("tried", record);
 }
 
+TEST_F(WebPageScript, SaysBesideTheRatioThatTheTrainingLeftOutWhatWasMeasured) {
+  RunRecord record = sample_record();
+  leave_out_extension(record);
+  expect_scene("left_out", record);
+}
+
 TEST_F(WebPageScript, FollowsARunThatMoves) {
   expect_scene("live", sample_record());
 }

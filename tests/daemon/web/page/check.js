@@ -66,6 +66,15 @@ const scenes = {
     says(page, "1.005 ×as fast as at the start (1.002 to 1.008)");
   },
 
+  async left_out() {
+    const told = "measured with plugin mine, which the training left out";
+    const { page } = await open(file);
+    says(page, `1.25 ×as fast as at the start (1.20 to 1.50), ${told}`);
+    says(page, `1,250 samples/s${told}`);
+    const answers = { "api/status": { jobs: [] }, "api/runs": { has_more: false, machines: {}, runs: [summary("r-1", { left_out: told })] } };
+    says((await open(file, { hash: "", answers })).page, `✓ 1.25 ×1.20 to 1.50, ${told}`);
+  },
+
   async hostile() {
     const { page } = await open(file);
     says(page, more);
@@ -162,11 +171,12 @@ const scenes = {
   },
 
   async compare() {
-    const side = (name) => ({ name, what: "a run", note: "", samples_per_second: 1000, ratio: 1.2, ratio_low: 1.1, ratio_high: 1.3, pairs: 9, checks: [] });
+    const side = (name) => ({ name, what: "a run", note: "", samples_per_second: 1000, ratio: 1.2, ratio_low: 1.1, ratio_high: 1.3, pairs: 9, checks: [], left_out: name === "r-1" ? "measured with plugin mine, which the training left out" : "" });
     const answers = { "api/compare/r-1/r-2.3": { a: side("r-1"), b: side("r-2.3"), ratio: 1.5, knobs: [{ field: "batch_size", a: 32, b: 128 }], recipe: [], environment: [{ field: "gpus", a: [], b: null }],
       spans_ns_per_step: { step: { a: 2e6, b: 1e6, difference: -1e6 } }, metrics: { "step.data_wait_ratio": { a: 0.5, b: null, difference: null } } } };
     const { page } = await open(file, { hash: "#/compare/r-1/r-2.3", answers });
     says(page, "1.50 ×");
+    says(page, "1.20 ×1.10 to 1.30, measured with plugin mine, which the training left out");
     says(page, "batch_size32128");
     says(page, "step2.00 ms1.00 ms");
     says(page, "step.data_wait_ratio50.0 %–");
