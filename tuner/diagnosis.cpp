@@ -106,7 +106,8 @@ Result<void> Diagnosis::take_profile(const Configuration& incumbent, bool is_tra
   auto profile = backend_->profile(incumbent);
   // A disturbance says nothing about the job.
   if (!profile && profile.error().is_disturbance) profile = backend_->profile(incumbent);
-  is_profile_disturbed_ = !profile && profile.error().is_disturbance;
+  is_profile_missing_by_chance_ =
+      !profile && (profile.error().is_disturbance || profile.error().kind == ErrorKind::timeout);
   if (!profile) {
     if (profile.error().kind == ErrorKind::cancelled) return forward_error(profile);
     return ledger_->not_profiled(profile.error());

@@ -42,9 +42,9 @@ class Diagnosis {
   [[nodiscard]] const Ceiling& ceiling() const { return ceiling_; }
   // The metrics of the last profile; empty if there is none.
   [[nodiscard]] const Json& metrics() const { return profile_.metrics; }
-  // Whether the last profile is missing because it was disturbed both times (Error::is_disturbance). What plugins answer
-  // without its metrics does not hold for the next run.
-  [[nodiscard]] bool is_profile_disturbed() const { return is_profile_disturbed_; }
+  // Whether the last profile is missing because it was disturbed both times (Error::is_disturbance) or ran out of its
+  // time, such as on a busy machine. What plugins answer without its metrics does not hold for the next run.
+  [[nodiscard]] bool is_profile_missing_by_chance() const { return is_profile_missing_by_chance_; }
   // StepProfile::places of the last trace. It stays valid for later incumbents: no knob moves an operator into
   // another module.
   [[nodiscard]] const Json& places() const { return places_; }
@@ -71,7 +71,7 @@ class Diagnosis {
   std::optional<Configuration> ceiling_of_;
   StepProfile profile_;
   std::optional<Configuration> profiled_;  // the configuration of profile_
-  bool is_profile_disturbed_ = false;
+  bool is_profile_missing_by_chance_ = false;
   Json places_ = Json::object();
   // The signals of the last trace that are shares of the time of kernels or operators. A change of the loading does not affect them.
   // Other changes affect them by less than the error of host times.

@@ -117,7 +117,7 @@ Result<SearchEnd> Search::run() {
     std::optional<Next> next = next_trial();
     // A second look is at what was tried. What a plugin that failed would have proposed, nobody knows.
     end_.is_complete =
-        proposals_.empty() && left_out_.empty() && !diagnosis_->is_profile_disturbed();
+        proposals_.empty() && left_out_.empty() && !diagnosis_->is_profile_missing_by_chance();
     if (!next) {
       for (const Proposal* proposal : pending())
         end_.untried.push_back({proposal->plugin, incumbent_->configuration(), proposal->change});

@@ -27,7 +27,7 @@ struct UntriedProposal {
 
 struct SearchEnd {
   bool is_budget_spent = false;  // something was left to try, but no budget
-  // No proposal was left untried, and no plugin was left out because it failed.
+  // No proposal was left untried, no plugin was left out because it failed, and the last profile is not missing by chance.
   bool is_complete = false;
   std::vector<UntriedProposal> untried = {};  // the most promising first
 };

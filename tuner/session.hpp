@@ -38,7 +38,8 @@ struct SessionOutcome {
   bool is_budget_spent = false;
   // Numbers of the trials of this process that ended after the budget; ablations that were asked for have none.
   std::vector<int> trials_beyond_budget;
-  // No proposal was left untried, no gain was left undecided, and every plugin answered.
+  // No proposal was left untried, no gain was left undecided, every plugin answered, and the last profile was taken, where
+  // the job can be profiled.
   bool is_complete = false;
   // Proposals for which no budget was left, the most promising first.
   std::vector<UntriedProposal> untried;

@@ -71,6 +71,20 @@ TEST(SessionTrace, ASearchWithoutAProfileThatWasDisturbedIsNotComplete) {
   }
 }
 
+// One that can never be taken would let the next runs search for nothing.
+TEST(SessionTrace, ASearchWhoseProfileRanOutOfItsTimeIsNotComplete) {
+  for (const ErrorKind kind : {ErrorKind::timeout, ErrorKind::unsupported}) {
+    Simulation simulation;
+    simulation.advisors.plugins["reader"] = [](const Json& situation) -> Result<Json> {
+      return none(situation.at("metrics").empty() ? "there is no profile" : "nothing is slow");
+    };
+    simulation.job.profile_fault = Error{kind, "no answer within 2 min", {}, {}};
+    const auto outcome = simulation.run();
+    ASSERT_TRUE(outcome) << outcome.error().message();
+    EXPECT_EQ(outcome->is_complete, kind != ErrorKind::timeout);
+  }
+}
+
 void put_on_a_gpu(Simulation& simulation) {
   add_three_plugins(simulation);
   simulation.input.job_facts["device"] = "cuda:0";
