@@ -455,12 +455,17 @@ std::string yaml_text(const std::string& text) {
 Result<DataFolder> look_at_data(const fs::path& folder, const fs::path& from,
                                 std::int64_t most_names) {
   Place place{.folder = folder, .from = from, .names_left = most_names, .most = most_names};
-  const FolderListing listing = list_folder(folder, place.names_left);
+  FolderListing listing = list_folder(folder, place.names_left);
   if (listing.failure) {
     return tl::unexpected(
         system_error(listing.failure.value(), "cannot read the folder", folder.string()));
   }
   DataFolder nothing;
+  std::erase_if(listing.folders, [&](const std::string& name) {
+    if (!holds_predictions(folder / name)) return false;
+    nothing.notes.push_back("the folder " + name + " is left out: `predict` wrote its masks");
+    return true;
+  });
   std::optional<DataFolder> found = cifar10(place, listing, nothing);
   if (!found) found = idx(place, listing);
   if (!found) found = tables(place, listing, nothing);

@@ -39,7 +39,8 @@ struct DataFolder {
   std::vector<std::string> notes;  // what the folder holds but the recipe leaves out, and why
 };
 
-// Looks at no more than `most_names` names in all, and at tables and labels in proportion. Errors are those of reading
+// Looks at no more than `most_names` names in all, and at tables and labels in proportion. Leaves out folders that
+// `predict` has made for its masks, unless `folder` itself is one. Errors are those of reading
 // `folder` itself; unreadable files and folders in it are left out.
 [[nodiscard]] Result<DataFolder> look_at_data(const std::filesystem::path& folder,
                                               const std::filesystem::path& from,

@@ -6,6 +6,7 @@
 
 #include "base/file.hpp"
 #include "base/folder_names.hpp"
+#include "daemon/report/run_files.hpp"
 
 namespace autotuned::daemon {
 
@@ -37,6 +38,11 @@ FolderListing list_folder(const std::filesystem::path& folder, std::int64_t& nam
   std::ranges::sort(listing.hidden);
   std::ranges::sort(listing.special);
   return listing;
+}
+
+bool holds_predictions(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  return std::filesystem::exists(folder / kPredictedMark, ignored);
 }
 
 std::string first_bytes_of(const std::filesystem::path& file, std::size_t bytes) {

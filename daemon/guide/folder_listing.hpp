@@ -24,6 +24,9 @@ struct FolderListing {
 [[nodiscard]] FolderListing list_folder(const std::filesystem::path& folder,
                                         std::int64_t& names_left);
 
+// Whether `predict` has made the folder, for the masks that it wrote.
+[[nodiscard]] bool holds_predictions(const std::filesystem::path& folder);
+
 // The first `bytes` bytes of a file, or all if it is shorter; empty if it cannot be read.
 [[nodiscard]] std::string first_bytes_of(const std::filesystem::path& file, std::size_t bytes);
 

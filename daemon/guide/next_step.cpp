@@ -102,6 +102,7 @@ FolderState examine_folder(const std::filesystem::path& folder, const IsSoundRec
     }
     if (!may_be_recipe && is_training_script(folder / name)) here.scripts.push_back(name);
   }
+  if (holds_predictions(folder)) return here;
   if (const auto data = look_at_data(folder, folder, kMaxNames)) here.data = data->found;
   return here;
 }

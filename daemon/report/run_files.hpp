@@ -20,6 +20,10 @@ inline constexpr const char* kFilesOf = "files_of";
 // none.
 inline constexpr const char* kModelDigests = "model_sha256";
 
+// The name of a file in each folder that `predict --masks` has made: what lies there are the answers of a model, and no
+// data that were found.
+inline constexpr const char* kPredictedMark = ".autotuned-predicted";
+
 struct RunFile {
   std::filesystem::path path;
   std::int64_t size_bytes = 0;

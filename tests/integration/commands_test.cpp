@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -154,6 +155,19 @@ TEST(Predict, ReplacesNoMaskAndSaysWhatToDo) {
       scene.command({"predict", model, picture, "--masks", (folder / "masks").string()});
   Told(scene, "commands").ends(2, "a mask that is there", refused);
   EXPECT_EQ(folder.read("masks/a.png"), "mine");
+  EXPECT_FALSE(std::filesystem::exists(folder / "masks/.autotuned-predicted"))
+      << "a folder of the user's may hold data";
+}
+
+// So that nobody takes the masks for data.
+TEST(Predict, MarksAFolderThatItMakesForMasks) {
+  const Scene scene;
+  const auto& folder = scene.folder();
+  const std::string model = trained_folder(scene);
+  const std::string picture = folder.write("a.png", "picture").string();
+  expect_code(0, scene.command({"predict", model, picture, "--masks",
+                                (folder / "predicted").string()}));
+  EXPECT_TRUE(std::filesystem::exists(folder / "predicted/.autotuned-predicted"));
 }
 
 TEST(Predict, SaysWhatIsNoFile) {

@@ -28,6 +28,7 @@
 #include "daemon/plugin_list/plugin_names.hpp"
 #include "daemon/report/characters.hpp"
 #include "daemon/report/history_reading.hpp"
+#include "daemon/report/run_files.hpp"
 #include "daemon/report/training_fallback.hpp"
 #include "daemon/session/command_device.hpp"
 #include "daemon/trainers/measurement_lock.hpp"
@@ -113,10 +114,16 @@ Result<std::vector<std::string>> masks_of(const PredictOptions& options,
                 "--masks", "leave it out");
   }
   std::error_code failed;
+  const bool is_ours = !fs::exists(options.masks, failed);
   fs::create_directories(options.masks, failed);
   if (failed) {
     return tl::unexpected(
         system_error(failed.value(), "cannot make the folder for masks", options.masks.string()));
+  }
+  // In a folder of the user there may be data. Without the mark the masks are only taken for data.
+  if (is_ours) {
+    (void)write_file_atomically(options.masks / kPredictedMark,
+                                "The masks in this folder are what `autotuned predict` wrote.\n");
   }
   std::map<std::string, std::string> picture_of;
   for (const fs::path& picture : options.pictures) {

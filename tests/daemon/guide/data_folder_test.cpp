@@ -76,6 +76,12 @@ const FolderCase kFolderCases[] = {
        for (const char* name : {"images/a.jpg", "images/b.jpg", "masks/c.png"})
          folder.write(name, tests::small_picture());
      }},
+    {"masks that predict has written are no data",
+     [](const TemporaryFolder& folder) {
+       for (const char* name : {"photos/a.jpg", "photos/b.jpg", "predicted/a.png"})
+         folder.write(name, tests::small_picture());
+       folder.write("predicted/.autotuned-predicted", "");
+     }},
     {"endings of masks are those of the files",
      [](const TemporaryFolder& folder) {
        for (const std::string name : {"a", "b"}) {

@@ -54,6 +54,18 @@ TEST(NextSteps, FollowWhatLiesThere) {
             "my job.yaml, recipe.yaml; train.py; 60 pictures in 3 classes");
 }
 
+// Where nothing but its answers lies, and where someone stands in that folder.
+TEST(NextSteps, TakeNoMasksOfPredictForData) {
+  const TemporaryFolder folder;
+  folder.write("predicted/a.png", tests::small_mask());
+  EXPECT_EQ(folder_state_text(examine_folder(folder.path())), "1 picture without classes");
+  folder.write("predicted/.autotuned-predicted", "");
+  for (const auto& here : {folder.path(), folder / "predicted"}) {
+    EXPECT_EQ(folder_state_text(examine_folder(here)), "nothing to train on");
+    EXPECT_EQ(next_steps(examine_folder(here), {}).front().command, "autotuned init DIR");
+  }
+}
+
 TEST(NextSteps, KnowAScriptWithATrainerOfHuggingFace) {
   const TemporaryFolder folder;
   folder.write("base.py", "import torch\nclass MyTrainer(Base):\n  pass\nmodel.train()\n");
