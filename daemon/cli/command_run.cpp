@@ -117,6 +117,9 @@ int run_recipe(const RunOptions& options) {
   } else if (report_problems(output_problems(*recipe, options.recipe), options.as_json)) {
     return kUsageError;
   }
+  if (auto checked = check_purpose_of_output(recipe->output_dir); !checked) {
+    return report_error(checked.error(), kUsageError);
+  }
   auto block_limit = parse_duration(options.block_limit);
   if (!block_limit || block_limit->count() <= 0) {
     return usage_error("--block-limit " + options.block_limit + ": expected a time such as 60s");

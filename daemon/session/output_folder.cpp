@@ -33,31 +33,24 @@ constexpr const char* kRule =
     "or name another with "
     "--output";
 
+constexpr const char* kLogFolder = "log";
+
 // Folders below the root that belong to the system.
 constexpr std::array<std::string_view, 13> kOfSystem = {"bin", "boot",  "dev",  "etc", "home",
                                                         "lib", "lib64", "proc", "run", "sbin",
                                                         "sys", "usr",   "var"};
 
-// The root, the folders of the system and the home of the user hold what is not a run's, even where the user may write there.
-Result<void> check_purpose(const fs::path& folder) {
-  constexpr const char* kRemedy = "name a folder for this job, with output.dir or --output";
-  std::error_code failed;
-  const fs::path place = fs::weakly_canonical(folder, failed);
-  if (failed) return {};
-  const bool is_root = place == place.root_path();
-  const std::string name = place.filename().string();
-  const bool is_of_system = place.parent_path() == place.root_path() &&
-                            std::ranges::find(kOfSystem, std::string_view(name)) != kOfSystem.end();
-  if (is_root || is_of_system) {
-    return fail(ErrorKind::invalid, "this folder is the system's, and no output folder",
-                folder.string(), kRemedy);
-  }
-  // Where the system knows no home, the current folder stands for it.
-  const fs::path home = home_folder();
+// Whether `place` is `folder` or lies below it. Both are without links.
+bool is_within(const fs::path& place, const fs::path& folder) {
+  return std::mismatch(folder.begin(), folder.end(), place.begin(), place.end()).first ==
+         folder.end();
+}
+
+// The folder of a run's logs which `place`, without links, is or lies in; empty if there is none.
+fs::path logs_around(const fs::path& place) {
   std::error_code ignored;
-  if (home.is_absolute() && fs::equivalent(place, home, ignored)) {
-    return fail(ErrorKind::invalid, "this is the home of the user, and no output folder",
-                folder.string(), kRemedy);
+  for (fs::path folder = place; folder.has_relative_path(); folder = folder.parent_path()) {
+    if (folder.filename() == kLogFolder && fs::exists(folder / kOutputLock, ignored)) return folder;
   }
   return {};
 }
@@ -153,9 +146,45 @@ fs::path written_and_read(const recipes::InputFiles& files, const fs::path& fold
 
 }  // namespace
 
+// The root, the folders of the system and the home of the user hold what is not a run's, even where the user may write there.
+Result<void> check_purpose_of_output(const fs::path& folder) {
+  constexpr const char* kRemedy = "name a folder for this job, with output.dir or --output";
+  std::error_code failed;
+  const fs::path place = fs::weakly_canonical(folder, failed);
+  if (failed) return {};
+  const bool is_root = place == place.root_path();
+  const std::string name = place.filename().string();
+  const bool is_of_system = place.parent_path() == place.root_path() &&
+                            std::ranges::find(kOfSystem, std::string_view(name)) != kOfSystem.end();
+  if (is_root || is_of_system) {
+    return fail(ErrorKind::invalid, "this folder is the system's, and no output folder",
+                folder.string(), kRemedy);
+  }
+  // Where the system knows no home, the current folder stands for it.
+  const fs::path home = home_folder();
+  std::error_code ignored;
+  if (home.is_absolute() && fs::equivalent(place, home, ignored)) {
+    return fail(ErrorKind::invalid, "this is the home of the user, and no output folder",
+                folder.string(), kRemedy);
+  }
+  if (const fs::path logs = logs_around(place); !logs.empty()) {
+    return fail(ErrorKind::invalid,
+                "another run keeps its logs in " + logs.string() + ", which is no output folder",
+                folder.string(), kRemedy);
+  }
+  const fs::path state = fs::weakly_canonical(state_folder(), ignored);
+  if (!state.empty() && is_within(place, state)) {
+    return fail(ErrorKind::invalid,
+                "the history and the queue are kept in " + state.string() +
+                    ", which is no output folder",
+                folder.string(), kRemedy);
+  }
+  return {};
+}
+
 Result<OutputFolder> open_output_folder(const fs::path& folder, const std::string& holder) {
-  if (auto checked = check_purpose(folder); !checked) return forward_error(checked);
-  OutputFolder output{.log = folder / "log", .lock = {}, .problem = {}};
+  if (auto checked = check_purpose_of_output(folder); !checked) return forward_error(checked);
+  OutputFolder output{.log = folder / kLogFolder, .lock = {}, .problem = {}};
   for (const fs::path& place : {folder, output.log}) {
     std::error_code failed;
     fs::create_directories(place, failed);
@@ -180,7 +209,7 @@ Result<OutputFolder> open_output_folder(const fs::path& folder, const std::strin
 }
 
 void clear_output_folder(const fs::path& folder) {
-  const fs::path log = folder / "log";
+  const fs::path log = folder / kLogFolder;
   std::error_code ignored;
   if (!fs::exists(log / kOutputLock, ignored)) return;
   // The holder of the lock may be writing such files now.
@@ -209,8 +238,8 @@ Result<void> check_place_of_best(const fs::path& folder, const fs::path& recipe)
 }
 
 Result<void> check_output_folder(const fs::path& folder) {
-  if (auto checked = check_purpose(folder); !checked) return checked;
-  for (const fs::path& place : {folder, folder / "log"}) {
+  if (auto checked = check_purpose_of_output(folder); !checked) return checked;
+  for (const fs::path& place : {folder, folder / kLogFolder}) {
     std::error_code ignored;
     if (!fs::exists(fs::symlink_status(place, ignored))) continue;
     auto checked = check_folder(place, /*may_be_link=*/place == folder);

@@ -22,8 +22,12 @@ struct OutputFolder {
   std::string problem;  // why the lock is not held where the file system has no locks; else empty
 };
 
+// ErrorKind::invalid: the folder is the root, one of the system's below it, or the home of the user; or it is, or lies in,
+// the folder of a run's logs or that of the user's state (history and queue), also by way of links. Makes nothing.
+[[nodiscard]] Result<void> check_purpose_of_output(const std::filesystem::path& folder);
+
 // Makes the folder and `log` in it, takes the lock, and removes what killed writers left.
-// ErrorKind::invalid: the folder is the root, one of the system's below it, or the home of the user.
+// ErrorKind::invalid: that of check_purpose_of_output().
 // ErrorKind::permission: another user owns one of the two, or can write there; a link in the place of `log`.
 // ErrorKind::busy: another run, which the message names, has held the lock for five seconds. Nothing is written then.
 [[nodiscard]] Result<OutputFolder> open_output_folder(const std::filesystem::path& folder,

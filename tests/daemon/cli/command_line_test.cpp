@@ -263,6 +263,10 @@ TEST(Refusals, ComeBeforeAnythingStarts) {
   const std::string file = scene.folder().write("a file", "x");
   refuse_run("--output", file);
   refuse_run("--output", file + "/below");
+  scene.folder().write("other/log/run.lock", "");
+  std::filesystem::create_directory_symlink(scene.folder() / "other/log", scene.folder() / "link");
+  for (const char* const place : {"other/log", "link/new", "xdg-state/autotuned/out"})
+    refuse_run("--output", (scene.folder() / place).string());
   refuse_run("--output", scene.folder() / "a\xFF");
   // Nor may a script's run be stored under another name.
   refuse({"run", "--history", scene.folder() / "h\xFF.db",

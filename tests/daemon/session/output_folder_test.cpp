@@ -37,6 +37,37 @@ TEST(PlaceOfOutput, TheHomeIsRefusedAndAFolderInItIsNot) {
   EXPECT_TRUE(check_output_folder(folder / "out"));
 }
 
+// What another run, the history or the queue keeps there would be mixed with results.
+TEST(PlaceOfOutput, TheLogsOfAnotherRunAndTheStateOfTheUserAreRefused) {
+  const TemporaryFolder folder;
+  const EnvironmentVariable state("XDG_STATE_HOME", (folder / "state").c_str());
+  ASSERT_TRUE(open_output_folder(folder / "out", "the test"));
+  std::filesystem::create_directories(folder / "state/autotuned");
+  std::filesystem::create_directory_symlink(folder / "out/log", folder / "link");
+  std::filesystem::create_directory_symlink(folder / "state", folder / "other");
+  const std::filesystem::path here = std::filesystem::canonical(folder.path());
+  for (const char* const name : {"out/log", "out/log/new/below", "link", "link/new"}) {
+    const auto checked = check_output_folder(folder / name);
+    ASSERT_FALSE(checked) << name;
+    EXPECT_EQ(checked.error().kind, ErrorKind::invalid) << name;
+    EXPECT_EQ(checked.error().where, (folder / name).string());
+    EXPECT_EQ(checked.error().what, "another run keeps its logs in " + (here / "out/log").string() +
+                                        ", which is no output folder");
+    EXPECT_FALSE(open_output_folder(folder / name, "the test")) << name;
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder / "out/log/new")) << "nothing was made";
+  for (const char* const name : {"state/autotuned", "state/autotuned/out", "other/autotuned/out"}) {
+    const auto checked = check_output_folder(folder / name);
+    ASSERT_FALSE(checked) << name;
+    EXPECT_EQ(checked.error().what, "the history and the queue are kept in " +
+                                        (here / "state/autotuned").string() +
+                                        ", which is no output folder");
+  }
+  // Neither a folder of that name without a run's lock, nor one beside the logs.
+  for (const char* const name : {"log", "log/new", "out/again", "out/log-2", "state/other"})
+    EXPECT_TRUE(check_output_folder(folder / name)) << name;
+}
+
 // As in a service, which may have no HOME.
 TEST(PlaceOfOutput, TheHomeThatTheSystemKnowsIsRefusedToo) {
   const EnvironmentVariable unset("HOME", nullptr);
