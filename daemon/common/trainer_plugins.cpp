@@ -138,9 +138,9 @@ Result<Json> libraries_for(const recipes::Recipe& recipe,
   return files;
 }
 
-std::vector<recipes::Diagnostic> workload_problems(
-    const recipes::Recipe& recipe, const std::vector<FoundPlugin>& trainer_plugins,
-    const std::vector<std::string>& without) {
+std::vector<recipes::Diagnostic> workload_problems(const recipes::Recipe& recipe,
+                                                   const std::vector<FoundPlugin>& trainer_plugins,
+                                                   const std::vector<std::string>& without) {
   std::vector<recipes::Diagnostic> problems;
   for (const auto& [part, said] : workloads_of(recipe)) {
     const Json& parameters = *said;

@@ -31,7 +31,7 @@ struct ComparedSide {
       0.0;            // of the start, or of what the trial was compared with
   Estimate estimate;  // one over the other, measured side by side
   bool lacks_confirmation =
-      false;  // a run whose whole was compared with the start, and not confirmed
+      false;             // a run whose whole was compared with the start, and not confirmed
   std::string left_out;  // left_out_text() of a run: what it measured and then trained without
   std::vector<CheckRecord> checks;  // of the trial, or of the changes that were kept
   Json metrics = Json::object();    // by name; of the profile and of the measured blocks

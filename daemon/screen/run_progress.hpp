@@ -55,7 +55,7 @@ struct TrainingUnderWay {
 struct Said {
   bool inapplicable = false;  // how many plugins have nothing to try
   bool before = false;        // how many trials earlier processes have decided
-  bool training = false;      // it has begun, half of it is over, or nothing was said of it for long
+  bool training = false;  // it has begun, half of it is over, or nothing was said of it for long
   bool evaluation = false;
   bool answer = false;    // of a plugin: it was not given before
   bool findings = false;  // those of the start, now that the plugins have answered

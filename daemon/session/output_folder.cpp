@@ -174,10 +174,10 @@ Result<void> check_purpose_of_output(const fs::path& folder) {
   }
   const fs::path state = fs::weakly_canonical(state_folder(), ignored);
   if (!state.empty() && is_within(place, state)) {
-    return fail(ErrorKind::invalid,
-                "the history and the queue are kept in " + state.string() +
-                    ", which is no output folder",
-                folder.string(), kRemedy);
+    return fail(
+        ErrorKind::invalid,
+        "the history and the queue are kept in " + state.string() + ", which is no output folder",
+        folder.string(), kRemedy);
   }
   return {};
 }

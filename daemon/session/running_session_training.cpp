@@ -120,8 +120,8 @@ Result<void> RunningSession::train() {
   if (const auto busy = other_work_ratio(before, after)) {
     run_.training["other_work_ratio"] = *busy;
   }
-  const std::string slow = slow_training_warning(
-      run_, differing_extensions(trainer_plugins_, run_.starting, run_.best));
+  const std::string slow =
+      slow_training_warning(run_, differing_extensions(trainer_plugins_, run_.starting, run_.best));
   if (!slow.empty()) warn({slow});
   return keep_what_trained();
 }

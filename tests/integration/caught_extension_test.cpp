@@ -141,9 +141,8 @@ TEST_F(CaughtExtension, IsToldOnceMoreWhenAnInterruptedRunIsContinued) {
   const std::string told =
       "the training went on from step 5 without plugin cheats (cheats.cheat honest → none), which "
       "is not tried again: ";
-  const Outcome again =
-      ended(0, scene_.command({"run", scene_.recipe().string(), "--plugin-dir",
-                               (scene_.folder() / "plugins").string()}));
+  const Outcome again = ended(0, scene_.command({"run", scene_.recipe().string(), "--plugin-dir",
+                                                 (scene_.folder() / "plugins").string()}));
   const std::string warning = "warning: earlier in this run, " + told;
   EXPECT_THAT(again.err, HasSubstr(warning));
   EXPECT_EQ(again.err.find(warning), again.err.rfind(warning)) << again.err;

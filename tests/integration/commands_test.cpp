@@ -165,8 +165,8 @@ TEST(Predict, MarksAFolderThatItMakesForMasks) {
   const auto& folder = scene.folder();
   const std::string model = trained_folder(scene);
   const std::string picture = folder.write("a.png", "picture").string();
-  expect_code(0, scene.command({"predict", model, picture, "--masks",
-                                (folder / "predicted").string()}));
+  expect_code(
+      0, scene.command({"predict", model, picture, "--masks", (folder / "predicted").string()}));
   EXPECT_TRUE(std::filesystem::exists(folder / "predicted/.autotuned-predicted"));
 }
 

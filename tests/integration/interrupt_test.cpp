@@ -50,9 +50,8 @@ TEST(Interrupt, WhileTrainingResumesFromTheCheckpoint) {
   EXPECT_EQ(outcome.at("state"), "cancelled");
   EXPECT_FALSE(std::filesystem::exists(scene.folder() / "out/model.pt"));
   EXPECT_TRUE(scene.all_ended());
-  EXPECT_EQ(
-      outcome.at("training").at("stopped_at"),
-      Json::object({{"steps", 5}, {"steps_total", 10}, {"epochs", 1}, {"epochs_total", 1}}));
+  EXPECT_EQ(outcome.at("training").at("stopped_at"),
+            Json::object({{"steps", 5}, {"steps_total", 10}, {"epochs", 1}, {"epochs_total", 1}}));
   EXPECT_THAT(scene.command({"show", "last"}).out, HasSubstr("\nstopped  at step 5 of 10\n"));
   EXPECT_THAT(scene.command({"explain", "last"}).out,
               HasSubstr("Its training was stopped at step 5 of 10.\n"));

@@ -78,8 +78,8 @@ TEST(Run, WarnsOfATrainingThatIsMuchSlowerThanWhatWasKept) {
   const Scene scene{behaviour};
   const Outcome outcome = ended(0, scene.run());
   const Json training = outcome.json().at("training");
-  const double busier = training.value("other_work_ratio", 0.0) -
-                        training.value("tuning_other_work_ratio", 1.0);
+  const double busier =
+      training.value("other_work_ratio", 0.0) - training.value("tuning_other_work_ratio", 1.0);
   if (busier >= 0.05) GTEST_SKIP() << "other work may have made it slow";
   EXPECT_THAT(outcome.err, HasSubstr("warning: the training reached 4 samples/s, 0 % of the "));
   EXPECT_THAT(outcome.err, HasSubstr("optimizer.set_to_none off → on: a change may be slower"));

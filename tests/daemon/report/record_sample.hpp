@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "daemon/report/story.hpp"
+#include "daemon/report/training_fallback.hpp"
 
 namespace autotuned::daemon {
 
@@ -111,6 +112,13 @@ inline RunRecord sample_record() {
   confirmation.kind = TrialKind::confirmation;
   record.trials.push_back(confirmation);
   return record;
+}
+
+// The training went on without an extension that its speed-up was measured with.
+inline void leave_out_extension(RunRecord& record) {
+  Error error{ErrorKind::internal, "plugin mine: leaves other labels", "", ""};
+  error.extensions = {"mine"};
+  add_fallback(record.run.starting, error, 7, record.run, 5);
 }
 
 // A case of a view: what is other in a run, in words, and how it comes about.

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <time.h>
 
-#include "daemon/report/training_fallback.hpp"
 #include "tests/base/environment_variable.hpp"
 #include "tests/daemon/report/record_sample.hpp"
 #include "tests/golden.hpp"
@@ -42,12 +41,6 @@ void use_a_paced_model(RunRecord& record) {
 
 void use_a_resnet(RunRecord& record) {
   record.run.recipe["model"]["type"] = "resnet";
-}
-
-void leave_an_extension_out(RunRecord& record) {
-  Error error{ErrorKind::internal, "plugin mine: leaves other labels", "", ""};
-  error.extensions = {"mine"};
-  add_fallback(record.run.starting, error, 7, record.run, 5);
 }
 
 template <int kSeconds>
@@ -97,7 +90,7 @@ TEST(RunComparison, IsToldInAFewLinesAndInMany) {
   tell("a model that stands in for an accelerator", run, side_with(use_a_paced_model));
   tell("different jobs have no ratio", run, side_with(use_a_resnet));
   tell("the training of one left out what it was measured with", run,
-       side_with(leave_an_extension_out));
+       side_with(leave_out_extension));
   tests::expect_golden("daemon/report/golden/run_comparison.txt", cases.text());
 }
 
@@ -121,7 +114,7 @@ TEST(RunComparison, ShowsWhatDiffers) {
             "tune.budget_ns");
   EXPECT_NE(comparison_json(a, side_with(use_a_paced_model)).at("b").at("note"), "");
   EXPECT_EQ(json.at("b").at("left_out"), "");
-  EXPECT_EQ(comparison_json(a, side_with(leave_an_extension_out)).at("b").at("left_out"),
+  EXPECT_EQ(comparison_json(a, side_with(leave_out_extension)).at("b").at("left_out"),
             "measured with plugin mine, which the training left out");
 }
 

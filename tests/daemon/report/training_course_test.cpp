@@ -25,10 +25,8 @@ RunRecord stopped_record() {
 TEST(StoppedTraining, IsToldWithItsStep) {
   const RunRecord record = stopped_record();
   EXPECT_EQ(record.run.training.at(kStoppedAt),
-            Json::object({{"steps", 600},
-                          {"steps_total", 1200},
-                          {"epochs", 3},
-                          {"epochs_total", nullptr}}));
+            Json::object(
+                {{"steps", 600}, {"steps_total", 1200}, {"epochs", 3}, {"epochs_total", nullptr}}));
   EXPECT_EQ(stopped_text(record.run), "at step 600 of 1,200");
   EXPECT_THAT(summary_text(record.run, record.trials),
               HasSubstr("\nstopped  at step 600 of 1,200\n"));
@@ -56,9 +54,8 @@ TEST(StoppedTraining, IsOneOfACancelledRunOnly) {
 // The sample was measured at 1,250 samples/s, with a speed-up of at least 1.2 over 1,000 samples/s.
 storage::RunRow trained_at(double samples_per_second, double seconds = 100.0) {
   storage::RunRow run = sample_record().run;
-  run.training = {{"steps", 10},
-                  {"samples", samples_per_second * seconds},
-                  {"duration_ns", seconds * 1e9}};
+  run.training = {
+      {"steps", 10}, {"samples", samples_per_second * seconds}, {"duration_ns", seconds * 1e9}};
   return run;
 }
 
@@ -80,8 +77,9 @@ TEST(SlowTraining, IsWarnedOfWithTheChangesThatWereKept) {
             "the training reached 500 samples/s, 40 % of the 1,250 samples/s that tuning measured "
             "with optimizer.set_to_none off → on: a change may be slower in a long training than "
             "in its trials; --retune measures again");
-  EXPECT_THAT(slow_training_warning(trained_at(500), {"mine"}),
-              testing::EndsWith("; --retune measures again, --without mine leaves plugin mine out"));
+  EXPECT_THAT(
+      slow_training_warning(trained_at(500), {"mine"}),
+      testing::EndsWith("; --retune measures again, --without mine leaves plugin mine out"));
   EXPECT_THAT(slow_training_lines(trained_at(500)), testing::StartsWith("slow     40 % of what"));
   EXPECT_EQ(slow_training_warning(trained_at(1250), {}), "");
 }

@@ -319,8 +319,7 @@ TEST(RunProgress, ATrainingIsToldByTimeToo) {
     if (progress.said.training) told_at_s.push_back(second - 1000);
   }
   // Each minute at first, and later when it has lasted a quarter longer.
-  EXPECT_THAT(told_at_s,
-              testing::ElementsAre(0, 60, 120, 180, 240, 300, 380, 480, 600, 750, 940));
+  EXPECT_THAT(told_at_s, testing::ElementsAre(0, 60, 120, 180, 240, 300, 380, 480, 600, 750, 940));
 }
 
 TEST(ProgressView, SurvivesEventsWithoutTheirFields) {

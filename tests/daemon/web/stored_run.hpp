@@ -8,7 +8,6 @@
 #include <tuple>
 #include <vector>
 
-#include "daemon/report/training_fallback.hpp"
 #include "storage/history.hpp"
 #include "tests/daemon/report/record_sample.hpp"
 
@@ -33,13 +32,6 @@ inline std::vector<FindingRecord> stored_findings(const Json& profile) {
                         .code = word("code")});
   }
   return findings;
-}
-
-// Its training went on without an extension that its speed-up was measured with.
-inline void leave_out_extension(RunRecord& record) {
-  Error error{ErrorKind::internal, "plugin mine: leaves other labels", "", ""};
-  error.extensions = {"mine"};
-  add_fallback(record.run.starting, error, 7, record.run, 5);
 }
 
 // Also two pairs of blocks of the first trial, the second of which lacks its candidate.
