@@ -29,8 +29,6 @@ constexpr int kSecondLookShare = 2;
 constexpr nanoseconds kMaxReserve = seconds(20);
 constexpr int kReserveShare = 5;    // of the whole budget
 constexpr int kLargeGainShare = 2;  // of what is left: others wait for their trials
-// A trial in fresh processes often takes more pairs than the fewest, and processes that start more slowly than the first.
-constexpr int kTimesLeastRestart = 2;
 // The guard against plugins that never run out of proposals that cost no time.
 constexpr std::size_t kMaxTrials = 200;
 
@@ -208,15 +206,15 @@ nanoseconds Search::least_trial_time(const Proposal& proposal) const {
   const bool is_live = is_tried_live(proposal);
   const TrialPlan plan = series_->new_plan(accept_error_probability(is_live),
                                            ComparisonRules{}.reject_error_probability);
-  const int fewest = fastest_test(plan.rules.accept_error_probability).fewest_pairs;
-  const Configuration& incumbent = incumbent_->configuration();
-  if (!is_live) {
-    return proposal.preparation + series_->first_look_time() +
-           series_->least_time(fewest, incumbent, incumbent.with(proposal.change));
+  int pairs = fastest_test(plan.rules.accept_error_probability).fewest_pairs;
+  if (is_live) {
+    const int watched =
+        plan.is_watched_for_stalls ? least_stretches_for(proposal.expected_gain_ratio) : 0;
+    pairs = std::max(pairs + 1, watched);
   }
-  const int watched =
-      plan.is_watched_for_stalls ? least_stretches_for(proposal.expected_gain_ratio) : 0;
-  return proposal.preparation + series_->least_time(std::max(fewest + 1, watched));
+  const Configuration& incumbent = incumbent_->configuration();
+  return proposal.preparation +
+         series_->least_trial_time(pairs, incumbent, incumbent.with(proposal.change));
 }
 
 nanoseconds Search::reserve_for(const Configuration& kept) const {
@@ -249,7 +247,7 @@ std::vector<const Proposal*> Search::in_order() const {
   if (restart == proposals.end()) return proposals;
 
   const Configuration& incumbent = incumbent_->configuration();
-  nanoseconds needed = kTimesLeastRestart * least_trial_time(**restart) +
+  nanoseconds needed = least_trial_time(**restart) +
                        std::max(own_reserve(), reserve_for(incumbent.with((*restart)->change)));
   for (const Proposal* proposal : std::ranges::subrange(live, restarts.begin()))
     needed += least_trial_time(*proposal);
@@ -334,9 +332,7 @@ std::optional<TrialPlan> Search::plan_trial(const Proposal& proposed, bool is_se
   const bool may_end_soon = !is_live && !is_second_look;
   // A second look at processes begins with a look like the first one.
   const nanoseconds needed_in_all =
-      is_live ? needed
-              : std::max(needed, series_->first_look_time() +
-                                     series_->least_time(fewest, incumbent, candidate));
+      std::max(needed, series_->least_trial_time(fewest, incumbent, candidate));
   const bool fits = may_end_soon ? remaining - own_reserve() >= series_->first_look_time()
                                  : usable >= needed_in_all;
   if (!fits) return std::nullopt;

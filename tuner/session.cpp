@@ -65,17 +65,18 @@ int least_process_pairs() {
          kConfirmationProcessPairs;
 }
 
-// The least budget for a trial with fresh processes. The blocks of each pair but the first look take at least half as long as its two
-// starts.
+// The least budget for a trial with fresh processes: the two starts of its first look, and all other pairs with their
+// blocks.
 nanoseconds least_budget_of_processes(nanoseconds start_time) {
-  return (2 * least_process_pairs() + least_process_pairs() - 1) * start_time;
+  const nanoseconds starting = 2 * start_time;
+  return starting + (least_process_pairs() - 1) * least_process_pair_time(starting, nanoseconds{0});
 }
 
 // The times of trials, as far as they are known.
 struct TrialTimes {
   nanoseconds before{0};    // before the first trial
   nanoseconds pair{0};      // a pair of blocks
-  nanoseconds start{0};     // start of a trainer with the recipe; 0: not known
+  nanoseconds start{0};     // of a trainer, and its warming where that is known; 0: not known
   bool is_measured = true;  // false: lower bounds, by the shortest block
 };
 
@@ -326,7 +327,7 @@ BudgetReach Session::reach() const {
       budget_->whole(), budget_words(*input_), input_->is_script,
       {.before = budget_->elapsed() + pairs_before_trials(input_->is_script, *baseline_) * pair,
        .pair = pair,
-       .start = input_->start_time});
+       .start = series_.process_start_time() / 2});
 }
 
 Result<SearchEnd> Session::search_or_go_on(bool is_searched) {

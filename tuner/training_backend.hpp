@@ -195,6 +195,12 @@ class TrainingBackend {
   // before it do not; else 0.
   [[nodiscard]] virtual double checkpoint_share_ratio() const { return 0.0; }
 
+  // The wall-clock time in which the process that was warmed last became steady, after its start; 0: none was warmed, or
+  // none needs it.
+  [[nodiscard]] virtual std::chrono::nanoseconds warm_up_time() const {
+    return std::chrono::nanoseconds{0};
+  }
+
   // Makes `steps` steps under each configuration, from the same state with the same samples, and compares
   // them. Error::is_of_reference: a process failed in which the candidate does not run.
   virtual Result<UpdateComparison> compare_updates(const Configuration& reference,

@@ -31,8 +31,8 @@ inline constexpr int kFirstLookPairs = 10;
 // below 2 % for each kind.
 [[nodiscard]] double accept_error_probability_after(int tried);
 
-// Returns the least time of a pair of fresh processes that is evidence: the two take `starting` to start, and a pair of their blocks
-// takes `pair_time`.
+// Returns the least time of a pair of fresh processes that is evidence: the two take `starting` to start and to become
+// warm, and a pair of their blocks takes `pair_time`.
 [[nodiscard]] std::chrono::nanoseconds least_process_pair_time(std::chrono::nanoseconds starting,
                                                                std::chrono::nanoseconds pair_time);
 
@@ -84,14 +84,14 @@ struct TrialPlan {
 // Runs trials, one after the other.
 class TrialRunner {
  public:
-  // All arguments must outlive the runner.
+  // All arguments must outlive the runner. Made after the baseline, because that warms the first process of the backend.
   TrialRunner(const SessionInput& input, TrainingBackend& backend, Ledger& ledger,
               const Clock& clock)
       : input_(&input),
         backend_(&backend),
         ledger_(&ledger),
         clock_(&clock),
-        process_start_time_(2 * input.start_time) {}
+        process_start_time_(2 * (input.start_time + backend.warm_up_time())) {}
 
   // Runs the trial: fills in what is measured and decided, and writes it to the ledger from start to finish.
   // `trial` comes with number, kind, plugin, reference, change, risk and the proposal.
@@ -105,8 +105,9 @@ class TrialRunner {
   // Wall-clock time of a pair of blocks in the last trial with at least two pairs, without its first pair,
   // which may have started a trainer; 0 before such a trial.
   [[nodiscard]] std::chrono::nanoseconds pair_time() const { return pair_time_; }
-  // Wall-clock time to start a pair of fresh processes: the mean of the last trial that did; after one that ended with its
-  // first look the time that this took, if it was more than twice the start time of the job; otherwise the latter.
+  // Wall-clock time to start and warm a pair of fresh processes: the mean of the last trial that did; after one that
+  // ended with its first look the time that this took, but at least twice the start time of the job; before any, twice
+  // what the job's own process took to start and to become warm.
   [[nodiscard]] std::chrono::nanoseconds process_start_time() const { return process_start_time_; }
 
  private:
@@ -124,7 +125,7 @@ class TrialRunner {
     std::mt19937_64 coins;
     Measurement measurement;
     std::chrono::nanoseconds begun{0};     // when the trial did, with its checks and starts
-    std::chrono::nanoseconds starting{0};  // start of the two processes of the first look
+    std::chrono::nanoseconds starting{0};  // start and warming of the two of the first look
     bool is_hopeless = false;          // measuring ended early because it did not look like a gain
     bool has_reference_fault = false;  // the error comes from the reference, not from the ledger
   };

@@ -89,4 +89,10 @@ nanoseconds TrialSeries::first_look_time() const {
   return runner_.process_start_time() + least_time(kFirstLookPairs);
 }
 
+nanoseconds TrialSeries::least_trial_time(int pairs, const Configuration& reference,
+                                          const Configuration& candidate) const {
+  const nanoseconds of_pairs = least_time(pairs, reference, candidate);
+  return is_live(reference, candidate) ? of_pairs : first_look_time() + of_pairs;
+}
+
 }  // namespace autotuned::tuner

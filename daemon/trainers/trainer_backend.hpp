@@ -90,6 +90,7 @@ class TrainerBackend final : public tuner::TrainingBackend {
   [[nodiscard]] bool share_process(const Configuration& one,
                                    const Configuration& other) const override;
   [[nodiscard]] double checkpoint_share_ratio() const override { return checkpoint_share_ratio_; }
+  [[nodiscard]] std::chrono::nanoseconds warm_up_time() const override { return warm_up_time_; }
   Result<tuner::UpdateComparison> compare_rounded(const Configuration& configuration) override;
   Result<void> keep_state(const Configuration& of) override;
   Result<void> take_state(const Configuration& into) override;
@@ -296,6 +297,7 @@ class TrainerBackend final : public tuner::TrainingBackend {
   CheckPlan check_plan_;                 // of the last compare_updates()
   bool has_trained_ = false;             // nothing is measured any more
   double checkpoint_share_ratio_ = 0.0;  // 0: blocks include no checkpoint
+  std::chrono::nanoseconds warm_up_time_{0};
   TrainerList trainers_;                 // most recently used first
   int started_ = 0;                      // chooses the log
   MeasurementLock measurement_lock_;

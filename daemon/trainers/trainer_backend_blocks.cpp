@@ -224,6 +224,7 @@ Result<Json> TrainerBackend::ask_undisturbed(Trainer& trainer, const std::string
 }
 
 Result<void> TrainerBackend::warm_up(Trainer& trainer) {
+  const auto begin = Clock::now();
   for (WarmUp rule; !rule.is_over();) {
     auto answer =
         ask(trainer, "run", {{"minimum_ns", WarmUp::kBlock.count()}, {"minimum_steps", 1}},
@@ -238,7 +239,9 @@ Result<void> TrainerBackend::warm_up(Trainer& trainer) {
     rule.add(block->samples_per_second(), nanoseconds(block->duration_ns), block->steps);
   }
   trainer.is_warm = true;
-  return reset(trainer);
+  auto settled = reset(trainer);
+  warm_up_time_ = Clock::now() - begin;
+  return settled;
 }
 
 Result<void> TrainerBackend::reset(Trainer& trainer) {

@@ -75,6 +75,7 @@ class SimulatedBackend final : public TrainingBackend {
   std::vector<std::string> restart_knobs;
   double process_effect = 0.0;
   std::chrono::nanoseconds start_duration = std::chrono::seconds(2);
+  std::chrono::nanoseconds warm_up_duration{0};  // of each process, before anything else in it
   std::function<std::optional<Error>(const Configuration&, ProcessChoice)> start_fault =
       [](const Configuration&, ProcessChoice) { return std::nullopt; };
   std::vector<std::pair<Configuration, ProcessChoice>> readied;
@@ -101,6 +102,10 @@ class SimulatedBackend final : public TrainingBackend {
     if (choice == ProcessChoice::fresh) processes_.erase(restart_key(configuration));
     static_cast<void>(effect_of(configuration));
     return {};
+  }
+
+  [[nodiscard]] std::chrono::nanoseconds warm_up_time() const override {
+    return processes_.empty() ? std::chrono::nanoseconds{0} : warm_up_duration;
   }
 
   [[nodiscard]] bool share_process(const Configuration& one,
@@ -218,6 +223,7 @@ class SimulatedBackend final : public TrainingBackend {
     const auto running = processes_.find(key);
     if (running != processes_.end()) return running->second;
     if (!processes_.empty()) clock_->advance(start_duration);
+    clock_->advance(warm_up_duration);
     return processes_[key] = std::exp(process_effect * normal_(engine_));
   }
 

@@ -79,11 +79,12 @@ TEST(SmallBudget, LiveChangesComeFirstWhereTheyPromiseMoreForTheirTime) {
   EXPECT_TRUE(outcome->trials_beyond_budget.empty());
 }
 
-// The budget holds all trials and the confirmation by what the job's start took; processes of trials start more slowly.
-TEST(SmallBudget, ARestartChangeThatTakesLongerThanExpectedLeavesTimeForLiveOnes) {
+// Without the steps that warm its processes, the restart change and its confirmation would take 54 s of the 80, and all
+// trials would fit.
+TEST(SmallBudget, LiveChangesComeFirstWhereWarmingFillsTheBudget) {
   Simulation simulation;
   add_one_restart_and_three_live(simulation, /*expected_of_restart=*/1.4);
-  simulation.job.start_duration = kStart * 3 / 2;
+  simulation.job.warm_up_duration = kStart / 2;
   simulation.input.recipe.tune.budget = seconds(80);
   const auto outcome = simulation.run();
   ASSERT_TRUE(outcome) << outcome.error().message();
@@ -91,6 +92,93 @@ TEST(SmallBudget, ARestartChangeThatTakesLongerThanExpectedLeavesTimeForLiveOnes
   EXPECT_EQ(outcome->best.integer("loader.workers"), 2);
   EXPECT_EQ(outcome->best.text("precision.autocast"), "bf16");
   EXPECT_LE(outcome->tuning_time, seconds(80) + 2 * kProcessPair);
+}
+
+// The figures of bench/jobs/large_mlp_adamw.yaml on two cores, with three of its changes: a process takes twice as long to
+// become warm as to start, and checks take seconds.
+void add_changes_of_a_large_mlp(Simulation& simulation) {
+  simulation.job.restart_knobs = {kSetting};
+  simulation.job.step_ns = 150'000'000;
+  simulation.job.start_duration = milliseconds(700);
+  simulation.job.warm_up_duration = milliseconds(1450);
+  simulation.job.trace_duration = seconds(9);
+  simulation.input.start_time = simulation.job.start_duration;
+  simulation.advisors.plugins["malloc"] = restart_once(1.42);
+  simulation.advisors.plugins["optimizer"] = once({{"optimizer.fused", true}}, 1.3);
+  simulation.advisors.plugins["gradients"] = once({{"optimizer.set_to_none", true}}, 1.03);
+  simulation.job.rate = [](const Configuration& configuration) {
+    return rate_with_setting(configuration) *
+           faster_with(configuration, "optimizer.fused", true, 1.5) *
+           faster_with(configuration, "optimizer.set_to_none", true, 1.04);
+  };
+  simulation.job.updates = [&simulation](const Configuration&, const Configuration& candidate,
+                                         std::int64_t steps) {
+    if (candidate.find(kSetting) != nullptr) simulation.clock.advance(seconds(5));
+    return SimulatedBackend::equal(steps);
+  };
+}
+
+// The trial in fresh processes takes a minute, of which less than half would be known without their warming.
+TEST(SmallBudget, TheLargerExpectedGainComesFirstWhereThereIsTimeForItsProcesses) {
+  Simulation simulation;
+  add_changes_of_a_large_mlp(simulation);
+  simulation.input.recipe.tune.budget = minutes(10);
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome) << outcome.error().message();
+  ASSERT_FALSE(outcome->trials.empty());
+  const TrialRecord& first = outcome->trials.front();
+  EXPECT_TRUE(is_restart(first));
+  EXPECT_EQ(first.verdict, Verdict::accepted) << first.reason;
+  EXPECT_NEAR(static_cast<double>(first.duration_ns) / 1e9, 60.0, 5.0);
+  EXPECT_TRUE(outcome->best.flag("optimizer.fused"));
+}
+
+TEST(SmallBudget, TheOptimizerOfALargeMlpComesBeforeTheProcessesThatFillTheBudget) {
+  Simulation simulation;
+  add_changes_of_a_large_mlp(simulation);
+  simulation.input.recipe.tune.budget = seconds(120);
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome) << outcome.error().message();
+  ASSERT_GE(outcome->trials.size(), 2U);
+  EXPECT_EQ(outcome->trials.at(0).plugin, "optimizer");
+  EXPECT_EQ(outcome->trials.at(0).verdict, Verdict::accepted) << outcome->trials.at(0).reason;
+  EXPECT_EQ(outcome->trials.at(1).plugin, "gradients");
+  EXPECT_TRUE(outcome->best.flag("optimizer.fused"));
+  EXPECT_EQ(outcome->trials.back().kind, TrialKind::confirmation);
+  EXPECT_EQ(outcome->trials.back().verdict, Verdict::accepted) << outcome->trials.back().reason;
+  EXPECT_LE(outcome->tuning_time, seconds(120));
+}
+
+// Before any process of a trial has started, from what the job's own process took.
+TEST(SmallBudget, TheTimeOfATrialInProcessesIsKnownBefore) {
+  Simulation simulation;
+  add_changes_of_a_large_mlp(simulation);
+  const Configuration& starting = simulation.input.starting;
+  Configuration candidate = starting;
+  candidate.set(kSetting, std::string("1"));
+  ASSERT_TRUE(simulation.job.run_block(starting, {}));
+  const Baseline baseline{.samples_per_second = 1000.0, .pair_time = milliseconds(300)};
+  const Budget budget(minutes(10), nanoseconds(0), simulation.clock);
+  TrialSeries series(simulation.input, baseline, budget, simulation.job, simulation.ledger,
+                     simulation.clock);
+  const nanoseconds starts = 2 * (milliseconds(700) + milliseconds(1450));
+  EXPECT_EQ(series.process_start_time(), starts);
+  constexpr int kFewest = 7;
+  const nanoseconds least = series.least_trial_time(kFewest, starting, candidate);
+  EXPECT_EQ(least, starts + kFirstLookPairs * milliseconds(300) + kFewest * (starts + starts / 2));
+  EXPECT_EQ(series.least_trial_time(kFewest, starting, starting), kFewest * milliseconds(300));
+
+  TrialPlan plan = series.new_plan(0.01, 0.05);
+  plan.time_share = plan.most_time = seconds(60);
+  plan.is_checked = false;
+  const auto done = series.run(series.new_trial(TrialKind::proposal, starting, candidate), plan);
+  ASSERT_TRUE(done) << done.error().message();
+  const TrialRecord& trial = series.records().back();
+  EXPECT_EQ(trial.verdict, Verdict::accepted) << trial.reason;
+  EXPECT_EQ(trial.process_pairs, 1 + kFewest);
+  const double taken = static_cast<double>(trial.duration_ns) / static_cast<double>(least.count());
+  EXPECT_GT(taken, 0.85);
+  EXPECT_LT(taken, 1.1);
 }
 
 TEST(SmallBudget, WhereThereIsTimeForAllTheExpectedGainDecides) {
