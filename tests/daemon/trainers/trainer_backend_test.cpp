@@ -67,6 +67,18 @@ TEST_F(TrainerBackendTest, SwitchesLiveWithWarmUp) {
   EXPECT_GT(runs.at(runs.size() - 2).at("minimum_steps"), 0);
 }
 
+// From it the tuner knows what a trial in new processes takes, before there is one.
+TEST_F(TrainerBackendTest, TellsHowLongATrainerTookToBecomeWarm) {
+  scene_.behave({{"block_lasts_ms", 20}});
+  ASSERT_TRUE(job().start(start_));
+  EXPECT_EQ(job().warm_up_time().count(), 0);
+  ASSERT_TRUE(job().run_block(start_, {}));
+  const auto taken = job().warm_up_time();
+  EXPECT_GE(taken, std::chrono::milliseconds(80)) << "four blocks at least";
+  ASSERT_TRUE(job().run_block(start_, {}));
+  EXPECT_EQ(job().warm_up_time(), taken) << "it is warm";
+}
+
 TEST_F(TrainerBackendTest, WarmsAFastJobUpWithAllSteps) {
   scene_.behave({{"rate", 1000}});  // 8 ms a step
   ASSERT_TRUE(job().start(start_));
