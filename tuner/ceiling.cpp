@@ -24,9 +24,18 @@ Result<Block> own_block(TrainingBackend& backend, const Configuration& configura
   return backend.run_block(configuration, {});
 }
 
+// A disturbance says nothing about the rung.
+Result<Block> rung_block(TrainingBackend& backend, const Configuration& configuration,
+                         std::string_view rung, bool repeats_disturbed) {
+  const BlockRequest request{.reuse = std::string(rung)};
+  auto block = backend.run_block(configuration, request);
+  if (block || !block.error().is_disturbance || !repeats_disturbed) return block;
+  return backend.run_block(configuration, request);
+}
+
 // A rung that fails is left out: the trainer does not support it, or it would be the same as another.
 Result<Measured> measure(TrainingBackend& backend, const Configuration& configuration,
-                         std::vector<std::string_view> rungs, int pairs) {
+                         std::vector<std::string_view> rungs, int pairs, bool repeats_disturbed) {
   std::vector<double> own;
   std::map<std::string_view, std::vector<double>> ratios;
   for (int i = 0; i < pairs && !rungs.empty(); ++i) {
@@ -37,7 +46,7 @@ Result<Measured> measure(TrainingBackend& backend, const Configuration& configur
     for (const std::string_view kept : order) {
       const auto block = kept == kOwn
                              ? own_block(backend, configuration)
-                             : backend.run_block(configuration, {.reuse = std::string(kept)});
+                             : rung_block(backend, configuration, kept, repeats_disturbed);
       if (!block && (kept == kOwn || block.error().kind == ErrorKind::cancelled)) {
         return forward_error(block);
       }
@@ -82,7 +91,8 @@ std::optional<double> Ceiling::likely_ratio_of(std::string_view rung) const {
 Result<Ceiling> measure_ceiling(TrainingBackend& backend, const Configuration& configuration,
                                 const CeilingPlan& plan) {
   Ceiling ceiling{.samples_per_second = 0.0, .bound_by = "unknown"};
-  const auto highest = measure(backend, configuration, {kDeviceBatch}, plan.pairs);
+  const auto highest =
+      measure(backend, configuration, {kDeviceBatch}, plan.pairs, plan.repeats_disturbed);
   if (!highest) return forward_error(highest);
   if (highest->gains.empty()) return ceiling;
   const RungGain gain = highest->gains.at(kDeviceBatch);
@@ -93,7 +103,8 @@ Result<Ceiling> measure_ceiling(TrainingBackend& backend, const Configuration& c
   ceiling.bound_by = "compute";
   if (most.likely_ratio > kAtCeiling && plan.rung_pairs > 0) {
     const std::vector<std::string_view> others(kRungs.begin(), kRungs.end() - 1);
-    const auto lower = measure(backend, configuration, others, plan.rung_pairs);
+    const auto lower =
+        measure(backend, configuration, others, plan.rung_pairs, plan.repeats_disturbed);
     if (!lower) return forward_error(lower);
     Rung below;
     for (const std::string_view rung : others) {

@@ -66,6 +66,10 @@ Result<void> Diagnosis::measure_ceiling(const Configuration& incumbent) {
   if (rung_blocks * baseline_->pair_time / 2 > budget_->remaining() / kRungShare) {
     plan.rung_pairs = 0;
   }
+  // What was disturbed may have to begin in a new process. It may take the same part.
+  const nanoseconds repeated =
+      input_->start_time + backend_->warm_up_time() + baseline_->pair_time / 2;
+  plan.repeats_disturbed = repeated <= budget_->remaining() / kRungShare;
   auto measured = tuner::measure_ceiling(*backend_, incumbent, plan);
   if (!measured) return forward_error(measured);
   // The speed of the machine drifts, but the job did reach its baseline. That the blocks of the start are faster now is no

@@ -293,8 +293,9 @@ Result<Block> TrainerBackend::run_block(const Configuration& configuration,
   const bool is_alone = keys_beside(key).empty();
   auto block =
       make_room_for<Block>(configuration, [&] { return measure_block(configuration, request); });
-  // A refused rung of the ladder is no failure of the configuration.
-  if (!block && !is_alone && request.reuse.empty()) failed_key_ = key;
+  // A refused rung of the ladder is no failure of the configuration, but what disturbed it may be the other trainer's.
+  const bool has_failed = !block && (request.reuse.empty() || block.error().is_disturbance);
+  if (has_failed && !is_alone) failed_key_ = key;
   return block;
 }
 

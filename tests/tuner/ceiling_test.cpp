@@ -106,6 +106,45 @@ TEST(Ceiling, ABlockOfTheJobThatFailsBesideAnotherTrainerIsMadeAgain) {
   }
 }
 
+// In the first pair, whose second block is that of the highest rung.
+TEST(Ceiling, ARungThatWasDisturbedIsMeasuredOnceMore) {
+  for (const bool repeats_disturbed : {true, false}) {
+    for (const int disturbances : {1, 2}) {
+      FakeClock clock;
+      SimulatedBackend job(clock);
+      job.noise = 0.0;
+      job.fault = [&](const Configuration&) -> std::optional<Error> {
+        if (job.blocks < 2 || job.blocks >= 2 + disturbances) return std::nullopt;
+        return disturbance();
+      };
+      const auto ceiling =
+          measure_ceiling(job, {}, {.rung_pairs = 0, .repeats_disturbed = repeats_disturbed});
+      ASSERT_TRUE(ceiling) << ceiling.error().message();
+      const bool is_measured = repeats_disturbed && disturbances == 1;
+      EXPECT_EQ(ceiling->rungs.empty(), !is_measured);
+      if (is_measured) EXPECT_NEAR(ceiling->ratio(), 2.0, 1e-6);
+      EXPECT_EQ(job.blocks_of["device_batch"], is_measured ? 5 : 0);
+    }
+  }
+}
+
+// The block after those of the baseline and the first one of the job; a new process for it would take a second.
+TEST(CeilingOfASession, ADisturbedRungIsMeasuredAgainWhereTheBudgetBearsIt) {
+  for (const int budget_s : {8, 300}) {
+    Simulation simulation;
+    simulation.input.recipe.tune.budget = std::chrono::seconds(budget_s);
+    simulation.input.start_time = std::chrono::seconds(1);
+    simulation.job.fault = [&](const Configuration&) -> std::optional<Error> {
+      if (simulation.job.blocks != 8) return std::nullopt;
+      return disturbance();
+    };
+    const auto outcome = simulation.run();
+    ASSERT_TRUE(outcome) << outcome.error().message();
+    ASSERT_FALSE(simulation.ledger.ceilings.empty());
+    EXPECT_EQ(simulation.ledger.ceilings.front().rungs.empty(), budget_s == 8);
+  }
+}
+
 double cost_of_loading(const Ceiling& ceiling) {
   Json metrics = {{"loader.cost_ratio", 0.0}};
   add_ceiling_metrics(ceiling, metrics);
