@@ -170,10 +170,13 @@ class TrainingBackend {
 
   // Makes `configuration` ready to be measured in a trial. Starts a trainer if no running one has the same
   // restart knobs, or always with ProcessChoice::fresh and ::alone; warms it until its rate is steady; puts its
-  // training back to the initial state. Not timed.
-  virtual Result<void> make_ready(const Configuration& configuration, ProcessChoice process) {
+  // training back to the initial state. Not timed. `reference`: as in BlockRequest, so that only a candidate is to blame for
+  // what an extension leaves behind.
+  virtual Result<void> make_ready(const Configuration& configuration, ProcessChoice process,
+                                  const Configuration* reference = nullptr) {
     static_cast<void>(configuration);
     static_cast<void>(process);
+    static_cast<void>(reference);
     return {};
   }
 

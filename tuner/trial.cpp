@@ -119,7 +119,8 @@ Result<void> TrialRunner::make_ready(Course& course, ProcessChoice process,
   for (const bool is_first : {true, false}) {
     const bool is_candidate = is_first == is_candidate_first;
     const Configuration& configuration = is_candidate ? candidate : trial.reference;
-    auto ready = backend_->make_ready(configuration, process);
+    auto ready =
+        backend_->make_ready(configuration, process, is_candidate ? &trial.reference : nullptr);
     if (ready) continue;
     if (ready.error().kind == ErrorKind::cancelled) return forward_error(ready);
     if (is_candidate) {

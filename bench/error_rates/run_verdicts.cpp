@@ -62,8 +62,8 @@ class RecordedBackend final : public tuner::TrainingBackend {
     return !needs_process(one.change_to(other)) && !needs_process(other.change_to(one));
   }
 
-  Result<void> make_ready(const Configuration& /*configuration*/,
-                          tuner::ProcessChoice process) override {
+  Result<void> make_ready(const Configuration& /*configuration*/, tuner::ProcessChoice process,
+                          const Configuration* /*reference*/ = nullptr) override {
     if (process == tuner::ProcessChoice::reuse) return {};
     const nanoseconds end = clock_->now() + kProcessStart;
     while (clock_->now() < end)

@@ -45,12 +45,15 @@ Result<void> GuardBackend::start(const Configuration& own, const Configuration& 
 }
 
 Result<void> GuardBackend::make_ready(const Configuration& configuration,
-                                      tuner::ProcessChoice process) {
+                                      tuner::ProcessChoice process,
+                                      const Configuration* reference) {
   TrainerBackend& job = working(configuration);
   if (process == tuner::ProcessChoice::alone && against_ != nullptr) {
     (&job == own_ ? against_ : own_)->stop();
   }
-  return job.make_ready(plain(configuration), process);
+  if (reference == nullptr) return job.make_ready(plain(configuration), process);
+  const Configuration compared_with = plain(*reference);
+  return job.make_ready(plain(configuration), process, &compared_with);
 }
 
 bool GuardBackend::share_process(const Configuration& one, const Configuration& other) const {

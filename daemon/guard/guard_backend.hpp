@@ -29,8 +29,8 @@ class GuardBackend final : public tuner::TrainingBackend {
   Result<void> start(const Configuration& own, const Configuration& against);
 
   // The configurations that the functions below take are results of on_this_side() or on_other_side().
-  Result<void> make_ready(const Configuration& configuration,
-                          tuner::ProcessChoice process) override;
+  Result<void> make_ready(const Configuration& configuration, tuner::ProcessChoice process,
+                          const Configuration* reference = nullptr) override;
   [[nodiscard]] bool share_process(const Configuration& one,
                                    const Configuration& other) const override;
   Result<Block> run_block(const Configuration& configuration,

@@ -85,8 +85,10 @@ class TrainerBackend final : public tuner::TrainingBackend {
   // the time of the first switch to its configuration by our clock, if that was a second or more.
   Result<Block> run_block(const Configuration& configuration,
                           const tuner::BlockRequest& request) override;
-  Result<void> make_ready(const Configuration& configuration,
-                          tuner::ProcessChoice process) override;
+  // What extensions have left behind in the process that makes room fails only a candidate that differs from its reference
+  // in their knobs. Else it is told as a warning.
+  Result<void> make_ready(const Configuration& configuration, tuner::ProcessChoice process,
+                          const Configuration* reference = nullptr) override;
   [[nodiscard]] bool share_process(const Configuration& one,
                                    const Configuration& other) const override;
   [[nodiscard]] double checkpoint_share_ratio() const override { return checkpoint_share_ratio_; }
@@ -207,7 +209,7 @@ class TrainerBackend final : public tuner::TrainingBackend {
   // needs it.
   void release_memory(Trainer& trainer);
   // trainer_backend_ends.cpp: end a trainer, if it has not ended by itself, and what the extensions in it have left running.
-  // Returns what that was, as an error; empty: nothing. The second one tells it as a warning.
+  // Returns what that was, as an error; empty: nothing. The second one tells it as a warning, once for each key.
   [[nodiscard]] std::string end_trainer(Trainer& trainer);
   void end_and_tell(Trainer& trainer);
   // Ends the trainers whose restart key is not `key`.
@@ -297,15 +299,17 @@ class TrainerBackend final : public tuner::TrainingBackend {
   CheckPlan check_plan_;                 // of the last compare_updates()
   bool has_trained_ = false;             // nothing is measured any more
   double checkpoint_share_ratio_ = 0.0;  // 0: blocks include no checkpoint
-  std::chrono::nanoseconds warm_up_time_{0};
   TrainerList trainers_;                 // most recently used first
   int started_ = 0;                      // chooses the log
   MeasurementLock measurement_lock_;
+  std::chrono::nanoseconds warm_up_time_{0};
   OutsideTime outside_time_;
   std::map<std::string, bool> becomes_idle_;  // by key: whether it did after its last block
   std::set<std::pair<std::string, std::string>>
       misfits_;             // keys that do not fit at once, both orders
   std::string failed_key_;  // of the block that failed last, beside another trainer
+  // Keys of trainers of which end_and_tell() has told what was left behind.
+  std::set<std::string> told_of_rest_;
 };
 
 }  // namespace autotuned::daemon

@@ -261,15 +261,23 @@ bool TrainerBackend::share_process(const Configuration& one, const Configuration
 }
 
 Result<void> TrainerBackend::make_ready(const Configuration& configuration,
-                                        tuner::ProcessChoice process) {
+                                        tuner::ProcessChoice process,
+                                        const Configuration* reference) {
   const auto lock = lock_measurement();
   if (!lock) return tl::unexpected(lock.error());
   failed_key_.clear();
   end_changed();
   const std::string key = process_knobs_.key_of(configuration);
   if (process == tuner::ProcessChoice::fresh) {
+    const bool is_of_candidate =
+        reference != nullptr &&
+        differ_in_extensions(spec_.extension_knobs, configuration, *reference);
     for (Trainer& trainer : trainers_) {
       if (trainer.key != key) continue;
+      if (!is_of_candidate) {
+        end_and_tell(trainer);
+        continue;
+      }
       // Whatever it does, it does it beside the next blocks.
       const std::string left = end_trainer(trainer);
       if (!left.empty()) return fail(ErrorKind::unsupported, left);

@@ -34,7 +34,8 @@ std::string TrainerBackend::end_trainer(Trainer& trainer) {
 
 void TrainerBackend::end_and_tell(Trainer& trainer) {
   const std::string left = end_trainer(trainer);
-  if (!left.empty() && spec_.on_warning) spec_.on_warning(left);
+  if (left.empty() || !spec_.on_warning) return;
+  if (told_of_rest_.insert(trainer.key).second) spec_.on_warning(left);
 }
 
 }  // namespace autotuned::daemon

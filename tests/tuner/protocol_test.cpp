@@ -235,6 +235,19 @@ TEST(ProcessPairs, AReferenceThatDoesNotStartBesideTheCandidateStartsAlone) {
   }
 }
 
+// So that the reference is not blamed for what its own extensions leave behind.
+TEST(ProcessPairs, OnlyTheCandidateIsMadeReadyAgainstItsReference) {
+  ProcessTrial one(1, 1.5, 0.0);
+  one.run();
+  const auto& readied = one.simulation.job.readied;
+  ASSERT_EQ(readied.size(), 16U);
+  for (std::size_t i = 0; i < readied.size(); ++i) {
+    const auto expected =
+        is_set(readied[i].first) ? std::optional(one.simulation.input.starting) : std::nullopt;
+    EXPECT_EQ(one.simulation.job.readied_against.at(i), expected) << i;
+  }
+}
+
 TEST(Trial, BothArmsAreMadeReadyBeforeTheFirstBlock) {
   ProcessTrial one(1, 1.0, 0.0);
   one.simulation.job.fault = [&](const Configuration&) -> std::optional<Error> {

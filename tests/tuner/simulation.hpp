@@ -79,6 +79,7 @@ class SimulatedBackend final : public TrainingBackend {
   std::function<std::optional<Error>(const Configuration&, ProcessChoice)> start_fault =
       [](const Configuration&, ProcessChoice) { return std::nullopt; };
   std::vector<std::pair<Configuration, ProcessChoice>> readied;
+  std::vector<std::optional<Configuration>> readied_against;  // the reference that each was told
   int blocks = 0;
   std::vector<CheckedSteps> looks;  // of the checks
   // keep_state() and take_state(), in order.
@@ -95,8 +96,11 @@ class SimulatedBackend final : public TrainingBackend {
 
   [[nodiscard]] bool trains_for_real() const override { return is_training; }
 
-  Result<void> make_ready(const Configuration& configuration, ProcessChoice choice) override {
+  Result<void> make_ready(const Configuration& configuration, ProcessChoice choice,
+                          const Configuration* reference = nullptr) override {
     readied.emplace_back(configuration, choice);
+    readied_against.push_back(reference == nullptr ? std::optional<Configuration>()
+                                                   : std::optional(*reference));
     if (auto error = start_fault(configuration, choice)) return tl::unexpected(*error);
     if (choice == ProcessChoice::alone) processes_.clear();
     if (choice == ProcessChoice::fresh) processes_.erase(restart_key(configuration));

@@ -226,23 +226,6 @@ TEST_F(TrainerBackendTest, ANeighbourThatUsesTheCpuFailsTheBlock) {
   EXPECT_TRUE(alone) << alone.error().message();
 }
 
-TEST_F(TrainerBackendTest, ARungThatANeighbourDisturbsIsMeasuredAloneTheNextTime) {
-  scene_.behave({{"block_lasts_ms", 30},
-                 {"reuse", {{"device_batch", 4.0}}},
-                 {"faults",
-                  {{{"do", "spin"},
-                    {"leaves", true},
-                    {"request", "load"},
-                    {"when", {"memory.malloc=keep"}}}}}});
-  ASSERT_TRUE(job().start(start_));
-  ASSERT_TRUE(job().run_block(with("memory.malloc", std::string("keep")), {}));
-  const auto rung = job().run_block(start_, {.reuse = "device_batch"});
-  ASSERT_FALSE(rung);
-  EXPECT_TRUE(rung.error().is_disturbance);
-  const auto alone = job().run_block(start_, {.reuse = "device_batch"});
-  EXPECT_TRUE(alone) << alone.error().message();
-}
-
 // The extension starts something once.
 Json leaves_orphan() {
   return {
@@ -254,16 +237,39 @@ TEST_F(TrainerBackendTest, WhatAnExtensionLeavesBehindIsEndedAndFailsItsTrial) {
   scene_.behave(leaves_orphan());
   ASSERT_TRUE(job().start(start_));
   const Configuration skip = with("mine.skip", true);
-  ASSERT_TRUE(job().make_ready(skip, tuner::ProcessChoice::reuse));
-  const auto fresh = job().make_ready(skip, tuner::ProcessChoice::fresh);
+  ASSERT_TRUE(job().make_ready(skip, tuner::ProcessChoice::reuse, &start_));
+  const auto fresh = job().make_ready(skip, tuner::ProcessChoice::fresh, &start_);
   ASSERT_FALSE(fresh);
   EXPECT_EQ(fresh.error().kind, ErrorKind::unsupported);
   EXPECT_FALSE(fresh.error().is_disturbance);
   EXPECT_THAT(fresh.error().what,
               testing::HasSubstr("was still running after its trainer had ended (process "));
-  const auto next = job().make_ready(skip, tuner::ProcessChoice::fresh);
+  const auto next = job().make_ready(skip, tuner::ProcessChoice::fresh, &start_);
   EXPECT_TRUE(next) << next.error().message();
   EXPECT_THAT(warnings_, testing::IsEmpty());
+}
+
+// Else no restart knob could be tried beside an extension that the recipe starts with.
+TEST_F(TrainerBackendTest, WhatAnExtensionOfBothLeavesBehindFailsNoTrial) {
+  scene_.behave(leaves_orphan());
+  ASSERT_TRUE(job().start(start_));
+  const Configuration skip = with("mine.skip", true);
+  Configuration keep = skip;
+  keep.set("memory.malloc", std::string("keep"));
+  ASSERT_TRUE(job().make_ready(keep, tuner::ProcessChoice::reuse, &skip));
+  const auto candidate = job().make_ready(keep, tuner::ProcessChoice::fresh, &skip);
+  EXPECT_TRUE(candidate) << candidate.error().message();
+  EXPECT_THAT(warnings_, testing::ElementsAre(testing::HasSubstr("what an extension had started")));
+}
+
+TEST_F(TrainerBackendTest, WhatAnExtensionOfTheReferenceLeavesBehindFailsNoTrial) {
+  scene_.behave(leaves_orphan());
+  ASSERT_TRUE(job().start(start_));
+  const Configuration skip = with("mine.skip", true);
+  ASSERT_TRUE(job().make_ready(skip, tuner::ProcessChoice::reuse));
+  const auto reference = job().make_ready(skip, tuner::ProcessChoice::fresh);
+  EXPECT_TRUE(reference) << reference.error().message();
+  EXPECT_THAT(warnings_, testing::ElementsAre(testing::HasSubstr("what an extension had started")));
 }
 
 // Between two trials nobody is there to be blamed.

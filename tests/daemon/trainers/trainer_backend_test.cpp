@@ -323,6 +323,23 @@ TEST_F(TrainerBackendTest, TraceOfAThirdConfigurationTakesThePlaceOfTheOldest) {
   EXPECT_EQ(trainers(), 3U);
 }
 
+TEST_F(TrainerBackendTest, ARungThatANeighbourDisturbsIsMeasuredAloneTheNextTime) {
+  scene_.behave({{"block_lasts_ms", 30},
+                 {"reuse", {{"device_batch", 4.0}}},
+                 {"faults",
+                  {{{"do", "spin"},
+                    {"leaves", true},
+                    {"request", "load"},
+                    {"when", {"memory.malloc=keep"}}}}}});
+  ASSERT_TRUE(job().start(start_));
+  ASSERT_TRUE(job().run_block(with("memory.malloc", std::string("keep")), {}));
+  const auto rung = job().run_block(start_, {.reuse = "device_batch"});
+  ASSERT_FALSE(rung);
+  EXPECT_TRUE(rung.error().is_disturbance);
+  const auto alone = job().run_block(start_, {.reuse = "device_batch"});
+  EXPECT_TRUE(alone) << alone.error().message();
+}
+
 TEST_F(TrainerBackendTest, RestartKnobGetsASecondTrainerThatStays) {
   ASSERT_TRUE(job().start(start_));
   const Configuration keep = with("memory.malloc", std::string("keep"));
