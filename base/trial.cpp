@@ -205,6 +205,10 @@ Json TrialRecord::to_json(std::string_view run_id) const {
           {"duration_ns", duration_ns}};
 }
 
+bool was_disturbed(const TrialRecord& trial) {
+  return trial.failure && trial.rejection == RejectionReason::undecided_in_time;
+}
+
 bool drops_its_change(const TrialRecord& ablation) {
   if (ablation.verdict != Verdict::rejected || ablation.failure) return false;
   return ablation.rejection != RejectionReason::undecided_in_time ||

@@ -154,6 +154,9 @@ inline constexpr std::string_view kGivenUpWords = "gain unlikely";
 inline constexpr std::string_view kGivenUpMeaning =
     "the interval does not exclude a gain, but the pairs so far make one too unlikely to go on";
 
+// Whether a disturbance ended the trial, so that it decided nothing (docs/statistics.md, "How trainers are scheduled").
+[[nodiscard]] bool was_disturbed(const TrialRecord& trial);
+
 // Whether an ablation before the confirmation drops its change. If the ablation ends undecided with a median
 // that shows a gain, the change is kept: the ablation agrees with the trial that accepted the change, and
 // only the noise was too large to show it again. The confirmation then includes the change. One that was disturbed says

@@ -190,6 +190,11 @@ std::optional<std::string> below_min_gain(const Proposal& proposal, const Sessio
                      least * 100.0);
 }
 
+std::string disturbed_text(const TrialRecord& trial) {
+  return fmt::format("trial {} of {} was disturbed and decided nothing", trial.number,
+                     trial.change.canonical_text());
+}
+
 std::optional<std::string> tried_before(const Proposal& proposal, const SearchState& state) {
   const Configuration target = state.incumbent.with(proposal.change);
   const std::string what = proposal.change.canonical_text();
@@ -200,17 +205,23 @@ std::optional<std::string> tried_before(const Proposal& proposal, const SearchSt
   const Configuration change = state.incumbent.change_to(target);
   int losses = 0;
   double expected_then = 1.0;
+  const TrialRecord* disturbed = nullptr;
   for (const std::vector<TrialRecord>* trials : {&state.input.decided, &state.trials}) {
     for (const TrialRecord& trial : *trials) {
       if (!has_lost(trial)) continue;
       if (trial.reference.with(trial.change) == target) {
-        return fmt::format("{} was tried already as trial {}", what, trial.number);
+        if (!was_disturbed(trial)) {
+          return fmt::format("{} was tried already as trial {}", what, trial.number);
+        }
+        disturbed = &trial;
+        continue;
       }
       if (trial.change != change) continue;
       ++losses;
       expected_then = std::max(expected_then, trial.expected_gain_ratio);
     }
   }
+  if (disturbed != nullptr) return disturbed_text(*disturbed);
   if (losses == 0) return std::nullopt;
   if (losses > 1) return "two trials of " + what + " did not show a gain";
   const double grown = 1.0 + kGrownSignal * (expected_then - 1.0);
@@ -253,6 +264,24 @@ std::optional<Refusal> screen(const Proposal& proposal, const SearchState& state
   if (auto reason = below_min_gain(proposal, state.input)) return skipped(*std::move(reason));
   if (auto reason = tried_before(proposal, state)) return skipped(*std::move(reason));
   return std::nullopt;
+}
+
+std::optional<std::string> why_undecided(const std::string& plugin, const Configuration& incumbent,
+                                         const std::vector<TrialRecord>& trials) {
+  const TrialRecord* disturbed = nullptr;
+  for (const TrialRecord& trial : trials) {
+    if (trial.kind != TrialKind::proposal || trial.plugin != plugin ||
+        trial.reference != incumbent) {
+      continue;
+    }
+    if (was_disturbed(trial)) {
+      disturbed = &trial;
+    } else if (disturbed != nullptr && disturbed->change == trial.change) {
+      disturbed = nullptr;
+    }
+  }
+  if (disturbed == nullptr) return std::nullopt;
+  return disturbed_text(*disturbed);
 }
 
 bool is_tried_before(const Proposal& a, const Proposal& b, const SessionInput& input) {

@@ -159,6 +159,10 @@ Result<void> Search::ask(const std::string& plugin) {
   if (!advice) return leave_out(plugin, advice.error().what);
 
   std::string outcome = advice->none_because;
+  if (advice->proposals.empty()) {
+    auto undecided = why_undecided(plugin, incumbent_->configuration(), series_->records());
+    if (undecided) outcome = *std::move(undecided);
+  }
   std::optional<Proposal> chosen;
   for (Proposal& proposal : advice->proposals) {
     const auto refusal = screen(proposal, state());

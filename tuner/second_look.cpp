@@ -56,12 +56,6 @@ bool has_lost_the_race(const TrialRecord& trial) {
   return is_measured_proposal(trial, Verdict::rejected) && trial.estimate.low <= 1.0;
 }
 
-// The error that ended it was a disturbance (TrialRecord::failure).
-bool is_disturbed_proposal(const TrialRecord& trial) {
-  return trial.kind == TrialKind::proposal && trial.failure &&
-         trial.rejection == RejectionReason::undecided_in_time;
-}
-
 bool is_undecided_against(const Configuration& incumbent, const TrialRecord& trial,
                           double min_gain_ratio) {
   const double wanted = 1.0 + min_gain_ratio;
@@ -149,7 +143,7 @@ std::vector<Proposal> undecided_changes(const Configuration& incumbent,
                                         double min_gain_ratio) {
   std::vector<Proposal> changes;
   for (const TrialRecord& trial : trials) {
-    const bool is_disturbed = is_disturbed_proposal(trial);
+    const bool is_disturbed = trial.kind == TrialKind::proposal && was_disturbed(trial);
     const bool is_open = is_disturbed
                              ? incumbent.change_to(incumbent.with(trial.change)) == trial.change
                              : is_undecided_against(incumbent, trial, min_gain_ratio);

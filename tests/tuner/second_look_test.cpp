@@ -13,6 +13,7 @@
 namespace autotuned::tuner {
 namespace {
 
+using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -308,6 +309,23 @@ TEST(SecondLook, TriesAgainWhatWasDisturbed) {
     EXPECT_FALSE(outcome->is_budget_spent) << "no budget would have decided it";
     EXPECT_EQ(left, 0);
   }
+}
+
+// A plugin sees a rejected trial, and would say that its change was not faster. Another that proposes the same has no trial.
+TEST(SecondLook, TellsThatADisturbedTrialDecidedNothing) {
+  int left = 1;
+  Simulation simulation;
+  add_loading(simulation);
+  simulation.advisors.plugins["other"] = once({{"loader.workers", 2}}, 1.4);
+  simulation.job.fault = disturbs(left);
+  const auto outcome = simulation.run();
+  ASSERT_TRUE(outcome) << outcome.error().message();
+  ASSERT_GE(outcome->trials.size(), 2U);
+  EXPECT_EQ(outcome->trials[1].verdict, Verdict::accepted) << outcome->trials[1].reason;
+  const auto& events = simulation.ledger.events;
+  const std::string told = "trial 1 of loader.workers=2 was disturbed and decided nothing";
+  EXPECT_THAT(events, Contains("answered loading: " + told));
+  EXPECT_THAT(events, Contains("answered other: skipped: " + told));
 }
 
 // The reference alone, too.
