@@ -93,11 +93,14 @@ TEST(CudnnBenchmark, OnlyOnAGpu) {
   Json json = situation("resnet18_gpu");
   const Json change = {{"cudnn.benchmark", true}};
   answers.proposes("a GPU", json, change);
+  const Json no_filters = {{"job", {{"has_filters", false}}}};
+  answers.declines("no filters, as in a model of tokens", json, no_filters);
   json["metrics"]["operators.gemm_conv_ratio"] = 0.01;
   answers.declines("1 % in products", json);
   json["metrics"]["operators.convolution_share_ratio"] = 0.5;
   json["metrics"]["parts.kernel_ratio"] = 0.9;
   EXPECT_NEAR(first_share(answers.proposes("a trace with 50 %", json, change)), 0.45, 1e-9);
+  answers.proposes("a trace with 50 % in convolutions of sequences", json, change, no_filters);
 }
 
 TEST(DeferredLossReading, OnlyWhereTheLossIsReadAtEveryStep) {
