@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "base/configuration.hpp"
+#include "base/error_json.hpp"
 #include "base/file.hpp"
-#include "base/trainer_error.hpp"
 #include "recipes/recipe.hpp"
 #include "trainer/answers.hpp"
 #include "trainer/asked_job.hpp"

@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/error_json.hpp"
 #include "base/process/process.hpp"
 #include "daemon/common/exit_codes.hpp"
 #include "daemon/queue/socket.hpp"
@@ -159,7 +160,7 @@ class Follower {
       return std::nullopt;
     }
     if (frame.contains("error")) {
-      const Error error = error_from(frame.at("error"));
+      const Error error = error_from_json(frame.at("error"));
       // A cancel that came too late.
       if (error.kind == ErrorKind::invalid) return std::nullopt;
       return tl::unexpected(error);
@@ -198,7 +199,7 @@ Result<Json> DaemonClient::ask(Json request) {
                 "look with 'autotuned status' for what became of it before you try again");
   }
   if (!answer) return answer;
-  if (answer->contains("error")) return tl::unexpected(error_from(answer->at("error")));
+  if (answer->contains("error")) return tl::unexpected(error_from_json(answer->at("error")));
   return member(*answer, "ok");
 }
 

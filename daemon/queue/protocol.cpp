@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/error_json.hpp"
 #include "base/frame.hpp"
 #include "daemon/common/submitted_variables.hpp"
 
@@ -138,18 +139,7 @@ Result<DaemonRequest> read_request(const Json& frame) {
 }
 
 Json error_answer(const Error& error) {
-  return {{"protocol", kDaemonProtocol},
-          {"error",
-           {{"kind", to_string(error.kind)},
-            {"what", error.what},
-            {"where", error.where},
-            {"remedy", error.remedy}}}};
-}
-
-Error error_from(const Json& error) {
-  return {error_kind_from(get_string(error, "kind").value_or("internal")),
-          get_string(error, "what").value_or("the daemon refused"),
-          get_string(error, "where").value_or(""), get_string(error, "remedy").value_or("")};
+  return {{"protocol", kDaemonProtocol}, {"error", to_json(error)}};
 }
 
 }  // namespace autotuned::daemon

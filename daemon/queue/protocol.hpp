@@ -72,8 +72,7 @@ using DaemonRequest = std::variant<SubmitRequest, AttachRequest, CancelRequest, 
 // ErrorKind::newer_version for another protocol, invalid for anything else that is wrong.
 [[nodiscard]] Result<DaemonRequest> read_request(const Json& frame);
 
-// {"protocol": 1, "error": {...}} and back.
+// {"protocol": 1, "error": {...}}; base/error_json.hpp reads the error.
 [[nodiscard]] Json error_answer(const Error& error);
-[[nodiscard]] Error error_from(const Json& error);
 
 }  // namespace autotuned::daemon

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/trainer_error.hpp"
+#include "base/error_json.hpp"
 
 namespace autotuned::daemon {
 namespace {
@@ -86,7 +86,7 @@ Result<Json> AgentClient::receive(Patience patience) {
     if (const Json& detached = member(*frame, "detached"); detached.is_object()) {
       return end_with(
           {.kind = AgentEnd::Kind::detached,
-           .text = "the agent in the script let go: " + trainer_error_from(detached).message()});
+           .text = "the agent in the script let go: " + error_from_json(detached).message()});
     }
     return frame;
   }
@@ -123,7 +123,7 @@ Result<Json> AgentClient::request(const std::string& name, Json fields, Patience
         {.kind = AgentEnd::Kind::closed,
          .text = "the answer of the script's agent to '" + name + "' has no 'ok' or 'error'"});
   }
-  Error told = trainer_error_from(error);
+  Error told = error_from_json(error);
   // A cancel by us would be known, so this one is an internal error.
   if (told.kind == ErrorKind::cancelled) told.kind = ErrorKind::internal;
   return tl::unexpected(std::move(told));

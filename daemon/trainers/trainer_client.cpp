@@ -15,9 +15,9 @@
 #include <thread>
 #include <utility>
 
+#include "base/error_json.hpp"
 #include "base/file.hpp"
 #include "base/text.hpp"
-#include "base/trainer_error.hpp"
 
 namespace autotuned::daemon {
 
@@ -251,7 +251,7 @@ Result<Json> TrainerClient::wait_for_answer(std::int64_t id, const std::string& 
     // After a cancel, every error counts as the cancel, except a damaged file, which stays damaged.
     if (is_cancelled) {
       if (on_progress && get_string(error, "kind").value_or("") == to_string(ErrorKind::corrupt)) {
-        on_progress({{"warning", trainer_error_from(error).message()}});
+        on_progress({{"warning", error_from_json(error).message()}});
       }
       return fail(ErrorKind::cancelled, "stopped during '" + name + "'");
     }
@@ -286,7 +286,7 @@ tl::unexpected<Error> TrainerClient::take_error(const Json& error, const std::st
     return end(ErrorKind::internal,
                "the trainer's answer to '" + name + "' has no 'ok' or 'error'");
   }
-  Error told = trainer_error_from(error);
+  Error told = error_from_json(error);
   if (told.kind == ErrorKind::cancelled) {
     return end(ErrorKind::internal, "the trainer cancelled '" + name + "' without a request");
   }

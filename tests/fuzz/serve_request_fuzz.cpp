@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <variant>
 
+#include "base/error_json.hpp"
 #include "daemon/queue/protocol.hpp"
 #include "tests/fuzz/target.hpp"
 
@@ -41,7 +42,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         check_request(*request);
       } else {
         const Json answer = daemon::error_answer(request.error());
-        FUZZ_CHECK(daemon::error_from(answer.at("error")).what == request.error().what);
+        FUZZ_CHECK(error_from_json(answer.at("error")).what == request.error().what);
       }
     }
   }

@@ -9,8 +9,8 @@
 #include <csignal>
 #include <utility>
 
+#include "base/error_json.hpp"
 #include "base/text.hpp"
-#include "base/trainer_error.hpp"
 #include "trainer/ranks/fault_limits.hpp"
 
 namespace autotuned::trainer {
@@ -30,7 +30,7 @@ bool is_report(const Json& frame) {
 Result<Json> answer_in(const Json& frame) {
   const Json& error = member(frame, "error");
   if (error.is_null()) return member(frame, "ok");
-  return tl::unexpected(trainer_error_from(error));
+  return tl::unexpected(error_from_json(error));
 }
 
 }  // namespace

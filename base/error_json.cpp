@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/trainer_error.hpp"
+#include "base/error_json.hpp"
 
 #include <string>
 
@@ -16,7 +16,7 @@ Json to_json(const Error& error) {
   return json;
 }
 
-Error trainer_error_from(const Json& error) {
+Error error_from_json(const Json& error) {
   const auto text = [&error](const char* field) { return get_string(error, field).value_or(""); };
   Error told{error_kind_from(text("kind")), text("what"), text("where"), text("remedy")};
   told.signal = static_cast<int>(get_integer(error, "signal").value_or(0));
