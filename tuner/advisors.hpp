@@ -10,6 +10,8 @@
 #include "base/configuration.hpp"
 #include "base/json.hpp"
 #include "base/result.hpp"
+#include "base/trial.hpp"
+#include "tuner/context.hpp"
 
 namespace autotuned::tuner {
 
@@ -24,6 +26,12 @@ enum class ProposalSource {
   undecided,     // a change whose trial was not decided
   remembered,    // the best configuration of an earlier run
 };
+
+// Makes the situation for one plugin: the facts that it gets with a question (plugins/sdk/README.md). `trials`: all trials of this
+// run so far, of which it contains only those of the plugin. `places`: StepProfile::places of a trace.
+[[nodiscard]] Json situation_for(const std::string& plugin, const SessionInput& input,
+                                 const Configuration& incumbent, const Json& metrics,
+                                 const Json& places, const std::vector<TrialRecord>& trials);
 
 // A change that may get a trial.
 struct Proposal {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compares updates with the limits of the checks.
-#include "tuner/check_rules.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +8,8 @@
 #include <utility>
 
 #include "base/statistics.hpp"
+#include "tuner/check_limits.hpp"
+#include "tuner/checks.hpp"
 
 namespace autotuned::tuner {
 namespace {

@@ -14,7 +14,6 @@
 
 #include "tuner/one_time_cost.hpp"
 #include "tuner/second_look.hpp"
-#include "tuner/situation.hpp"
 
 namespace autotuned::tuner {
 namespace {

@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "tests/tuner/simulation.hpp"
+#include "tuner/advisors.hpp"
 #include "tuner/proposals.hpp"
-#include "tuner/situation.hpp"
 
 namespace autotuned::tuner {
 namespace {

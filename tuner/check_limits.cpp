@@ -1,40 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// The limits within which a change of numerics must keep the training, from what rounding the start changes in the job
-// itself. checks.hpp explains them, docs/statistics.md gives the reasons. Private to check_rules.cpp.
-#pragma once
+#include "tuner/check_limits.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "base/statistics.hpp"
-#include "tuner/checks.hpp"
 
 namespace autotuned::tuner {
+namespace {
 
 // kOfOwn...: factors of the deviation that rounding the start causes.
-inline constexpr double kMinNormRatio = 0.8;
-inline constexpr double kMaxNormRatio = 1.25;
-inline constexpr double kMinCosine = 0.8;
-inline constexpr double kOfOwnCosine = 2.0 / 3.0;
-inline constexpr double kNegligibleNorm = 1e-3;  // share of the largest reference update
-inline constexpr double kLossTolerance = 0.1;
-inline constexpr double kMinLossScale = 0.1;
-inline constexpr double kMinOtherLossScale = 1e-12;
-inline constexpr double kOfOwnNormLoss = 1.5;
-inline constexpr double kMinReachedNormRatio = 0.2;
-inline constexpr double kOfOwnTurn =
-    16.0;  // four times the distance: 1 - cosine is half of its square
-inline constexpr double kOfOwnStretch = 4.0;
-inline constexpr double kMaxAccuracyChange = 0.05;
-inline constexpr double kMaxOtherAnswers = 2.0;  // samples that are classified otherwise
-inline constexpr double kOfOwnTest = 3.0;
-inline constexpr double kMaxRepeatedTestShare = 1e-3;
-
-// The state from which the steps were made.
-enum class Stage { initial, reached };
+constexpr double kOfOwnCosine = 2.0 / 3.0;
+constexpr double kOfOwnNormLoss = 1.5;
+constexpr double kMinReachedNormRatio = 0.2;
+constexpr double kOfOwnTurn = 16.0;  // four times the distance: 1 - cosine is half of its square
+constexpr double kOfOwnStretch = 4.0;
+constexpr double kMaxAccuracyChange = 0.05;
+constexpr double kMaxOtherAnswers = 2.0;  // samples that are classified otherwise
+constexpr double kOfOwnTest = 3.0;
+constexpr double kMaxRepeatedTestShare = 1e-3;
 
 // How far an update may be from the reference's where limits are narrow and the job itself keeps its updates.
 struct Floors {
@@ -50,36 +36,11 @@ constexpr Floors floors_of(Leeway leeway, Stage stage) {
           .stretch = is_in_16_bits || stage == Stage::reached ? 0.1 : 0.05};
 }
 
-// The limits of one update. It may be longer by the same factor as it may be shorter.
-struct UpdateLimits {
-  double least_cosine = kMinCosine;
-  double least_norm_ratio = kMinNormRatio;
-
-  [[nodiscard]] double most_norm_ratio() const {
-    return least_norm_ratio == kMinNormRatio ? kMaxNormRatio : 1.0 / least_norm_ratio;
-  }
-};
-
-// If rounding the start changes the directions of the job's own updates, `own`, the limits are wider. Late in a training it may
-// also change their lengths.
-inline UpdateLimits limits_beside(const UpdateComparison::Parameter& own, Stage stage) {
-  UpdateLimits limits;
-  if (std::isfinite(own.cosine)) {
-    limits.least_cosine = std::min(kMinCosine, kOfOwnCosine * std::max(0.0, own.cosine));
-  }
-  if (stage == Stage::reached && std::isfinite(own.norm_ratio) && own.norm_ratio > 0.0) {
-    const double shorter = std::min(own.norm_ratio, 1.0 / own.norm_ratio);
-    limits.least_norm_ratio =
-        std::clamp(1.0 - kOfOwnNormLoss * (1.0 - shorter), kMinReachedNormRatio, kMinNormRatio);
-  }
-  return limits;
-}
-
-inline double turn_of(const UpdateComparison::Parameter& update) {
+double turn_of(const UpdateComparison::Parameter& update) {
   return std::isfinite(update.cosine) ? std::max(0.0, 1.0 - update.cosine) : 0.0;
 }
 
-inline double stretch_of(const UpdateComparison::Parameter& update) {
+double stretch_of(const UpdateComparison::Parameter& update) {
   const double ratio = update.norm_ratio;
   return std::isfinite(ratio) && ratio > 0.0 ? 1.0 - std::min(ratio, 1.0 / ratio) : 0.0;
 }
@@ -120,10 +81,33 @@ class Narrowing {
   Floors usual_ = {.turn = 0.0, .stretch = 0.0};
 };
 
-// Returns the limits of each parameter, in order.
-inline std::vector<UpdateLimits> parameter_limits(const UpdateComparison& updates,
-                                                  const UpdateComparison* rounded, Stage stage,
-                                                  Leeway leeway) {
+// The accuracy that some samples alone make, which are classified otherwise.
+double accuracy_of_others(const UpdateComparison::Test& test) {
+  return kMaxOtherAnswers / static_cast<double>(std::max<std::int64_t>(1, test.samples));
+}
+
+}  // namespace
+
+double UpdateLimits::most_norm_ratio() const {
+  return least_norm_ratio == kMinNormRatio ? kMaxNormRatio : 1.0 / least_norm_ratio;
+}
+
+UpdateLimits limits_beside(const UpdateComparison::Parameter& own, Stage stage) {
+  UpdateLimits limits;
+  if (std::isfinite(own.cosine)) {
+    limits.least_cosine = std::min(kMinCosine, kOfOwnCosine * std::max(0.0, own.cosine));
+  }
+  if (stage == Stage::reached && std::isfinite(own.norm_ratio) && own.norm_ratio > 0.0) {
+    const double shorter = std::min(own.norm_ratio, 1.0 / own.norm_ratio);
+    limits.least_norm_ratio =
+        std::clamp(1.0 - kOfOwnNormLoss * (1.0 - shorter), kMinReachedNormRatio, kMinNormRatio);
+  }
+  return limits;
+}
+
+std::vector<UpdateLimits> parameter_limits(const UpdateComparison& updates,
+                                           const UpdateComparison* rounded, Stage stage,
+                                           Leeway leeway) {
   std::vector<UpdateLimits> limits(updates.parameters.size());
   const bool has_own = rounded != nullptr && rounded->parameters.size() == limits.size();
   const Narrowing narrowing(has_own ? rounded : nullptr, stage, leeway);
@@ -134,14 +118,8 @@ inline std::vector<UpdateLimits> parameter_limits(const UpdateComparison& update
   return limits;
 }
 
-// The accuracy that some samples alone make, which are classified otherwise.
-inline double accuracy_of_others(const UpdateComparison::Test& test) {
-  return kMaxOtherAnswers / static_cast<double>(std::max<std::int64_t>(1, test.samples));
-}
-
-// The limits of the figures of the test data in a change of numerics.
-inline TestLimits test_limits(const UpdateComparison& updates, const UpdateComparison* rounded,
-                              LossKind kind) {
+TestLimits test_limits(const UpdateComparison& updates, const UpdateComparison* rounded,
+                       LossKind kind) {
   if (!updates.reference_test) return {};
   const UpdateComparison::Test& reference = *updates.reference_test;
   const double least = kind == LossKind::cross_entropy ? kMinLossScale : kMinOtherLossScale;
@@ -159,8 +137,7 @@ inline TestLimits test_limits(const UpdateComparison& updates, const UpdateCompa
   return limits;
 }
 
-// Those where two runs of one configuration already differ.
-inline TestLimits repeated_test_limits(const UpdateComparison& updates) {
+TestLimits repeated_test_limits(const UpdateComparison& updates) {
   if (!updates.reference_test) return {};
   const UpdateComparison::Test& reference = *updates.reference_test;
   return {.loss = kMaxRepeatedTestShare * std::abs(reference.loss),
