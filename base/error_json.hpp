@@ -7,8 +7,8 @@
 
 namespace autotuned {
 
-// The `error` of an answer, and what it says; of what is none: ErrorKind::internal. Whether a measurement was disturbed is
-// not sent.
+// The `error` of an answer, and what it says; of what is none: ErrorKind::internal. Whether a measurement was
+// disturbed is not sent.
 [[nodiscard]] Json to_json(const Error& error);
 [[nodiscard]] Error error_from_json(const Json& error);
 

@@ -27,8 +27,8 @@ enum class ProposalSource {
   remembered,    // the best configuration of an earlier run
 };
 
-// Makes the situation for one plugin: the facts that it gets with a question (plugins/sdk/README.md). `trials`: all trials of this
-// run so far, of which it contains only those of the plugin. `places`: StepProfile::places of a trace.
+// Makes the situation for one plugin: the facts that it gets with a question (plugins/sdk/README.md). `trials`: all
+// trials of this run so far, of which it contains only those of the plugin. `places`: StepProfile::places of a trace.
 [[nodiscard]] Json situation_for(const std::string& plugin, const SessionInput& input,
                                  const Configuration& incumbent, const Json& metrics,
                                  const Json& places, const std::vector<TrialRecord>& trials);

@@ -28,8 +28,8 @@ struct Floors {
   double stretch;  // 1 - norm ratio
 };
 
-// Where a training has reached a loss near 0, the gradient of a cross entropy is exponential in the logits: rounding them
-// to 16 bits scales the whole update by several per cent, and hardly turns it.
+// Where a training has reached a loss near 0, the gradient of a cross entropy is exponential in the logits: rounding
+// them to 16 bits scales the whole update by several per cent, and hardly turns it.
 constexpr Floors floors_of(Leeway leeway, Stage stage) {
   const bool is_in_16_bits = leeway == Leeway::narrow_in_16_bits;
   return {.turn = is_in_16_bits ? 0.05 : 0.02,
@@ -45,8 +45,8 @@ double stretch_of(const UpdateComparison::Parameter& update) {
   return std::isfinite(ratio) && ratio > 0.0 ? 1.0 - std::min(ratio, 1.0 / ratio) : 0.0;
 }
 
-// Narrows limits to a few times what rounding the start changes, in this parameter or in most of them, but not below the
-// floors.
+// Narrows limits to a few times what rounding the start changes, in this parameter or in most of them, but not below
+// the floors.
 class Narrowing {
  public:
   Narrowing(const UpdateComparison* rounded, Stage stage, Leeway leeway)

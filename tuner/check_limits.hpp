@@ -28,8 +28,8 @@ struct UpdateLimits {
   [[nodiscard]] double most_norm_ratio() const;
 };
 
-// If rounding the start changes the directions of the job's own updates, `own`, the limits are wider. Late in a training it may
-// also change their lengths.
+// If rounding the start changes the directions of the job's own updates, `own`, the limits are wider. Late in a
+// training it may also change their lengths.
 [[nodiscard]] UpdateLimits limits_beside(const UpdateComparison::Parameter& own, Stage stage);
 
 // Returns the limits of each parameter, in order.

@@ -53,9 +53,9 @@ struct Refusal {
 //   beaten is not tried again.
 [[nodiscard]] std::optional<Refusal> screen(const Proposal& proposal, const SearchState& state);
 
-// Why it is not known what a plugin's own change gives: a trial of it against `incumbent` was disturbed, and no later one of the
-// change decided. Nothing if there is no such trial. It stands for what the plugin says of that change, which for a plugin has
-// not won.
+// Why it is not known what a plugin's own change gives: a trial of it against `incumbent` was disturbed, and no later
+// one of the change decided. Nothing if there is no such trial. It stands for what the plugin says of that change,
+// which for a plugin has not won.
 [[nodiscard]] std::optional<std::string> why_undecided(const std::string& plugin,
                                                        const Configuration& incumbent,
                                                        const std::vector<TrialRecord>& trials);

@@ -170,8 +170,8 @@ class TrainingBackend {
 
   // Makes `configuration` ready to be measured in a trial. Starts a trainer if no running one has the same
   // restart knobs, or always with ProcessChoice::fresh and ::alone; warms it until its rate is steady; puts its
-  // training back to the initial state. Not timed. `reference`: as in BlockRequest, so that only a candidate is to blame for
-  // what an extension leaves behind.
+  // training back to the initial state. Not timed. `reference`: as in BlockRequest, so that only a candidate is to
+  // blame for what an extension leaves behind.
   virtual Result<void> make_ready(const Configuration& configuration, ProcessChoice process,
                                   const Configuration* reference = nullptr) {
     static_cast<void>(configuration);
@@ -198,8 +198,8 @@ class TrainingBackend {
   // before it do not; else 0.
   [[nodiscard]] virtual double checkpoint_share_ratio() const { return 0.0; }
 
-  // The wall-clock time in which the process that was warmed last became steady, after its start; 0: none was warmed, or
-  // none needs it.
+  // The wall-clock time in which the process that was warmed last became steady, after its start; 0: none was warmed,
+  // or none needs it.
   [[nodiscard]] virtual std::chrono::nanoseconds warm_up_time() const {
     return std::chrono::nanoseconds{0};
   }

@@ -84,7 +84,8 @@ struct TrialPlan {
 // Runs trials, one after the other.
 class TrialRunner {
  public:
-  // All arguments must outlive the runner. Made after the baseline, because that warms the first process of the backend.
+  // All arguments must outlive the runner. Made after the baseline, because that warms the first process of the
+  // backend.
   TrialRunner(const SessionInput& input, TrainingBackend& backend, Ledger& ledger,
               const Clock& clock)
       : input_(&input),

@@ -68,8 +68,8 @@ class TrialSeries {
                                               const Configuration& kept) const;
   // The time of a first look at a pair of processes.
   [[nodiscard]] nanoseconds first_look_time() const;
-  // What a trial that accepts after so many pairs takes at least, its checks left out. `pairs`: as of least_time(); in fresh
-  // processes a first look comes before them.
+  // What a trial that accepts after so many pairs takes at least, its checks left out. `pairs`: as of least_time();
+  // in fresh processes a first look comes before them.
   [[nodiscard]] nanoseconds least_trial_time(int pairs, const Configuration& reference,
                                              const Configuration& candidate) const;
   // TrialRunner::process_start_time().

@@ -85,8 +85,8 @@ class TrainerBackend final : public tuner::TrainingBackend {
   // the time of the first switch to its configuration by our clock, if that was a second or more.
   Result<Block> run_block(const Configuration& configuration,
                           const tuner::BlockRequest& request) override;
-  // What extensions have left behind in the process that makes room fails only a candidate that differs from its reference
-  // in their knobs. Else it is told as a warning.
+  // What extensions have left behind in the process that makes room fails only a candidate that differs from its
+  // reference in their knobs. Else it is told as a warning.
   Result<void> make_ready(const Configuration& configuration, tuner::ProcessChoice process,
                           const Configuration* reference = nullptr) override;
   [[nodiscard]] bool share_process(const Configuration& one,

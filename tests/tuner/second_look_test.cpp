@@ -311,7 +311,8 @@ TEST(SecondLook, TriesAgainWhatWasDisturbed) {
   }
 }
 
-// A plugin sees a rejected trial, and would say that its change was not faster. Another that proposes the same has no trial.
+// A plugin sees a rejected trial, and would say that its change was not faster. Another that proposes the same has no
+// trial.
 TEST(SecondLook, TellsThatADisturbedTrialDecidedNothing) {
   int left = 1;
   Simulation simulation;

@@ -94,8 +94,8 @@ TEST(SmallBudget, LiveChangesComeFirstWhereWarmingFillsTheBudget) {
   EXPECT_LE(outcome->tuning_time, seconds(80) + 2 * kProcessPair);
 }
 
-// The figures of bench/jobs/large_mlp_adamw.yaml on two cores, with three of its changes: a process takes twice as long to
-// become warm as to start, and checks take seconds.
+// The figures of bench/jobs/large_mlp_adamw.yaml on two cores, with three of its changes: a process takes twice as
+// long to become warm as to start, and checks take seconds.
 void add_changes_of_a_large_mlp(Simulation& simulation) {
   simulation.job.restart_knobs = {kSetting};
   simulation.job.step_ns = 150'000'000;
