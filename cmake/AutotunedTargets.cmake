@@ -5,7 +5,7 @@
 #   autotuned_executable(autotuned SOURCES main.cpp PRIVATE autotuned_daemon_cli)
 #   autotuned_plugin(num_workers SOURCES num_workers.cpp [PRIVATE ...] [FILES extra.yaml])
 #   autotuned_test(statistics_test SOURCES statistics_test.cpp LINK autotuned_tuner
-#                  [LABELS slow gpu] [TIMEOUT 120] [MEASURES] [SUITES [ALONE Suite ...]])
+#                  [LABELS slow gpu] [TIMEOUT 120] [MEASURES | WAITS] [SUITES [ALONE Suite ...]])
 #
 # A library without a .cpp file becomes an INTERFACE library.
 include_guard(GLOBAL)
@@ -14,6 +14,7 @@ if(AUTOTUNED_WITH_TESTS)
   include(GoogleTest)
 endif()
 set(AUTOTUNED_TEST_SUITES "${CMAKE_CURRENT_LIST_DIR}/AutotunedTestSuites.cmake")
+include("${AUTOTUNED_TEST_SUITES}")
 
 # What `autotuned run` needs: programs and plugins, without tests and benchmarks.
 add_custom_target(programs)
@@ -97,9 +98,12 @@ add_custom_target(test_programs)
 # A GoogleTest executable in build/<preset>/tests. Test names carry the folder: tests/tuner/CMakeLists.txt makes
 # tuner.Suite.Test. Tests run in the repository root, know the tree by tests/places.hpp, and are killed after TIMEOUT
 # seconds (60 by default, per test case). Those with a TIMEOUT of their own start first, so that no long one is left for
-# the end.
-#   MEASURES  tests that compare rates of real trainers; no two of them run at once, and they start when the longest
-#             tests, which use a whole CPU, are done
+# the end. CTest gets two slots for each CPU and one more (test_slots of scripts/lib/common.sh), and a test takes two.
+#   MEASURES  tests that compare rates of real trainers; no two of them run at once, and they start before all others.
+#             Each takes three slots: on two CPUs that leaves room for one other test, or for two that wait
+#   WAITS     tests whose processes sleep nearly all the time. Each takes one slot and stands behind all others in the
+#             order: where other tests use the CPUs, one of these runs beside them, and several do when those are done.
+#             Such a test compares rates only of steps that sleep, which vary little beside other programs
 #   SUITES    a process runs a whole suite, and the test is tuner.Suite: for programs with LibTorch, whose process takes
 #             longer to start than most cases take to run. A case must leave the process as it found it
 #   ALONE     suites whose cases do not, or that look at a process where nothing was done before: each of their cases
@@ -109,19 +113,29 @@ function(autotuned_test name)
   if(NOT AUTOTUNED_WITH_TESTS)
     return()
   endif()
-  cmake_parse_arguments(PARSE_ARGV 1 arg "MEASURES;SUITES" "TIMEOUT" "SOURCES;LINK;LABELS;ALONE")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "MEASURES;WAITS;SUITES" "TIMEOUT" "SOURCES;LINK;LABELS;ALONE")
   _autotuned_check_arguments(autotuned_test ${name})
   if(arg_ALONE AND NOT arg_SUITES)
     message(FATAL_ERROR "autotuned_test(${name}): ALONE without SUITES")
   endif()
+  if(arg_MEASURES AND arg_WAITS)
+    message(FATAL_ERROR "autotuned_test(${name}): MEASURES or WAITS, not both")
+  endif()
+  set(slots 2)
   set(order)
   if(arg_MEASURES)
-    set(order COST 500 RESOURCE_LOCK measurement)
+    set(slots 3)
+    set(order COST 1000 RESOURCE_LOCK measurement)
   elseif(arg_TIMEOUT)
     set(order COST ${arg_TIMEOUT})
   endif()
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 60)
+  endif()
+  if(arg_WAITS)
+    set(slots 1)
+    autotuned_cost_behind_others(cost ${arg_TIMEOUT})
+    set(order COST ${cost})
   endif()
   if(AUTOTUNED_SANITIZE)
     math(EXPR arg_TIMEOUT "${arg_TIMEOUT} * 4")
@@ -154,7 +168,7 @@ function(autotuned_test name)
     set(suites_file "${CMAKE_CURRENT_BINARY_DIR}/${name}_suites.cmake")
     file(CONFIGURE OUTPUT "${suites_file}" @ONLY CONTENT "include([==[@AUTOTUNED_TEST_SUITES@]==])
 autotuned_add_suites([==[@AUTOTUNED_TEST_DIR@/@name@]==] @prefix@ @arg_TIMEOUT@ [==[@CMAKE_SOURCE_DIR@]==]
-  \"@area@;@arg_LABELS@\" \"@alone@\")
+  \"@area@;@arg_LABELS@\" \"@alone@\" @slots@)
 ")
     set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${suites_file}")
     return()
@@ -165,7 +179,7 @@ autotuned_add_suites([==[@AUTOTUNED_TEST_DIR@/@name@]==] @prefix@ @arg_TIMEOUT@ 
     WORKING_DIRECTORY "${CMAKE_SOURCE_DIR}"
     DISCOVERY_MODE PRE_TEST
     DISCOVERY_TIMEOUT 60
-    PROPERTIES TIMEOUT ${arg_TIMEOUT} ${order})
+    PROPERTIES TIMEOUT ${arg_TIMEOUT} PROCESSORS ${slots} ${order})
 
   # Lists do not survive PROPERTIES above, so the labels follow in a file of their own.
   set(labels_file "${CMAKE_CURRENT_BINARY_DIR}/${name}_labels.cmake")

@@ -3,9 +3,16 @@
 # to start than most cases take to run: those with SUITES (autotuned_test()), and all in a build with sanitizers.
 cmake_minimum_required(VERSION 3.25)
 
+# The COST of a test that starts in a slot that no other can take; of several such tests the one with most seconds
+# starts first.
+function(autotuned_cost_behind_others cost seconds)
+  math(EXPR behind "${seconds} - 1000000")
+  set(${cost} ${behind} PARENT_SCOPE)
+endfunction()
+
 # Tests run in `folder`. A suite of many cases gets more time, and starts before one of few. Of the suites that `alone`
-# names each case is a test, PREFIX.Suite.Case.
-function(autotuned_add_suites program prefix seconds_per_case folder labels alone)
+# names each case is a test, PREFIX.Suite.Case. Each takes so many `slots` of CTest (autotuned_test()).
+function(autotuned_add_suites program prefix seconds_per_case folder labels alone slots)
   cmake_path(GET program FILENAME name)
   if(NOT EXISTS "${program}")
     add_test(${name}_NOT_BUILT ${name}_NOT_BUILT)
@@ -55,12 +62,16 @@ function(autotuned_add_suites program prefix seconds_per_case folder labels alon
   endforeach()
 endfunction()
 
-# With `program`, `folder` and `labels` of the caller. A single case that skips itself is a skipped test; of several the
-# others have run.
+# With `program`, `folder`, `labels` and `slots` of the caller. A single case that skips itself is a skipped test; of
+# several the others have run.
 function(_autotuned_add_filtered name filter seconds cases)
   add_test("${name}" "${program}" "--gtest_filter=${filter}")
+  set(cost ${seconds})
+  if(slots EQUAL 1)
+    autotuned_cost_behind_others(cost ${seconds})
+  endif()
   set_tests_properties("${name}" PROPERTIES
-    WORKING_DIRECTORY "${folder}" TIMEOUT ${seconds} COST ${seconds} LABELS "${labels}")
+    WORKING_DIRECTORY "${folder}" TIMEOUT ${seconds} COST ${cost} PROCESSORS ${slots} LABELS "${labels}")
   # As the program starts its trainers: threads of LibTorch that wait for each other would else spin, on the CPUs of the
   # tests beside.
   if("torch" IN_LIST labels)

@@ -25,6 +25,9 @@ compile_jobs() {
   echo $((cpus < by_memory ? cpus : by_memory))
 }
 
+# Slots of ctest --parallel, of which most tests take two (cmake/AutotunedTargets.cmake).
+test_slots() { echo $((2 * $(nproc) + 1)); }
+
 configure() { (cd "$root" && cmake --preset "$1" "${@:2}"); }
 
 # build PRESET [TARGET...]
