@@ -59,22 +59,15 @@ TEST_P(CheatingTraining, IsSeen) {
   const Json trials = run.at("trials");
   ASSERT_FALSE(trials.empty());
   const Json& trial = trials.at(0);
-  const Json& kept = run.at("best").at("configuration").at("cheats.cheat");
-  if (GetParam().reason.empty()) {
-    EXPECT_EQ(trial.at("verdict"), "accepted") << trial.dump(1);
-    EXPECT_EQ(kept, GetParam().name);
-    return;
-  }
   EXPECT_EQ(trial.at("verdict"), "rejected") << trial.dump(1);
   EXPECT_THAT(trial.at("reason").get<std::string>(),
               ContainsRegex("it does not train the same model: .*" + GetParam().reason));
-  EXPECT_EQ(kept, "none");
+  EXPECT_EQ(run.at("best").at("configuration").at("cheats.cheat"), "none");
 }
 
 INSTANTIATE_TEST_SUITE_P(
     , CheatingTraining,
     testing::Values(
-        Cheat{"honest", ""},
         Cheat{"frozen_buffers", "buffers: the update of seen is 0\\.000 times as long"},
         Cheat{"repeats_images", "the samples of step [0-9]+ differ from the reference's"},
         Cheat{"skips_updates", "the update of hidden\\.weight is 0\\.[0-9]+ times as long"},
@@ -119,24 +112,17 @@ class CheatingAverages : public CheatingTraining {
 TEST_P(CheatingAverages, IsSeen) {
   const Json run = result_of(this->run({"--tune-only"}));
   const Json& trial = run.at("trials").at(0);
-  const Json& kept = run.at("best").at("configuration").at("cheats.cheat");
-  if (GetParam().reason.empty()) {
-    EXPECT_EQ(trial.at("verdict"), "accepted") << trial.dump(1);
-    EXPECT_EQ(kept, GetParam().name);
-    return;
-  }
   EXPECT_EQ(trial.at("verdict"), "rejected") << trial.dump(1);
   EXPECT_THAT(trial.at("reason").get<std::string>(), ContainsRegex(GetParam().reason));
-  EXPECT_EQ(kept, "none");
+  EXPECT_EQ(run.at("best").at("configuration").at("cheats.cheat"), "none");
 }
 
 INSTANTIATE_TEST_SUITE_P(
     , CheatingAverages,
-    testing::Values(Cheat{"honest", ""},
-                    Cheat{
-                        "standing_averages",
-                        "buffers: .*running average of [a-z.]+ (is 0\\.000 times as long|does not "
-                        "move).*from the weights at the end of the blocks"}),
+    testing::Values(Cheat{
+        "standing_averages",
+        "buffers: .*running average of [a-z.]+ (is 0\\.000 times as long|does not "
+        "move).*from the weights at the end of the blocks"}),
     [](const auto& test) { return test.param.name; });
 
 class CheatingMoments : public CheatingTraining {
@@ -148,24 +134,34 @@ class CheatingMoments : public CheatingTraining {
 TEST_P(CheatingMoments, AreSeen) {
   const Json run = result_of(this->run({"--tune-only"}));
   const Json& trial = run.at("trials").at(0);
-  const Json& kept = run.at("best").at("configuration").at("cheats.cheat");
-  if (GetParam().reason.empty()) {
-    EXPECT_EQ(trial.at("verdict"), "accepted") << trial.dump(1);
-    EXPECT_EQ(kept, GetParam().name);
-    return;
-  }
   EXPECT_EQ(trial.at("verdict"), "rejected") << trial.dump(1);
   EXPECT_THAT(trial.at("reason").get<std::string>(), ContainsRegex(GetParam().reason));
-  EXPECT_EQ(kept, "none");
+  EXPECT_EQ(run.at("best").at("configuration").at("cheats.cheat"), "none");
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    , CheatingMoments,
-    testing::Values(Cheat{"honest", ""},
-                    Cheat{"huge_moments", std::string("with the optimizer's initial moments: ") +
-                                              kStandsStill +
-                                              ".*from the weights at the end of the blocks"}),
-    [](const auto& test) { return test.param.name; });
+INSTANTIATE_TEST_SUITE_P(, CheatingMoments,
+                         testing::Values(Cheat{
+                             "huge_moments", std::string("with the optimizer's initial moments: ") +
+                                                 kStandsStill +
+                                                 ".*from the weights at the end of the blocks"}),
+                         [](const auto& test) { return test.param.name; });
+
+class HonestAveragesAndMoments : public CheatingTraining {
+ protected:
+  HonestAveragesAndMoments()
+      : CheatingTraining("end", ", ema_decay: 0.99", "{type: adam, lr: 0.01}") {}
+};
+
+// A check that refused each extension beside averages or moments would pass the two tests above.
+TEST_P(HonestAveragesAndMoments, AreKept) {
+  const Json run = result_of(this->run({"--tune-only"}));
+  const Json& trial = run.at("trials").at(0);
+  EXPECT_EQ(trial.at("verdict"), "accepted") << trial.dump(1);
+  EXPECT_EQ(run.at("best").at("configuration").at("cheats.cheat"), GetParam().name);
+}
+
+INSTANTIATE_TEST_SUITE_P(, HonestAveragesAndMoments, testing::Values(Cheat{"honest", ""}),
+                         [](const auto& test) { return test.param.name; });
 
 // What each step looks at: no check need come at the right time.
 class CheatingInSteps : public CheatingTraining {};
@@ -189,7 +185,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Cheat{"freezes_later", "on_batch: freezes parameter hidden.weight in step "}),
     [](const auto& test) { return test.param.name; });
 
-// Trained to the end.
+// Trained to the end. The honest one is for all tests that find a cheat in a trial, too: it is faster in the same way, and
+// the checks of its trial let it pass.
 class CheatingInTraining : public CheatingTraining {};
 
 TEST_P(CheatingInTraining, IsSeenAfterTheTraining) {
@@ -197,6 +194,7 @@ TEST_P(CheatingInTraining, IsSeenAfterTheTraining) {
   const Json run_once = outcome.json();
   const Json& cheat = run_once.at("best").at("configuration").at("cheats.cheat");
   ASSERT_EQ(cheat, GetParam().name) << run_once.at("trials").dump(1);
+  EXPECT_EQ(run_once.at("trials").at(0).at("verdict"), "accepted");
   const Json& check = run_once.at("training").at("check");
   if (GetParam().reason.empty()) {
     EXPECT_EQ(check.at("passed"), true) << check.dump();

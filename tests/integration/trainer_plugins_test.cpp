@@ -101,16 +101,6 @@ TEST_F(TrainerPlugins, AnExtensionThatFreezesALayerIsRejected) {
   EXPECT_EQ(outcome.at("best").at("configuration").at("tricks.trick"), "none");
 }
 
-TEST_F(TrainerPlugins, AnExtensionThatIsFasterAndTrainsTheSameWins) {
-  write_recipe("{plugin: tiny, wait_ms: 8}", kTuned);
-  propose("hurries");
-  const Json outcome = result_of(run({"--tune-only"}));
-  const Json trials = outcome.at("trials");
-  ASSERT_THAT(trials, SizeIs(testing::Ge(1)));
-  EXPECT_EQ(trials.at(0).at("verdict"), "accepted") << trials.dump(1);
-  EXPECT_EQ(outcome.at("best").at("configuration").at("tricks.trick"), "hurries");
-}
-
 // A recipe that starts from a knob of an extension is known only where its folder is named.
 TEST_F(TrainerPlugins, TheBestOfARecipeThatStartsFromAnExtensionIsShownAndForgotten) {
   write_recipe("{plugin: tiny}",
