@@ -338,10 +338,11 @@ class AttachTest(unittest.TestCase):
             "package/__main__.py",
             """
             import argparse
-            from .part import VALUE
             parser = argparse.ArgumentParser()
             parser.add_argument("--lr", type=float)
-            print(parser.parse_args().lr, VALUE, __name__, __package__)
+            rate = parser.parse_args().lr
+            from .part import VALUE
+            print(rate, VALUE, __name__, __package__)
             """,
         )
         self.assert_same("-m", "package", "--lr", "0.5")

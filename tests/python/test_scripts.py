@@ -11,7 +11,10 @@ import tempfile
 import unittest
 import warnings
 
-import torch  # noqa: F401  # for forks, which need not import it again; nothing here may use it
+# For forks, which need not import them again; nothing here may use them. The first optimizer of a
+# process imports the second.
+import torch  # noqa: F401
+import torch._dynamo  # noqa: F401
 
 from stand_in import SCRIPTS, Ended, Running
 
