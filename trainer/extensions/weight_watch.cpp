@@ -2,11 +2,9 @@
 #include "trainer/extensions/weight_watch.hpp"
 
 #include <ATen/core/grad_mode.h>
-#include <sys/random.h>
 #include <torch/nn/module.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 
 #include "trainer/common/tensor_hash.hpp"
@@ -26,14 +24,6 @@ std::uint64_t hash_of_numbers(const at::Tensor& tensor) {
 }
 
 }  // namespace
-
-WeightWatch::WeightWatch() {
-  // Nobody can know the places beforehand. Without the kernel's generator, the clock must do.
-  const auto bytes = static_cast<ssize_t>(sizeof(draws_));
-  if (::getrandom(&draws_, sizeof(draws_), GRND_NONBLOCK) == bytes) return;
-  draws_ = static_cast<std::uint64_t>(
-      std::chrono::high_resolution_clock::now().time_since_epoch().count());
-}
 
 void WeightWatch::watch(const torch::nn::Module& model) {
   watched_.clear();
@@ -55,9 +45,9 @@ void WeightWatch::watch(const torch::nn::Module& model) {
 
 void WeightWatch::begin_step() {
   hashes_.clear();
-  reads_device_ = drawn() % kStepsForOneOnDevice == 0;
-  is_drawn_for_all_ =
-      drawn() % kStepsForAllNumbers == 0 && !watched_.empty() && watched_.front().tensor.is_cpu();
+  reads_device_ = draws_.takes_one_of(kStepsForOneOnDevice);
+  is_drawn_for_all_ = draws_.takes_one_of(kStepsForAllNumbers) && !watched_.empty() &&
+                      watched_.front().tensor.is_cpu();
 }
 
 void WeightWatch::take() {
@@ -76,7 +66,7 @@ void WeightWatch::take() {
     if (!has_numbers(tensor, reads_device_ && on_device < kPlacesOnDevice)) continue;
     if (!tensor.is_cpu()) ++on_device;
     const auto place =
-        static_cast<std::int64_t>(drawn() % static_cast<std::uint64_t>(tensor.numel()));
+        static_cast<std::int64_t>(draws_.next() % static_cast<std::uint64_t>(tensor.numel()));
     samples_.push_back({which, place, number_at(tensor, place)});
   }
 }
@@ -189,12 +179,6 @@ WeightWatch::Number WeightWatch::number_at(const at::Tensor& tensor, std::int64_
 
 std::string WeightWatch::name_of(std::size_t tensor) const {
   return (tensor < parameters_ ? "parameter " : "buffer ") + watched_[tensor].name;
-}
-
-// SplitMix64: each number of the sequence is drawn with equal probability.
-std::uint64_t WeightWatch::drawn() {
-  draws_ += kOddBits;
-  return mixed_bits(draws_);
 }
 
 std::string module_in_mode(const std::string& name, bool is_training) {

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "trainer/extensions/draws.hpp"
+
 namespace torch::nn {
 class Module;
 }
@@ -30,8 +32,6 @@ class WeightWatch {
   static constexpr std::uint64_t kStepsForOneOnDevice = 64;  // on average
   static constexpr std::uint64_t kStepsForAllNumbers = 1024;
   enum class Of { parameters, all };
-
-  WeightWatch();
 
   // Watches the tensors and modules of this model from now on, and keeps them alive, but not the model itself.
   void watch(const torch::nn::Module& model);
@@ -99,7 +99,6 @@ class WeightWatch {
     return of == Of::all ? watched_.size() : parameters_;
   }
   [[nodiscard]] std::string name_of(std::size_t tensor) const;
-  [[nodiscard]] std::uint64_t drawn();
 
   std::vector<Watched> watched_;  // first the parameters
   std::size_t parameters_ = 0;
@@ -110,7 +109,7 @@ class WeightWatch {
   std::vector<WatchedModule> modules_;
   std::size_t next_parameter_ = 0;  // whose turn it is
   std::size_t next_buffer_ = 0;
-  std::uint64_t draws_ = 0;  // the state of the generator of places
+  Draws draws_;
   bool reads_device_ = false;
   bool is_drawn_for_all_ = false;
 };
