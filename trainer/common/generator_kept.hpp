@@ -10,36 +10,62 @@
 
 namespace autotuned::trainer {
 
-// Restores the state of LibTorch's generator of that device at the end of its life.
-class GeneratorKept {
+// The state of LibTorch's generator of that device.
+class GeneratorState {
  public:
-  explicit GeneratorKept(at::Device device = at::kCPU)
+  explicit GeneratorState(at::Device device = at::kCPU)
       : generator_(at::globalContext().defaultGenerator(device)) {
     const std::scoped_lock lock(generator_.mutex());
     state_ = generator_.get_state();
   }
-  ~GeneratorKept() {
+  void put_back() {
     const std::scoped_lock lock(generator_.mutex());
     generator_.set_state(state_);
   }
-  GeneratorKept(const GeneratorKept&) = delete;
-  GeneratorKept& operator=(const GeneratorKept&) = delete;
 
  private:
   at::Generator generator_;
   at::Tensor state_;
 };
 
-// The same of the host's generator and, where a model runs on another device, of that one's.
-class GeneratorsKept {
+// The states of the host's generator and, where a model runs on another device, of that one's.
+class GeneratorStates {
  public:
-  explicit GeneratorsKept(at::Device device) {
+  explicit GeneratorStates(at::Device device) {
     if (!device.is_cpu()) device_.emplace(device);
+  }
+  void put_back() {
+    host_.put_back();
+    if (device_) device_->put_back();
   }
 
  private:
-  GeneratorKept host_;
-  std::optional<GeneratorKept> device_;
+  GeneratorState host_;
+  std::optional<GeneratorState> device_;
+};
+
+// Restores the state of LibTorch's generator of that device at the end of its life.
+class GeneratorKept {
+ public:
+  explicit GeneratorKept(at::Device device = at::kCPU) : state_(device) {}
+  ~GeneratorKept() { state_.put_back(); }
+  GeneratorKept(const GeneratorKept&) = delete;
+  GeneratorKept& operator=(const GeneratorKept&) = delete;
+
+ private:
+  GeneratorState state_;
+};
+
+// The same of the host's generator and, where a model runs on another device, of that one's.
+class GeneratorsKept {
+ public:
+  explicit GeneratorsKept(at::Device device) : states_(device) {}
+  ~GeneratorsKept() { states_.put_back(); }
+  GeneratorsKept(const GeneratorsKept&) = delete;
+  GeneratorsKept& operator=(const GeneratorsKept&) = delete;
+
+ private:
+  GeneratorStates states_;
 };
 
 }  // namespace autotuned::trainer

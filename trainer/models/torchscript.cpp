@@ -119,6 +119,7 @@ class TorchScriptModel final : public Model, public Scripted {
   }
 
   [[nodiscard]] const torch::jit::Module& original() const override { return original_; }
+  [[nodiscard]] const torch::jit::Module& running() const override { return script_; }
 
   Result<void> run(torch::jit::Module script) override {
     auto places = places_of(script);

@@ -101,6 +101,11 @@ class Learner {
 
   // Makes one step on a batch. Returns the loss as a scalar on the device, without waiting for it.
   [[nodiscard]] at::Tensor step(const DeviceBatch& batch, double learning_rate);
+  // The gradients of such a step from the present weights, before the optimizer moves anything and scaled as there, by
+  // the model's own forward and without hooks of parameters: one for each parameter, not defined where there is none.
+  // Buffers and generators move as in a step; nothing else changes, and no watch is called. REQUIRES: no join(), no
+  // graph.
+  [[nodiscard]] std::vector<at::Tensor> own_gradients(const DeviceBatch& batch);
 
   struct Score {
     at::Tensor loss_sum;  // over samples

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes a step or an answer once more by the model alone. Private to trainer/: includes LibTorch.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "trainer/extensions/draws.hpp"
+#include "trainer/extensions/likeness.hpp"
+#include "trainer/feed/feed.hpp"
+
+namespace autotuned::trainer {
+
+class Learner;
+
+// How often steps are repeated so.
+enum class Repeats : std::uint8_t { never, seldom, often, always };
+
+// How near what extensions compute must come to what the model computes.
+enum class Closeness : std::uint8_t {
+  equal,  // value for value on a CPU; on a GPU, or if the model itself does not repeat its values there, as `near`
+  near,   // is_near()
+};
+
+// The code of extensions comes between the model and the optimizer, or the figures of an evaluation. What it computes
+// there is compared with what the model computes by itself from the same batch, weights, buffers and random numbers.
+// That is done after the code has run, in steps that it cannot know beforehand. Afterwards gradients, buffers, weights
+// and random numbers are as the extensions have left them. One thread.
+class OwnPass {
+ public:
+  static constexpr std::uint64_t kStepsForOne = 1024;        // seldom, on average
+  static constexpr std::uint64_t kStepsForOneOfOften = 256;  // likewise
+
+  OwnPass();
+  ~OwnPass();
+
+  // Whether a step is to be repeated.
+  [[nodiscard]] bool takes_step(Repeats repeats);
+
+  // Keeps what a step on this batch begins with, or an answer to these images, until drop(). If memory lacks for that,
+  // it keeps nothing.
+  void begin_step(Learner& learner, const DeviceBatch& batch);
+  void begin_answer(Learner& learner, const at::Tensor& images);
+  void drop();
+  [[nodiscard]] bool has_begun() const { return begun_ != nullptr; }
+
+  // What is different in the gradients of parameters and in buffers, as a clause; empty: nothing, or memory lacks for a
+  // second computation. To be called before the optimizer moves anything. REQUIRES: begin_step() since the last drop().
+  [[nodiscard]] std::string difference_of_step(Learner& learner, Closeness asked);
+  // The same of the answer, in the evaluation mode in which it was made. REQUIRES: begin_answer() since the last
+  // drop().
+  [[nodiscard]] std::string difference_of_answer(Learner& learner, const at::Tensor& answer,
+                                                 Closeness asked);
+
+ private:
+  struct Begun;
+  struct Computed {
+    TensorList values;   // the gradient of each parameter, or the answer
+    TensorList buffers;  // afterwards
+  };
+  enum class Weights : std::uint8_t { as_they_are, rounded };
+
+  void begin(Learner& learner, const DeviceBatch& batch, bool is_step);
+  [[nodiscard]] std::string difference(Learner& learner, TensorList values, Closeness asked);
+  [[nodiscard]] std::string judge(Learner& learner, const Computed& left, Closeness asked);
+  // By the model alone.
+  [[nodiscard]] Computed compute(Learner& learner, Weights weights);
+  // What is different in these, as a clause.
+  [[nodiscard]] std::string exact_fault(const Computed& left, const Computed& own) const;
+  // `rounded`: from weights that are rounded to 16 bits; null: not known.
+  [[nodiscard]] std::string near_fault(const Computed& left, const Computed& own,
+                                       const Computed* rounded) const;
+  [[nodiscard]] Likeness likeness_of_values(const Computed& left, const Computed& own) const;
+  [[nodiscard]] Likeness likeness_of_buffer(const Computed& left, const Computed& own,
+                                            std::size_t buffer) const;
+  [[nodiscard]] std::string other_values(const Computed& left, const Computed& own) const;
+  [[nodiscard]] std::string other_buffer(std::size_t buffer) const;
+
+  Draws draws_;
+  std::unique_ptr<Begun> begun_;  // null: nothing is kept
+};
+
+}  // namespace autotuned::trainer
