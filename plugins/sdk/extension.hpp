@@ -97,6 +97,8 @@ class Extension {
   // Called instead of the model's forward, in training and evaluation. In a step, `original` must be given all of
   // `images`, at once or in parts, and the loss must depend on all that it returns. If it is called without gradients,
   // as for activation checkpointing, it must be called for the same samples once more in the backward pass, with them.
+  // Now and then the model's own forward runs after that, without the extension and hooks of parameters: gradients, buffers
+  // and answers must be those that it gives, value for value or, with the risk `numerics`, but for rounding.
   virtual at::Tensor forward(const Forward& original, const at::Tensor& images) {
     return original(images);
   }

@@ -17,13 +17,29 @@ using testing::Not;
 
 constexpr const char* kStandsStill = "the update of [a-z.]+ is 0\\.[0-9]+ times as long";
 
+// What a step says that was compared with what the model computes by itself (trainer/extensions/own_pass.hpp). It comes
+// before the checks, or not: such steps are drawn at random.
+constexpr const char* kNotTheModels =
+    "plugin cheats: forward: (the gradients are not those of the model's own forward|leaves other "
+    "numbers in buffer)";
+
 struct Cheat {
   std::string name;
-  std::string reason;  // an expression for a part of it; empty: it is kept
+  std::string reason;  // an expression for a part of that of a check; empty: it is kept
 };
 
 void PrintTo(const Cheat& cheat, std::ostream* out) {
   *out << cheat.name;
+}
+
+// By a check, or in a step of a block.
+void expect_seen(const Json& trial, const std::string& reason) {
+  if (trial.at("verdict") == "failed") {
+    EXPECT_THAT(trial.dump(), ContainsRegex(kNotTheModels));
+    return;
+  }
+  EXPECT_EQ(trial.at("verdict"), "rejected") << trial.dump(1);
+  EXPECT_THAT(trial.at("reason").get<std::string>(), ContainsRegex(reason));
 }
 
 class CheatingTraining : public testing::TestWithParam<Cheat> {
@@ -59,9 +75,7 @@ TEST_P(CheatingTraining, IsSeen) {
   const Json trials = run.at("trials");
   ASSERT_FALSE(trials.empty());
   const Json& trial = trials.at(0);
-  EXPECT_EQ(trial.at("verdict"), "rejected") << trial.dump(1);
-  EXPECT_THAT(trial.at("reason").get<std::string>(),
-              ContainsRegex("it does not train the same model: .*" + GetParam().reason));
+  expect_seen(trial, "it does not train the same model: .*" + GetParam().reason);
   EXPECT_EQ(run.at("best").at("configuration").at("cheats.cheat"), "none");
 }
 
@@ -91,9 +105,7 @@ class CheatingAtAnotherBatchSize : public CheatingTraining {
 // At the recipe's own batch size it pays nothing.
 TEST_P(CheatingAtAnotherBatchSize, IsSeen) {
   const Json run = result_of(this->run({"--tune-only"}));
-  const Json& trial = run.at("trials").at(0);
-  EXPECT_EQ(trial.at("verdict"), "rejected") << trial.dump(1);
-  EXPECT_THAT(trial.at("reason").get<std::string>(), ContainsRegex(GetParam().reason));
+  expect_seen(run.at("trials").at(0), GetParam().reason);
   EXPECT_EQ(run.at("best").at("configuration").at("cheats.cheat"), "none");
 }
 

@@ -103,7 +103,8 @@ std::vector<recipes::Knob> Extensions::knobs() const {
   return knobs;
 }
 
-Result<void> Extensions::configure(const Configuration& configuration, Learner& learner) {
+Result<void> Extensions::configure(const Configuration& configuration, Learner& learner,
+                                   bool may_round) {
   left_by_ = nullptr;  // apply() and undo() may change weights
   is_in_backward_ = false;
   drop_batch();
@@ -138,6 +139,9 @@ Result<void> Extensions::configure(const Configuration& configuration, Learner& 
     if (auto applied = apply(one, one.wanted, learner); !applied) return applied;
   }
   if (!is_any_applied()) return {};
+  const bool is_exact =
+      std::ranges::all_of(applied_, [](const One* one) { return one->risk == RiskClass::exact; });
+  closeness_ = is_exact && !may_round ? Closeness::equal : Closeness::near;
   weights_.watch(learner.model());
   left_weights_.watch(learner.model());
   return {};
@@ -245,7 +249,10 @@ void Extensions::set_forward(Learner& learner) {
     learner.set_before_update(nullptr);
     return learner.set_forward(nullptr);
   }
-  learner.set_before_update([this] { check_backward(); });
+  learner.set_before_update([this, &learner] {
+    check_backward();
+    check_repeat(learner);
+  });
   Learner::Forward whole = [this, &learner](const at::Tensor& images) {
     // Where it computes the forward once more for the gradients, those are the samples that it trains.
     if (!is_stepping_ || at::GradMode::is_enabled()) learner.tell_images(images);
@@ -283,8 +290,8 @@ void Extensions::set_forward(Learner& learner) {
       check_batch();
       reached_.start(images);
     }
+    if (!is_stepping_) return answer(learner, whole, images);
     at::Tensor logits = whole(images);
-    if (!is_stepping_) return logits;
     check_labels();
     leave_weights(learner);
     reached_.begin_backward();
@@ -477,6 +484,7 @@ void Extensions::after_step(const Learner& learner, std::int64_t step, const at:
 }
 
 void Extensions::abandon_step() {
+  own_pass_.drop();
   if (!is_stepping_) return;
   is_stepping_ = false;
   is_in_backward_ = false;

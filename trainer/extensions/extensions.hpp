@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <string>
@@ -14,7 +15,9 @@
 #include "base/result.hpp"
 #include "plugins/host/trainer_library.hpp"
 #include "recipes/knobs.hpp"
+#include "trainer/extensions/draws.hpp"
 #include "trainer/extensions/given_batch.hpp"
+#include "trainer/extensions/own_pass.hpp"
 #include "trainer/extensions/reached_samples.hpp"
 #include "trainer/extensions/weight_watch.hpp"
 #include "trainer/feed/feed.hpp"
@@ -40,10 +43,18 @@ class Extensions {
   // Applies the values of the extensions' knobs: undoes the extensions whose values change, and applies them again.
   // ErrorKind::internal names the plugin, also in Error::extensions: it threw, replaced a parameter, switched the mode of
   // a module, or visibly did not undo all of its changes.
-  // The model is then in an undefined state.
-  [[nodiscard]] Result<void> configure(const Configuration& configuration, Learner& learner);
+  // The model is then in an undefined state. `may_round`: the recipe permits numerics, so that knobs of risk `exact` are
+  // held to that, as by the check of a trial.
+  [[nodiscard]] Result<void> configure(const Configuration& configuration, Learner& learner,
+                                       bool may_round = false);
 
   [[nodiscard]] bool is_any_applied() const { return !applied_.empty(); }
+  // Whether the next step is repeated by the model alone; to be called before on_batch(). The step throws if that gives
+  // other gradients or buffers (own_pass.hpp). Never if one of the changed knobs declares the risk `semantics`.
+  // REQUIRES: no other ranks, or Repeats::never.
+  [[nodiscard]] bool takes_repeat(Repeats repeats);
+  // After takes_repeat(): the batch that the model would get without extensions.
+  void begin_repeat(Learner& learner, const DeviceBatch& batch);
   // Call the hooks of the applied extensions; to be called in each step, which are counted from 1. They throw
   // PluginError that names the plugin if it throws. They and the forward pass between them also throw if an
   // extension leaves another batch than it was given, changes parameters or buffers, switches the mode of a module, or
@@ -61,6 +72,21 @@ class Extensions {
   // called before the weights are copied; on_batch() does it, too.
   void check_weights() const;
 
+  // An evaluation of so many batches, for as long as one lives: the model answers some of them once more by itself, one
+  // at least. The learner throws PluginError if its answers are others.
+  class Evaluation {
+   public:
+    Evaluation(Extensions& extensions, std::int64_t batches) : answers_(extensions.answers_) {
+      answers_.begin(batches);
+    }
+    ~Evaluation() { answers_.end(); }
+    Evaluation(const Evaluation&) = delete;
+    Evaluation& operator=(const Evaluation&) = delete;
+
+   private:
+    BatchDraws& answers_;
+  };
+
  private:
   struct One;
   // Replaces the graphs of a TorchScript model by those that the applied extensions make of it.
@@ -70,6 +96,12 @@ class Extensions {
   void set_forward(Learner& learner);
   // The model's own forward, or that of its rewritten script.
   [[nodiscard]] at::Tensor forward(Learner& learner, const at::Tensor& images);
+  // extensions_own_pass.cpp: the answer by `whole`, the forward of all extensions. Throws if it is one of those that are
+  // compared and not the model's.
+  using Forward = std::function<at::Tensor(const at::Tensor& images)>;
+  [[nodiscard]] at::Tensor answer(Learner& learner, const Forward& whole, const at::Tensor& images);
+  // Throws if the step is repeated and differs.
+  void check_repeat(Learner& learner);
   // Around code of an extension: end_code() throws if it has changed what it must not.
   void begin_code(const One& one);
   void end_code(const One& one, const char* function, WeightWatch::Of of) const;
@@ -109,6 +141,9 @@ class Extensions {
   // From the end of the forward pass of a step to the optimizer; left_weights_ is of that.
   bool is_in_backward_ = false;
   const One* rewriter_ = nullptr;  // whose script runs; null: the model as it is
+  OwnPass own_pass_;
+  BatchDraws answers_;  // that are compared
+  Closeness closeness_ = Closeness::near;
 };
 
 }  // namespace autotuned::trainer

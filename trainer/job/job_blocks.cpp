@@ -37,6 +37,18 @@ std::vector<double> read_all(const std::vector<at::Tensor>& scalars) {
   return {first, first + values.numel()};
 }
 
+// Sets a flag for as long as it lives.
+class Raised {
+ public:
+  Raised(bool& flag, bool is_raised) : flag_(flag) { flag_ = is_raised; }
+  ~Raised() { flag_ = false; }
+  Raised(const Raised&) = delete;
+  Raised& operator=(const Raised&) = delete;
+
+ private:
+  bool& flag_;
+};
+
 }  // namespace
 
 // Adds up the figures of a block between construction and finish().
@@ -115,6 +127,9 @@ Job::State::StepTaken Job::State::learn_from(const DeviceBatch& batch) {
   if (extensions_.is_any_applied()) {
     // They know labels as the data have them.
     const std::int64_t step = steps_ + 1;
+    if (extensions_.takes_repeat(repeats())) {
+      extensions_.begin_repeat(*learner_, mixed_batch(batch));
+    }
     const DeviceBatch given = mixed_batch(extensions_.on_batch(batch, step));
     if (mix_rules().is_on()) extensions_.keep_batch(given);
     loss = learner_->step(given, last_learning_rate_);
@@ -132,6 +147,13 @@ Job::State::StepTaken Job::State::learn_from(const DeviceBatch& batch) {
   steps_ += 1;
   samples_ += batch.samples;
   return {std::move(loss), batch.samples, batch.wait_ns, batch.bytes, batch.ends_epoch};
+}
+
+Repeats Job::State::repeats() const {
+  if (ranks_ != nullptr) return Repeats::never;
+  if (steps_left_ == 1) return Repeats::always;  // the weights are saved as it leaves them
+  if (steps_left_ > 0) return Repeats::seldom;
+  return is_in_block_ ? Repeats::often : Repeats::never;
 }
 
 DeviceBatch Job::State::mixed_batch(const DeviceBatch& batch) const {
@@ -163,6 +185,8 @@ void Job::State::synchronize() const {
 
 Result<Block> Job::State::run(const RunRequest& request, const CancelCheck& is_cancelled) {
   fill_kept(is_cancelled);
+  // The steps after a switch are timed as a cost of that, and few.
+  const Raised in_block(is_in_block_, request.reuse == Reuse::nothing && request.minimum_ns > 0);
   std::optional<ReuseScope> reuse;
   std::optional<LoadingScope> loading;
   std::optional<DeviceBatch> reused;

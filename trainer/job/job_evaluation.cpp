@@ -283,6 +283,9 @@ Result<TestResult> Job::State::evaluate_here(const CancelCheck& is_cancelled,
   if (!feed) return tl::unexpected(feed.error());
   const LoadingScope loading(**feed);
   const Learner::Evaluation evaluation(*learner_);
+  const std::int64_t batch_size = (*feed)->settings().batch_size;
+  const std::int64_t samples = std::min(test_data_->size(), most_samples);
+  const Extensions::Evaluation compared(extensions_, (samples + batch_size - 1) / batch_size);
   CancelPoll cancel(is_cancelled);
   TestResult result;
   const input::TargetType target = test_data_->target();

@@ -311,6 +311,9 @@ Result<void> find_unreadable(const recipes::Recipe& asked, const PredictRequest&
 Result<void> Job::State::predict(const AnswerSink& on_answer, const CancelCheck& is_cancelled) {
   const LoadingScope loading(*feed_);
   const Learner::Evaluation evaluation(*learner_);
+  const std::int64_t batch_size = feed_->settings().batch_size;
+  const std::int64_t batches = (train_data_->size() + batch_size - 1) / batch_size;
+  const Extensions::Evaluation compared(extensions_, batches);
   CancelPoll cancel(is_cancelled);
   for (bool is_done = false; !is_done;) {
     const auto batch = feed_->next();

@@ -152,7 +152,7 @@ Result<void> Job::State::load(const Configuration& configuration) {
   configuration_ = configuration;
   checkpoints_[kInitial] = capture();
   describe(pipeline);
-  return extensions_.configure(configuration, *learner_);
+  return extensions_.configure(configuration, *learner_, may_round(configuration));
 }
 
 Result<void> Job::State::open_data() {
@@ -233,9 +233,8 @@ Result<Prepared> Job::State::prepare(const Configuration& configuration) {
   if (is_other_batch) release_device_cache(facts_.device);
   configure_steps(configuration);
   learner_->configure(*learner_settings);
-  if (auto done = extensions_.configure(configuration, *learner_); !done) {
+  if (auto done = extensions_.configure(configuration, *learner_, may_round(configuration)); !done)
     return tl::unexpected(done.error());
-  }
   at::set_num_threads(static_cast<int>(configuration.integer("threads.intra_op")));
   configuration_ = configuration;
   rank_step_ns_ = 0;
@@ -269,6 +268,15 @@ Result<void> Job::State::prepare_graph(const Configuration& configuration) {
   if (!recorder) return tl::unexpected(recorder.error());
   learner_->set_recorder(std::move(*recorder));
   return {};
+}
+
+bool Job::State::may_round(const Configuration& configuration) const {
+  Configuration turned;
+  for (const recipes::Knob& knob : extensions_.knobs()) {
+    const KnobValue* const value = configuration.find(knob.name);
+    if (value != nullptr && *value != knob.default_value) turned.set(knob.name, *value);
+  }
+  return recipe_.allows(recipes::RiskClass::numerics, turned);
 }
 
 void Job::State::configure_steps(const Configuration& configuration) {

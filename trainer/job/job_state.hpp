@@ -181,6 +181,8 @@ class Job::State {
   // the data are tokens, or the reverse.
   [[nodiscard]] Result<recipes::Recipe> fitted_recipe() const;
   Result<void> compile_test_pipeline(const input::SampleShape& shape_in_training);
+  // Whether the recipe permits that knobs of extensions round, whatever they declare.
+  [[nodiscard]] bool may_round(const Configuration& configuration) const;
   // Applies the knobs that neither the feed nor the learner implements.
   void configure_steps(const Configuration& configuration);
   void describe(const input::Pipeline& pipeline);
@@ -218,6 +220,9 @@ class Job::State {
   Result<StepTaken> step(const CancelCheck& is_cancelled);
   StepTaken step_on(const DeviceBatch& batch);
   StepTaken learn_from(const DeviceBatch& batch);
+  // How often steps are compared with those of the model without extensions: not where a check compares them, or where
+  // they are observed.
+  [[nodiscard]] Repeats repeats() const;
   // The rules of train.mixup_alpha and train.cutmix_alpha.
   [[nodiscard]] MixRules mix_rules() const {
     return {recipe_.step_rules.mixup_alpha, recipe_.step_rules.cutmix_alpha};
@@ -270,6 +275,7 @@ class Job::State {
   double last_learning_rate_ = 0.0;  // of the step before
   std::int64_t steps_left_ = 0;      // of a stretch, with the present one; 0: in none
   bool ends_with_epoch_ = false;     // that stretch
+  bool is_in_block_ = false;
   RankGroup* ranks_ = nullptr;
   std::int64_t rank_step_ns_ =
       0;  // of the last block of several ranks, the same on all; 0: not known
