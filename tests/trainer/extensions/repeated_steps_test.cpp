@@ -17,7 +17,7 @@ using testing::HasSubstr;
 
 constexpr const char* kCheat = "cheats.cheat";
 constexpr const char* kSlightlyOther = "cheats.slightly_other";
-constexpr const char* kOtherGradients =
+constexpr const char* kNotTheModels =
     "plugin cheats: forward: the gradients are not those of the model's own forward (norm ";
 
 // Why a stretch ends, the last step of which is repeated always; empty: it does not fail.
@@ -107,7 +107,7 @@ TEST_P(OtherSteps, AreSeen) {
   const auto stretch = job_->advance({.steps = step}, never);
   ASSERT_FALSE(stretch);
   EXPECT_THAT(stretch.error().message(),
-              AllOf(HasSubstr(kOtherGradients), HasSubstr("in step " + std::to_string(step)),
+              AllOf(HasSubstr(kNotTheModels), HasSubstr("in step " + std::to_string(step)),
                     HasSubstr("only a knob of risk semantics")));
   EXPECT_EQ(stretch.error().kind, ErrorKind::internal);
   EXPECT_THAT(stretch.error().extensions, testing::ElementsAre("cheats"));
@@ -128,7 +128,7 @@ TEST_F(RepeatedSteps, OtherGradientsOfPartsAndOfMixedBatchesAreSeen) {
   for (const recipes::Recipe& recipe : {parts, mixed}) {
     const auto job = job_of(recipe, "few_gradients");
     ASSERT_NE(job, nullptr);
-    EXPECT_THAT(end_of(*job, 21), HasSubstr(kOtherGradients));
+    EXPECT_THAT(end_of(*job, 21), HasSubstr(kNotTheModels));
   }
 }
 
@@ -140,7 +140,7 @@ TEST_F(RepeatedSteps, AreInEachTraining) {
   const auto trained = train(
       *job, {.checkpoint_path = folder_ / "c"}, [](const Json&) {}, never);
   ASSERT_FALSE(trained);
-  EXPECT_THAT(trained.error().message(), HasSubstr(kOtherGradients));
+  EXPECT_THAT(trained.error().message(), HasSubstr(kNotTheModels));
 }
 
 TEST_F(RepeatedSteps, WhoDeclaresAnotherTrainingMayMakeIt) {
@@ -163,7 +163,7 @@ TEST_F(RepeatedSteps, AnExactKnobIsHeldToTheBit) {
     if (may_round) {
       EXPECT_EQ(end, "");
     } else {
-      EXPECT_THAT(end, HasSubstr(kOtherGradients));
+      EXPECT_THAT(end, HasSubstr(kNotTheModels));
     }
   }
 }
