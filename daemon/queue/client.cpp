@@ -14,6 +14,7 @@
 #include "base/error_json.hpp"
 #include "base/process/process.hpp"
 #include "daemon/common/exit_codes.hpp"
+#include "daemon/common/stop_requests.hpp"
 #include "daemon/queue/socket.hpp"
 
 namespace autotuned::daemon {
@@ -63,18 +64,22 @@ class SignalReader {
   SignalReader& operator=(const SignalReader&) = delete;
 
   [[nodiscard]] int descriptor() const { return descriptor_.get(); }
+  // Whether a signal was there that is a request of its own.
   bool take() {
     signalfd_siginfo signal{};
-    return ::read(descriptor_.get(), &signal, sizeof(signal)) == sizeof(signal);
+    return ::read(descriptor_.get(), &signal, sizeof(signal)) == sizeof(signal) &&
+           requests_.take(static_cast<int>(signal.ssi_signo), Clock::now());
   }
 
  private:
   sigset_t before_{};
   Descriptor descriptor_;
+  StopRequests requests_;
 };
 
-// Waits for the next daemon. Nothing: none has come in time, or `signals` (-1: none) is readable.
-std::optional<DaemonClient> wait_for_daemon(int signals,
+// Waits for the next daemon. Nothing: none has come in time, or `rest`, which waits for kReturnLook at most, was told to
+// stop.
+std::optional<DaemonClient> wait_for_daemon(const std::function<bool()>& rest,
                                             const std::function<void()>& on_tick = {}) {
   const auto give_up = Clock::now() + kReturnLimit;
   auto next_tick = Clock::now();
@@ -85,11 +90,7 @@ std::optional<DaemonClient> wait_for_daemon(int signals,
     }
     auto client = DaemonClient::connect();
     if (client && *client) return std::move(**client);
-    if (signals < 0) {
-      std::this_thread::sleep_for(kReturnLook);
-    } else if (wait_readable(signals, kReturnLook)) {
-      return std::nullopt;
-    }
+    if (rest()) return std::nullopt;
   }
   return std::nullopt;
 }
@@ -109,8 +110,13 @@ class Follower {
     for (;;) {
       auto ended = converse();
       if (ended || ended.error().kind != ErrorKind::crashed) return ended;
-      auto next = wait_for_daemon(signals_.descriptor(), *on_tick_);
-      if (!next && signals_.take()) {
+      bool is_interrupted = false;
+      const auto rest = [&] {
+        is_interrupted = wait_readable(signals_.descriptor(), kReturnLook) && signals_.take();
+        return is_interrupted;
+      };
+      auto next = wait_for_daemon(rest, *on_tick_);
+      if (is_interrupted) {
         if (on_interrupt_ == OnInterrupt::leave) return Followed{.has_left = true};
         (*on_event_)({{"event", "warning"},
                       {"text", "no daemon is there to cancel run " + std::to_string(job_) +
@@ -219,7 +225,11 @@ Result<std::int64_t> submit(DaemonClient& client, const Submission& submission) 
     auto answer = client.ask(request);
     if (answer) return get_integer(*answer, "job");
     if (answer.error().kind != ErrorKind::crashed) return tl::unexpected(answer.error());
-    auto next = tries < kSubmitTries ? wait_for_daemon(-1) : std::nullopt;
+    const auto rest = [] {
+      std::this_thread::sleep_for(kReturnLook);
+      return false;
+    };
+    auto next = tries < kSubmitTries ? wait_for_daemon(rest) : std::nullopt;
     if (!next) {
       return fail(ErrorKind::crashed, "the daemon ended before it answered", "",
                   "start it again and see with 'autotuned status' whether the run is there");

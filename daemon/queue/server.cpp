@@ -8,6 +8,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <chrono>
 #include <csignal>
 #include <memory>
 #include <optional>
@@ -20,6 +21,7 @@
 #include "base/process/resident_memory.hpp"
 #include "base/utf8.hpp"
 #include "daemon/common/orphans.hpp"
+#include "daemon/common/stop_requests.hpp"
 #include "daemon/queue/connection.hpp"
 #include "daemon/queue/log.hpp"
 #include "daemon/queue/queue_runner.hpp"
@@ -253,7 +255,9 @@ class Server : private QueueAccess {
   void wait_for_signal() {
     signals_.async_wait([this](const error_code& error, int number) {
       if (error) return;
-      stop("signal " + std::to_string(number));
+      if (requests_.take(number, std::chrono::steady_clock::now())) {
+        stop("signal " + std::to_string(number));
+      }
       wait_for_signal();
     });
   }
@@ -297,6 +301,7 @@ class Server : private QueueAccess {
   QueueRunner jobs_;
   std::unique_ptr<QueueView> view_;
   bool is_stopping_ = false;
+  StopRequests requests_;  // by signals
   std::int64_t accepted_ = 0;
   std::int64_t refused_ = 0;
   std::int64_t dropped_ = 0;

@@ -12,6 +12,7 @@
 #include "base/process/process.hpp"
 #include "daemon/common/orphans.hpp"
 #include "daemon/common/owner_mark.hpp"
+#include "daemon/common/stop_requests.hpp"
 #include "daemon/supervisor/supervised_session.hpp"
 
 namespace autotuned::daemon {
@@ -34,7 +35,7 @@ Result<int> supervise(SessionRequest request, const SupervisorLimits& limits,
   }
   boost::asio::steady_timer ticks(context);
   bool has_ended = false;
-  bool is_stopping = false;
+  StopRequests requests;
   Result<int> outcome = fail(ErrorKind::internal, "the session was not started");
   SpawnOptions spawn_options;
   spawn_options.variables = {std::string(kMarkVariable) + "=" + own_mark()};
@@ -49,10 +50,9 @@ Result<int> supervise(SessionRequest request, const SupervisorLimits& limits,
   const std::function<void()> wait_for_signal = [&] {
     signals.async_wait([&](const boost::system::error_code& error, int signal) {
       if (error) return;
-      // A terminal that closes causes several SIGHUPs, from the kernel and from the shell. They are one request.
-      const bool is_repeated = signal == SIGHUP && is_stopping;
-      is_stopping = true;
-      if (!is_repeated) session->cancel(limits.cancel_grace);
+      if (requests.take(signal, std::chrono::steady_clock::now())) {
+        session->cancel(limits.cancel_grace);
+      }
       wait_for_signal();
     });
   };

@@ -22,7 +22,7 @@ struct SupervisorLimits {
 };
 
 // Runs one run to its end and returns the exit code of the command. SIGINT, SIGTERM and SIGHUP ask the session
-// to stop cleanly; a second one ends it at once, unless that is a SIGHUP. SIGINT and SIGHUP stay ignored if they are.
+// to stop cleanly; a second request (StopRequests) ends it at once. SIGINT and SIGHUP stay ignored if they are.
 // `on_event` is called on this thread for every event, in order, and `on_tick`, if there is one, twice a second,
 // whatever the session does. Call from the main thread.
 [[nodiscard]] Result<int> supervise(SessionRequest request, const SupervisorLimits& limits,

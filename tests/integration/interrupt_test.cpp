@@ -4,7 +4,9 @@
 
 #include <csignal>
 #include <filesystem>
+#include <thread>
 
+#include "daemon/common/stop_requests.hpp"
 #include "tests/integration/scene.hpp"
 
 namespace autotuned {
@@ -70,6 +72,23 @@ TEST(Interrupt, WhileTrainingResumesFromTheCheckpoint) {
 TEST(Interrupt, ClosedTerminalKeepsTheCheckpoint) {
   const Scene scene{Scene::fast_job({{"do", "interrupt"},
                                      {"signal", SIGHUP},
+                                     {"request", "train_step"},
+                                     {"step", 4},
+                                     {"once", true}})};
+  const Json outcome = result_of(scene.run(), 130);
+  EXPECT_EQ(outcome.at("state"), "cancelled");
+  EXPECT_TRUE(scene.all_ended());
+
+  const Json again = result_of(scene.run());
+  EXPECT_EQ(again.at("run"), outcome.at("run"));
+  EXPECT_EQ(again.at("training").at("resumed_from_step"), 5);
+}
+
+// `timeout` signals the program and then its group, of which it is a part: that is no second wish either.
+TEST(Interrupt, OfTimeoutKeepsTheCheckpoint) {
+  const Scene scene{Scene::fast_job({{"do", "interrupt"},
+                                     {"signal", SIGTERM},
+                                     {"from_timeout", true},
                                      {"request", "train_step"},
                                      {"step", 4},
                                      {"once", true}})};
@@ -148,6 +167,7 @@ TEST(Interrupt, SecondOneLeavesNoUnfinishedFile) {
   scene.folder().write("out/log/.autotuned-0123456789abcdef.tmp", "half a log");
   running.signal(SIGINT);
   ASSERT_TRUE(running.wait_for("stopping; once more"));
+  std::this_thread::sleep_for(1.2 * daemon::kOneStop);
   running.signal(SIGINT);
   EXPECT_EQ(running.finish().code, 130);
   EXPECT_TRUE(scene.all_ended());

@@ -10,7 +10,9 @@
 #include <chrono>
 #include <csignal>
 #include <iterator>
+#include <thread>
 
+#include "daemon/common/stop_requests.hpp"
 #include "tests/integration/serving.hpp"
 #include "tests/integration/told.hpp"
 
@@ -164,10 +166,26 @@ TEST(Serve, CtrlCOfRunCancelsAndTheSecondEndsAtOnce) {
   Running run = scene.start_run_until("\ntuned ");
   run.signal(SIGINT);
   ASSERT_TRUE(run.wait_for("stopping; once more to end at once"));
+  std::this_thread::sleep_for(1.2 * daemon::kOneStop);
   run.signal(SIGINT);
   EXPECT_EQ(run.finish().code, 130);
   EXPECT_EQ(scene.last_run().at("state"), "cancelled");
   EXPECT_EQ(state_of(status(scene), 1), "cancelled");
+}
+
+// As of `timeout`, which signals the program and then its group.
+TEST(Serve, SignalsOfOneStopCancelOnce) {
+  const Scene scene{paused_job()};
+  Running server = start_daemon(scene);
+  Running run = scene.start_run_until("\ntuned ");
+  run.signal(SIGTERM);
+  ASSERT_TRUE(run.wait_for("stopping; once more to end at once"));
+  run.signal(SIGTERM);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_GT(scene.session_of(server.pid()), 0) << "it stops by itself";
+  const Descriptor gate = scene.fake().open_gate();
+  EXPECT_EQ(run.finish().code, 130);
+  EXPECT_EQ(scene.run().code, 0);
 }
 
 TEST(Serve, CtrlCIsNotForARunInTheBackground) {
@@ -239,6 +257,7 @@ TEST(Serve, StopsAlthoughASessionCannotBeEnded) {
     GTEST_SKIP() << "tracing is not permitted here";
   }
   daemon.signal(SIGTERM);
+  std::this_thread::sleep_for(1.2 * daemon::kOneStop);
   daemon.signal(SIGTERM);  // at once
   const Outcome stopped = ended(0, daemon.finish());
   EXPECT_THAT(stopped.err, HasSubstr("session_left job=1"));

@@ -29,6 +29,7 @@
 
 #include "base/frame.hpp"
 #include "base/process/process.hpp"
+#include "daemon/common/stop_requests.hpp"
 #include "tests/daemon/trainers/fake_behaviour.hpp"
 
 namespace {
@@ -393,9 +394,14 @@ class FakeTrainer {
     if (kind == "interrupt" || kind == "interrupt_twice" || kind == "await_cancel") {
       const int signal = fault.value("signal", SIGINT);
       if (kind != "await_cancel") kill(autotuned::parent_of(session), signal);
+      if (fault.value("from_timeout", false)) {  // which sends it to the process, and then to its group
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        kill(autotuned::parent_of(session), signal);
+      }
       if (!cancel_arrived(-1)) std::_Exit(0);
       if (signal == SIGHUP) kill(autotuned::parent_of(session), SIGHUP);  // as shells do
       if (kind == "interrupt_twice") {
+        std::this_thread::sleep_for(1.2 * autotuned::daemon::kOneStop);
         kill(autotuned::parent_of(session), SIGINT);
         hang();
       }
