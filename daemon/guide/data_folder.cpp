@@ -249,13 +249,16 @@ std::string data_of(const Place& place, const NamedTable& table) {
 }
 
 // Tables of pictures with a class, numbers or tags for each, the first of which are there.
-std::optional<DataFolder> tables(Place& place, const FolderListing& listing, DataFolder& nothing) {
+// `others` gets the names of tables about something else.
+std::optional<DataFolder> tables(Place& place, const FolderListing& listing, DataFolder& nothing,
+                                 std::vector<std::string>& others) {
   const auto most_bytes = static_cast<std::size_t>(64 * place.most);
   std::vector<NamedTable> training;
   std::vector<NamedTable> tests;
   for (const std::string& name : listing.files) {
     if (lower_ending(name) != ".csv" && lower_ending(name) != ".tsv") continue;
     TableLook look = look_at_table(place.folder / name, most_bytes);
+    if (look.is_other) others.push_back(name);
     if (!look.problem.empty())
       nothing.notes.push_back("the table " + name + " is left out: " + look.problem);
     if (!look.peek) continue;
@@ -438,6 +441,15 @@ std::optional<DataFolder> shards(const Place& place, const FolderListing& listin
   return found;
 }
 
+// "the table data.csv is left out: ...", where a folder holds nothing else.
+std::string other_tables_note(const std::vector<std::string>& names) {
+  const bool is_one = names.size() == 1;
+  return "the table" + std::string(is_one ? " " : "s ") + format_names(names, 3) +
+         (is_one ? " is left out: its first column names no pictures"
+                 : " are left out: their first columns name no pictures") +
+         ", and no recipe trains on numbers alone; a script of your own can";
+}
+
 }  // namespace
 
 std::string yaml_text(const std::string& text) {
@@ -468,7 +480,8 @@ Result<DataFolder> look_at_data(const fs::path& folder, const fs::path& from,
   });
   std::optional<DataFolder> found = cifar10(place, listing, nothing);
   if (!found) found = idx(place, listing);
-  if (!found) found = tables(place, listing, nothing);
+  std::vector<std::string> other_tables;
+  if (!found) found = tables(place, listing, nothing, other_tables);
   if (!found) found = folders_of_masks(folder, from, listing, place.names_left);
   if (!found) found = class_folders(place, listing);
   if (!found) found = arrays(place, listing, nothing);
@@ -476,7 +489,10 @@ Result<DataFolder> look_at_data(const fs::path& folder, const fs::path& from,
   if (!found) found = plain_pictures(place, listing);
   if (!found) found = texts_in(folder, listing, from);
   nothing.test_data.clear();
-  if (!found) return nothing;
+  if (!found) {
+    if (!other_tables.empty()) nothing.notes.push_back(other_tables_note(other_tables));
+    return nothing;
+  }
   found->notes.insert(found->notes.end(), nothing.notes.begin(), nothing.notes.end());
   if (place.names_left <= 0) found->found = "more than " + found->found;
   return *std::move(found);

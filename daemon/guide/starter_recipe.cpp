@@ -158,8 +158,8 @@ std::int64_t batch_for(std::int64_t samples) {
 
 std::string loss(const DataFolder& data) {
   if (data.targets == TargetKind::numbers) {
-    return "# The numbers are used as they are: divide them in the table where they are far from "
-           "1.\n" +
+    return "# The numbers are used as they are: scale them in the table if they are far from 0 or "
+           "of different\n# magnitudes.\n" +
            commented("loss: mse", "or l1, smooth_l1, huber") + "\n";
   }
   if (data.targets == TargetKind::tags) {

@@ -97,6 +97,7 @@ class Peek {
   }
 
   [[nodiscard]] bool is_about_pictures() const { return rows_ > 0; }
+  [[nodiscard]] bool is_other() const { return is_other_; }
 
   TableLook finish(bool is_whole) {
     if (rows_ < 2) return {};
@@ -141,6 +142,7 @@ class Peek {
       return refuse(line_text(row) + " names " + shown(row.cells[0]) + "; write " + name +
                     ", with the ending");
     }
+    is_other_ = true;
     return refuse("");
   }
 
@@ -267,7 +269,8 @@ class Peek {
   std::string judge_many(TablePeek& peek) {
     if (no_number_) {
       return found_text(*no_number_) +
-             "; behind the file every column must have numbers, or 0 and 1 for tags";
+             "; behind the file every column must have numbers, or 0 and 1 for tags: delete this "
+             "column, or write numbers there";
     }
     peek.kind = has_flags_only_ ? TargetKind::tags : TargetKind::numbers;
     return name_columns(peek);
@@ -277,6 +280,7 @@ class Peek {
   std::optional<TableRow> heading_;
   std::size_t width_ = 0;  // cells of each line; 0: not known
   std::int64_t rows_ = 0;  // of pictures
+  bool is_other_ = false;  // the first line names something else
   std::vector<fs::path> examples_;
   std::optional<Found> empty_;
   std::optional<Found> no_number_;
@@ -326,7 +330,8 @@ TableLook look_at_table(const fs::path& file, std::size_t most_bytes) {
   if (read) return peek.finish(is_whole);
   // A fault of the form has a place, and means nothing in a table about something else.
   const std::string& place = read.error().where;
-  if (place.empty()) return {.peek = {}, .problem = read.error().what};
+  if (place.empty())
+    return {.peek = {}, .problem = read.error().what, .is_other = peek.is_other()};
   if (!peek.is_about_pictures()) return {};
   return {.peek = {},
           .problem = "line " + place.substr(place.rfind(':') + 1) + ": " + read.error().what};

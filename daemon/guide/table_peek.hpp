@@ -31,7 +31,8 @@ struct TablePeek {
 // The result for one table: what it holds, or what does not fit. Both are empty if the table is not about pictures.
 struct TableLook {
   std::optional<TablePeek> peek;
-  std::string problem;  // for people: "line 7 has \"n/a\" in column 2 (age), where ..."
+  std::string problem;    // for people: "line 7 has \"n/a\" in column 2 (age), where ..."
+  bool is_other = false;  // its first column names something else than pictures
 };
 
 // Looks at no more than `most_bytes` bytes of a CSV or TSV file, and checks that the first pictures are in its folder.

@@ -55,7 +55,8 @@ std::string training_text(const storage::RunRow& run) {
     return text + "         at " + run_rate_text(run, *rate) + "\n";
   text += fmt::format("         at {}; tuning measured {}\n", run_rate_text(run, *rate),
                       run_rate_text(run, run.best_samples_per_second));
-  if (const std::string busier = busier_text(run); !busier.empty()) {
+  // A training that was slow tells it as the cause.
+  if (const std::string busier = busier_text(run); !busier.empty() && !has_trained_slowly(run)) {
     text += "load     " + busier + ": rates of the two do not compare\n";
   }
   return text + slow_training_lines(run);

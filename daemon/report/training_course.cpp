@@ -20,15 +20,23 @@ constexpr double kSlowTrainingRatio = 0.7;
 // Shorter trainings are mostly their first steps.
 constexpr double kTellingTrainingNs = 10e9;
 
+// How much other work there was while it trained and while it was tuned.
+bool knows_other_work(const storage::RunRow& run) {
+  return run.training.contains("other_work_ratio") &&
+         run.training.contains("tuning_other_work_ratio");
+}
+
 // What disturbed the last process that trained, as far as it may be why the whole training is slower than what was measured. Not
-// the load, where that of the tuning, or of the processes before, is not known or was no other.
+// the load, where that of the tuning, or of the processes before, is not known or was no other. Where the load of both is
+// known and differs, their shares are told instead.
 std::vector<std::string> causes_of_slowness(const storage::RunRow& run) {
   const bool is_part = get_integer(run.training, "resumed_from_step").value_or(0) > 0;
-  const bool is_known =
-      run.training.contains("other_work_ratio") && run.training.contains("tuning_other_work_ratio");
-  const bool is_load_told = !busier_text(run).empty() || (!is_part && !is_known);
+  const bool is_load_told = !is_part && !knows_other_work(run);
   const Json& subjects = member(run.training, kDisturbanceSubjects);
   std::vector<std::string> causes;
+  if (const std::string busier = busier_text(run); !busier.empty()) {
+    causes.push_back(busier + ": rates of the two do not compare");
+  }
   std::size_t at = 0;
   for (const Json& cause : member(run.training, "disturbances")) {
     const bool is_load = subjects.is_array() && at < subjects.size() && subjects[at] == "load";
@@ -37,6 +45,20 @@ std::vector<std::string> causes_of_slowness(const storage::RunRow& run) {
     causes.push_back(cause.is_string() ? cause.get<std::string>() : cause.dump());
   }
   return causes;
+}
+
+// Why nothing is named as the cause.
+std::string unknown_cause_text(const storage::RunRow& run) {
+  const Json& seen = member(run.training, "disturbances");
+  if (!seen.is_array() || seen.empty()) {
+    return "and no load of other work was seen: measure again in longer blocks (--retune)";
+  }
+  // What was seen is load that causes_of_slowness() leaves out.
+  if (knows_other_work(run)) {
+    return "beside no more other work than while it was tuned: measure again in longer blocks "
+           "(--retune)";
+  }
+  return "and other work is known only of the part since it went on";
 }
 
 // "38 %".
@@ -77,14 +99,9 @@ bool has_trained_slowly(const storage::RunRow& run) {
 std::string slow_training_lines(const storage::RunRow& run) {
   if (!has_trained_slowly(run)) return {};
   std::string text = "slow     " + reached_text(run) + " of what tuning measured";
-  const Json& seen = member(run.training, "disturbances");
-  if (!seen.is_array() || seen.empty()) {
-    return text + (busier_text(run).empty()
-                       ? ", and no load of other work was seen: measure again in longer blocks "
-                         "(--retune)\n"
-                       : "\n");
-  }
-  for (const std::string& cause : causes_of_slowness(run))
+  const std::vector<std::string> causes = causes_of_slowness(run);
+  if (causes.empty()) return text + ", " + unknown_cause_text(run) + "\n";
+  for (const std::string& cause : causes)
     text += "\n         " + cause;
   return text + "\n";
 }

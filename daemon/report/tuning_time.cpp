@@ -95,7 +95,7 @@ std::string untried_count_text(const Json& training) {
   const Json& untried = member(training, "untried");
   if (!untried.is_array() || untried.empty()) return {};
   return fmt::format(
-      "{} not tried for lack of time{}: {}\n{}; --budget gives more time\n",
+      "{} not tried in this run{}: {}\n{}; --budget gives more time\n",
       format_counted(static_cast<std::int64_t>(untried.size()), "proposal"),
       untried.size() == 1 ? "" : ", most promising", get_string(untried[0], "plugin").value_or("?"),
       untried.size() == 1 ? "the next run goes on with it" : "the next run goes on with them");

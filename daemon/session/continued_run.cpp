@@ -209,7 +209,7 @@ std::string other_run_text(const RunRow& run) {
   return "run " + run.id.text + " of the same job is unfinished and stays as it is (" + what +
          "output " + run.output_dir + "); with these, `autotuned run " +
          (file.empty() ? "RECIPE" : shell_word(file)) + " --output " + shell_word(run.output_dir) +
-         options + "` continues it";
+         options + "` and its other options, such as --budget, continue it";
 }
 
 Result<ClaimedRun> claim_run(const History& history, const SessionRequest& request,

@@ -149,7 +149,7 @@ TEST(Shortage, WhatWasNotTriedIsStillKnownWhereAnotherProcessTrains) {
   const Outcome outcome = ended(0, scene.command({"run", scene.recipe().string()}));
   EXPECT_EQ(scene.runs().size(), 1);
   EXPECT_THAT(outcome.out,
-              HasSubstr("\nopen     1 proposal not tried for lack of time: memory_malloc\n"));
+              HasSubstr("\nopen     1 proposal not tried in this run: memory_malloc\n"));
   const Json training = scene.command({"show", "last", "--json"}).json().at("training");
   EXPECT_EQ(training.at("steps"), 10);
   EXPECT_EQ(training.at("untried"), untried);

@@ -88,8 +88,8 @@ void Job::State::find_problems(const Configuration& configuration, RecipeCheck& 
       const std::vector<Error> damaged = damage->found(0);
       found.notes.push_back(
           part + ": " + format_counted(damage->count(), "picture") +
-          " cannot be read and will be replaced by others: " + damaged.front().where + ": " +
-          damaged.front().what + (damaged.size() > 1 ? ", …" : ""));
+          " cannot be read, by the headers, and will be replaced by others: " +
+          damaged.front().where + ": " + damaged.front().what + (damaged.size() > 1 ? ", …" : ""));
     }
     if (part == "data") {
       const auto fits =

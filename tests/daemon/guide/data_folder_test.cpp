@@ -111,6 +111,16 @@ const FolderCase kFolderCases[] = {
        tests::write_data(folder, "", "table");
        folder.write("prices.csv", "bread,2\nmilk,1\n");
      }},
+    {"a table of numbers alone",
+     [](const TemporaryFolder& folder) {
+       folder.write("data.csv", "a,b,kind,y\n1.5,2,cat,3\n2.5,1,dog,4\n");
+       folder.write("files.csv", "1.jpg\n2.jpg\n");
+     }},
+    {"several such tables",
+     [](const TemporaryFolder& folder) {
+       for (const char* const name : {"a.csv", "b.tsv", "c.csv", "d.csv"})
+         folder.write(name, "bread,2\nmilk,1\n");
+     }},
     {"a table of tests lies beside that of the training, and two do not fit it",
      [](const TemporaryFolder& folder) {
        tests::write_data(folder, "", "numbers");

@@ -98,6 +98,12 @@ void find_two_disturbances(storage::RunRow& run) {
   run.training[kDisturbanceSubjects] = {"load", "heat"};
 }
 
+void find_load(storage::RunRow& run) {
+  hold_up(run);
+  run.training["disturbances"] = {"load: others compute"};
+  run.training[kDisturbanceSubjects] = {"load"};
+}
+
 void confirm_nothing(storage::RunRow& run) {
   run.best = run.starting;
   run.speedup = {.ratio = 1.0, .low = 1.0, .high = 1.0, .pairs = 0};
@@ -159,6 +165,30 @@ const RunVariant kRunVariants[] = {
     {"it was held up beside a load that was not there while it was tuned",
      [](storage::RunRow& run) {
        hold_up(run);
+       run.training["other_work_ratio"] = 0.43;
+       run.training["tuning_other_work_ratio"] = 0.03;
+     }},
+    {"the same load is told once",
+     [](storage::RunRow& run) {
+       find_two_disturbances(run);
+       run.training["other_work_ratio"] = 0.43;
+       run.training["tuning_other_work_ratio"] = 0.03;
+     }},
+    {"only a load as while it was tuned",
+     [](storage::RunRow& run) {
+       find_load(run);
+       run.training["other_work_ratio"] = 0.4;
+       run.training["tuning_other_work_ratio"] = 0.41;
+     }},
+    {"only the load of the last process",
+     [](storage::RunRow& run) {
+       find_load(run);
+       run.training["resumed_from_step"] = 600;
+     }},
+    {"a load that was not there while it was tuned, and no slow training",
+     [](storage::RunRow& run) {
+       run.training["samples"] = 12'000;
+       run.training["duration_ns"] = 12e9;
        run.training["other_work_ratio"] = 0.43;
        run.training["tuning_other_work_ratio"] = 0.03;
      }},

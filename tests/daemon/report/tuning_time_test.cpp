@@ -83,12 +83,12 @@ TEST(TuningTime, WhatIsOpenNamesTheMostPromisingProposal) {
   EXPECT_EQ(open_lines(run, {}), "");
   run.training["untried"] = untried_of(1, "amp");
   EXPECT_EQ(open_lines(run, {}),
-            "open     1 proposal not tried for lack of time: amp\n"
+            "open     1 proposal not tried in this run: amp\n"
             "         the next run goes on with it; --budget gives more time\n");
   run.training["untried"] = untried_of(12, "channels_last");
   const std::string text = open_lines(run, {});
   EXPECT_EQ(text,
-            "open     12 proposals not tried for lack of time, most promising: channels_last\n"
+            "open     12 proposals not tried in this run, most promising: channels_last\n"
             "         the next run goes on with them; --budget gives more time\n");
   EXPECT_EQ(text.find('\n'), std::size_t{79});
 }
@@ -102,7 +102,7 @@ TEST(TuningTime, WhatIsOpenBeginsWithTheConfirmation) {
   EXPECT_EQ(open_lines(run, {confirmation}),
             "open     the confirmation of optimizer.set_to_none off → on (trial 2) was not "
             "decided: the next run tries it again\n"
-            "         2 proposals not tried for lack of time, most promising: amp\n"
+            "         2 proposals not tried in this run, most promising: amp\n"
             "         the next run goes on with them; --budget gives more time\n");
   EXPECT_NE(summary_text(run, {confirmation}).find(open_lines(run, {confirmation})),
             std::string::npos);

@@ -103,8 +103,8 @@ TEST(RecipeCheck, NotesPicturesThatOthersReplace) {
   const auto found = check_recipe(recipe, starting(recipe), test_machine(), cpu_only(), {});
   ASSERT_TRUE(found) << found.error().message();
   EXPECT_THAT(found->notes,
-              testing::Contains("evaluate.data: 1 picture cannot be read and will be replaced by "
-                                "others: " +
+              testing::Contains("evaluate.data: 1 picture cannot be read, by the headers, and will "
+                                "be replaced by others: " +
                                 text.string() + ": is neither a JPEG nor a PNG file"));
 }
 
