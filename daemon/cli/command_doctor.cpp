@@ -305,9 +305,10 @@ int doctor(const std::filesystem::path& history_file, bool as_json) {
     std::cout << to_line({{"machine", machine.to_json()}, {"findings", list}}) << "\n";
   } else {
     const auto here = current_folder();
+    const KnownRuns known = known_runs(history);
     const auto steps =
         next_steps(here ? examine_folder(*here, sound_recipe_test(machine)) : FolderState{},
-                   known_runs(history).last);
+                   known.last, known.stopped);
     print_text(page_of(findings) + "\n" + next_steps_text(steps));
   }
   return is_broken ? kEnvironmentUnusable : kDone;

@@ -156,7 +156,7 @@ int welcome() {
       here ? examine_folder(*here, sound_recipe_test(machine)) : FolderState{};
   const KnownRuns known = known_runs({});
   const auto known_plugins = static_cast<std::int64_t>(plugin_names_here({}).size());
-  std::vector<NextStep> steps = next_steps(around, known.last);
+  std::vector<NextStep> steps = next_steps(around, known.last, known.stopped);
   if (!known.last) steps.push_back({"autotuned doctor", "says what works on this machine"});
   print_text(
       "autotuned measures what makes a training job slow, and trains it with what is "

@@ -441,13 +441,11 @@ std::optional<DataFolder> shards(const Place& place, const FolderListing& listin
   return found;
 }
 
-// "the table data.csv is left out: ...", where a folder holds nothing else.
+// Where a folder holds nothing else.
 std::string other_tables_note(const std::vector<std::string>& names) {
-  const bool is_one = names.size() == 1;
-  return "the table" + std::string(is_one ? " " : "s ") + format_names(names, 3) +
-         (is_one ? " is left out: its first column names no pictures"
-                 : " are left out: their first columns name no pictures") +
-         ", and no recipe trains on numbers alone; a script of your own can";
+  return "left out: " + format_names(names, 3) +
+         ", whose first column names no pictures; no recipe trains on numbers alone, but a script "
+         "of your own can";
 }
 
 }  // namespace

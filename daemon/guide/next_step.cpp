@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -70,9 +71,32 @@ bool is_stopped(const storage::RunRow& run) {
   return run.is_interrupted || run.state == storage::RunState::cancelled;
 }
 
+std::filesystem::path recipe_file_of(const storage::RunRow& run) {
+  return get_string(run.recipe, "file").value_or("");
+}
+
+bool is_below(const std::filesystem::path& file, const std::filesystem::path& folder) {
+  if (file.empty() || folder.empty()) return false;
+  const std::filesystem::path inside = file.lexically_relative(folder);
+  return !inside.empty() && *inside.begin() != "..";
+}
+
+// Those of `runs` (the newest first) that KnownRuns::stopped tells.
+std::vector<storage::RunRow> stopped_of(const std::vector<storage::RunRow>& runs) {
+  std::vector<storage::RunRow> stopped;
+  std::set<std::string> finished;  // output folders, or jobs that have none
+  for (const storage::RunRow& run : runs) {
+    if (is_script(run.recipe)) continue;
+    const std::string& place = run.output_dir.empty() ? run.recipe_hash : run.output_dir;
+    if (run.state == storage::RunState::finished) finished.insert(place);
+    if (is_stopped(run) && !finished.contains(place)) stopped.push_back(run);
+  }
+  return stopped;
+}
+
 // The command that goes on with a stopped run, without options that it may have had; empty if its recipe is not known.
 std::string command_of(const FolderState& here, const storage::RunRow& run) {
-  const std::filesystem::path file = get_string(run.recipe, "file").value_or("");
+  const std::filesystem::path file = recipe_file_of(run);
   if (file.empty()) return {};
   const bool is_here = !here.folder.empty() && file.parent_path() == here.folder;
   return "autotuned run " + shell_word(is_here ? file.filename().string() : file.string()) +
@@ -122,23 +146,30 @@ KnownRuns known_runs(const std::filesystem::path& file) {
   if (last.speedup.pairs > 0) text += ", " + estimate_text(last.speedup);
   if (const std::string left_out = left_out_text(last); !left_out.empty()) text += ", " + left_out;
   if (is_script(last.recipe) && is_unconfirmed(last)) text += ", nothing was confirmed";
-  return {printable(text), last};
+  return {printable(text), last, stopped_of(*runs)};
 }
 
 std::vector<NextStep> next_steps(const FolderState& here,
-                                 const std::optional<storage::RunRow>& last) {
+                                 const std::optional<storage::RunRow>& last,
+                                 const std::vector<storage::RunRow>& stopped) {
   std::vector<NextStep> steps;
-  const bool goes_on = last && is_stopped(*last) && !is_script(last->recipe);
-  const std::string continuing = goes_on ? command_of(here, *last) : std::string();
-  if (goes_on) {
-    const std::string stopped = "run " + last->id.text + " of " + last->recipe_name;
+  const bool is_last_open = last && is_stopped(*last) && !is_script(last->recipe);
+  const auto one_here = std::ranges::find_if(stopped, [&here](const storage::RunRow& run) {
+    return is_below(recipe_file_of(run), here.folder);
+  });
+  const storage::RunRow* const open = is_last_open                ? &*last
+                                      : one_here != stopped.end() ? &*one_here
+                                                                  : nullptr;
+  const std::string continuing = open != nullptr ? command_of(here, *open) : std::string();
+  if (open != nullptr) {
+    const std::string name = "run " + open->id.text + " of " + open->recipe_name;
     if (!continuing.empty()) {
-      steps.push_back({continuing, "goes on with " + stopped +
+      steps.push_back({continuing, "goes on with " + name +
                                        ", which was stopped; give the same options as then"});
     }
-    steps.push_back({"autotuned show last",
+    steps.push_back({"autotuned show " + (is_last_open ? "last" : open->id.text),
                      continuing.empty()
-                         ? stopped + " was stopped; the command that began it goes on with it"
+                         ? name + " was stopped; the command that began it goes on with it"
                          : "shows what it did until then"});
   }
   if (!here.recipes.empty()) {
@@ -148,7 +179,10 @@ std::vector<NextStep> next_steps(const FolderState& here,
                        "looks at the data and the model, trains nothing"});
     }
     const std::string command = "autotuned run " + shell_word(recipe);
-    if (command != continuing) steps.push_back({command, "tunes, then trains"});
+    // Nothing is left to do for a recipe that has just been trained.
+    const bool is_done = last && last->state == storage::RunState::finished &&
+                         !last->is_tune_only && recipe_file_of(*last) == here.folder / recipe;
+    if (command != continuing && !is_done) steps.push_back({command, "tunes, then trains"});
   }
   if (here.recipes.empty() && !here.faulty_recipes.empty()) {
     steps.push_back({"autotuned check " + shell_word(first_choice(here.faulty_recipes)),
@@ -165,7 +199,7 @@ std::vector<NextStep> next_steps(const FolderState& here,
     steps.push_back({"autotuned init DIR", "writes a recipe for the pictures or arrays in DIR"});
     steps.push_back({"autotuned init", "writes one that makes its own data, to see what happens"});
   }
-  if (last && !goes_on) {
+  if (last && !is_last_open) {
     steps.push_back({"autotuned explain last", "tells what the last run tried, and what it gave"});
     steps.push_back({"autotuned best", "lists what is known to be fastest on this machine"});
   }

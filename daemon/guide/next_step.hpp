@@ -34,6 +34,9 @@ struct KnownRuns {
   std::string
       text;  // "12 runs, the last r-20261123-0677b5 of photos: finished, 1.50 x (1.40 to 1.60)"
   std::optional<storage::RunRow> last;  // the newest
+  // Of recipes, the newest first: those that a command could go on with. One whose output folder a newer run has finished in
+  // is left out.
+  std::vector<storage::RunRow> stopped = {};
 };
 
 // Reads the history in `file` (empty: the default path). If it cannot be read, `text` says so.
@@ -44,9 +47,11 @@ struct NextStep {
   std::string why;
 };
 
-// Returns two to four steps. `last` is the newest run of the history; nothing if there is none.
+// Returns one to four steps. `last` is the newest run of the history; nothing if there is none. If that was not stopped,
+// the first of `stopped` whose recipe lies below the folder is gone on with.
 [[nodiscard]] std::vector<NextStep> next_steps(const FolderState& here,
-                                               const std::optional<storage::RunRow>& last);
+                                               const std::optional<storage::RunRow>& last,
+                                               const std::vector<storage::RunRow>& stopped = {});
 
 // One line for each step; the first begins with the label "next", nine columns wide.
 [[nodiscard]] std::string next_steps_text(const std::vector<NextStep>& steps);

@@ -16,6 +16,8 @@ namespace autotuned::daemon {
 namespace {
 
 constexpr std::int64_t kUsualBatch = 32;
+// Samples of a text on which five epochs without a GPU are no first try.
+constexpr std::int64_t kLongText = 1'000;
 // With fewer samples a test on a part of them says nothing.
 constexpr std::int64_t kFewSamples = 100;
 constexpr int kSmallSide = 32;
@@ -168,10 +170,14 @@ std::string loss(const DataFolder& data) {
   return {};
 }
 
-std::string training(const DataFolder& data) {
+std::string training(const DataFolder& data, bool has_gpu) {
   const std::int64_t batch = batch_for(data.count);
+  const bool is_long = data.samples == Samples::tokens && data.count >= kLongText && !has_gpu;
+  const std::string epochs =
+      is_long ? commented("  epochs: 1", "a start: on a CPU each more takes as long again")
+              : commented("  epochs: 5", "see every sample five times");
   return loss(data) + "optimizer: {type: adamw, lr: 0.001}\n\ntrain:\n" +
-         commented("  epochs: 5", "see every sample five times") +
+         epochs +
          commented(fmt::format("  batch_size: {}", batch), "samples per step") + "\n";
 }
 
@@ -214,7 +220,7 @@ std::string tuning(const StarterSpec& spec, bool is_first_look) {
 
 std::string starter_recipe(const DataFolder& data, const StarterSpec& spec) {
   return heading(data, spec) + model(data, spec.has_gpu) + source(data) +
-         transforms(data, spec.has_gpu) + training(data) + evaluation(data) +
+         transforms(data, spec.has_gpu) + training(data, spec.has_gpu) + evaluation(data) +
          tuning(spec, data.samples == Samples::none);
 }
 

@@ -120,6 +120,30 @@ TEST(NextSteps, FollowTheHistory) {
       << "no command goes on with a script";
 }
 
+TEST(NextSteps, GoOnWithARunBeforeTheLastAndRepeatNoneThatHasFinished) {
+  const TemporaryFolder folder;
+  folder.write("recipe.yaml", "autotuned: 1\n");
+  storage::RunRow last = finished_run();
+  last.recipe = {{"file", (folder / "recipe.yaml").string()}};
+  EXPECT_THAT(commands_in(folder, last), ElementsAre("autotuned explain last", "autotuned best"));
+  storage::RunRow elsewhere = finished_run();
+  elsewhere.id = {"r-20261120-000001"};
+  elsewhere.state = storage::RunState::cancelled;
+  elsewhere.recipe = {{"file", "/elsewhere/recipe.yaml"}};
+  storage::RunRow stopped = elsewhere;
+  stopped.id = {"r-20261120-000002"};
+  stopped.recipe = {{"file", (folder / "out/best.yaml").string()}};
+  std::vector<std::string> commands;
+  for (const NextStep& step :
+       next_steps(examine_folder(folder.path()), last, {elsewhere, stopped})) {
+    commands.push_back(step.command);
+  }
+  EXPECT_THAT(commands,
+              ElementsAre("autotuned run " + (folder / "out/best.yaml").string(),
+                          "autotuned show r-20261120-000002", "autotuned explain last",
+                          "autotuned best"));
+}
+
 TEST(NextSteps, AreLinesThatLineUp) {
   EXPECT_EQ(next_steps_text({{"autotuned init", "writes"}, {"autotuned run a", "runs"}}),
             "next     autotuned init    writes\n"
@@ -141,6 +165,30 @@ TEST(KnownRuns, AreCountedAndTheLastIsNamed) {
   const auto damaged = folder.write("none.db", "this is a diary and not a database at all");
   EXPECT_THAT(known_runs(damaged).text, HasSubstr("cannot be read: "));
   EXPECT_FALSE(known_runs(damaged).last);
+}
+
+// A training that was finished in its output folder by another command is over.
+TEST(KnownRuns, StoppedAreThoseThatNoNewerRunHasFinished) {
+  const TemporaryFolder folder;
+  const auto file = folder / "history.db";
+  auto history = storage::History::open(file, storage::Access::read_write);
+  ASSERT_TRUE(history);
+  storage::RunRow run = put_small_run(*history);
+  const auto put = [&](const std::string& id, storage::RunState state, const std::string& output) {
+    run.id = {id};
+    run.state = state;
+    run.output_dir = output;
+    run.started_unix_ns += 1'000'000'000;
+    EXPECT_TRUE(history->put_run(run));
+  };
+  put("r-20261122-000001", storage::RunState::cancelled, "/srv/a");
+  put("r-20261122-000002", storage::RunState::cancelled, "/srv/b");
+  put("r-20261122-000003", storage::RunState::finished, "/srv/a");
+  std::vector<std::string> stopped;
+  for (const storage::RunRow& one : known_runs(file).stopped)
+    stopped.push_back(one.id.text);
+  EXPECT_THAT(stopped, testing::Contains("r-20261122-000002"));
+  EXPECT_THAT(stopped, testing::Not(testing::Contains("r-20261122-000001")));
 }
 
 TEST(FolderState, OfAFolderThatIsGoneAreEmpty) {

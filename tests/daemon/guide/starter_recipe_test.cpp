@@ -41,6 +41,21 @@ TEST_P(StarterRecipes, AreReadWithoutAMistake) {
 INSTANTIATE_TEST_SUITE_P(Data, StarterRecipes, testing::ValuesIn(tests::kinds_of_data()),
                          [](const auto& tested) { return tested.param; });
 
+TEST(StarterRecipe, BeginsWithOneEpochOfALongTextOnACpu) {
+  DataFolder text{.samples = Samples::tokens};
+  text.data = "type: tokens, files: book.txt, context: 128";
+  StarterSpec spec{.name = "mine", .recipe = "recipe.yaml"};
+  const auto epochs = [&](std::int64_t samples, bool has_gpu) {
+    text.count = samples;
+    spec.has_gpu = has_gpu;
+    const std::string recipe = starter_recipe(text, spec);
+    return recipe.substr(recipe.find("epochs: "), 9);
+  };
+  EXPECT_EQ(epochs(4000, false), "epochs: 1");
+  EXPECT_EQ(epochs(4000, true), "epochs: 5");
+  EXPECT_EQ(epochs(600, false), "epochs: 5");
+}
+
 TEST(StarterRecipe, FitsTheSamples) {
   DataFolder data{.samples = Samples::pictures, .found = "9 pictures in 3 classes"};
   data.data = "type: image_files, files: \"*/*.jpg\"";
