@@ -157,17 +157,17 @@ std::vector<NextStep> next_steps(const FolderState& here,
   const auto one_here = std::ranges::find_if(stopped, [&here](const storage::RunRow& run) {
     return is_below(recipe_file_of(run), here.folder);
   });
-  const storage::RunRow* const open = is_last_open                ? &*last
-                                      : one_here != stopped.end() ? &*one_here
-                                                                  : nullptr;
-  const std::string continuing = open != nullptr ? command_of(here, *open) : std::string();
-  if (open != nullptr) {
-    const std::string name = "run " + open->id.text + " of " + open->recipe_name;
+  const storage::RunRow* const unfinished = is_last_open                ? &*last
+                                            : one_here != stopped.end() ? &*one_here
+                                                                        : nullptr;
+  const std::string continuing = unfinished != nullptr ? command_of(here, *unfinished) : std::string();
+  if (unfinished != nullptr) {
+    const std::string name = "run " + unfinished->id.text + " of " + unfinished->recipe_name;
     if (!continuing.empty()) {
       steps.push_back({continuing, "goes on with " + name +
                                        ", which was stopped; give the same options as then"});
     }
-    steps.push_back({"autotuned show " + (is_last_open ? "last" : open->id.text),
+    steps.push_back({"autotuned show " + (is_last_open ? "last" : unfinished->id.text),
                      continuing.empty()
                          ? name + " was stopped; the command that began it goes on with it"
                          : "shows what it did until then"});
