@@ -14,8 +14,8 @@ constexpr std::chrono::nanoseconds kOneStop = std::chrono::seconds(1);
 class StopRequests {
  public:
   // Takes a signal that came at `now`, and returns whether it is a request of its own: the first signal, or one that
-  // comes kOneStop or more after the last request. A terminal that closes causes several SIGHUPs, from the kernel and from the
-  // shell: a SIGHUP after any request is none.
+  // comes kOneStop or more after the last request. A terminal that closes causes several SIGHUPs, from the kernel and
+  // from the shell: a SIGHUP after any request is none.
   [[nodiscard]] bool take(int signal, std::chrono::steady_clock::time_point now);
 
  private:

@@ -160,7 +160,8 @@ std::vector<NextStep> next_steps(const FolderState& here,
   const storage::RunRow* const unfinished = is_last_open                ? &*last
                                             : one_here != stopped.end() ? &*one_here
                                                                         : nullptr;
-  const std::string continuing = unfinished != nullptr ? command_of(here, *unfinished) : std::string();
+  const std::string continuing =
+      unfinished != nullptr ? command_of(here, *unfinished) : std::string();
   if (unfinished != nullptr) {
     const std::string name = "run " + unfinished->id.text + " of " + unfinished->recipe_name;
     if (!continuing.empty()) {

@@ -77,8 +77,8 @@ class SignalReader {
   StopRequests requests_;
 };
 
-// Waits for the next daemon. Nothing: none has come in time, or `rest`, which waits for kReturnLook at most, was told to
-// stop.
+// Waits for the next daemon. Nothing: none has come in time, or `rest`, which waits for kReturnLook at most, was told
+// to stop.
 std::optional<DaemonClient> wait_for_daemon(const std::function<bool()>& rest,
                                             const std::function<void()>& on_tick = {}) {
   const auto give_up = Clock::now() + kReturnLimit;
