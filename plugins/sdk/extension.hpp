@@ -71,7 +71,7 @@ class Extension {
 
   // Applies these values between two steps. At least one of them is not its default. May change the model and its
   // modules, but must not replace or add a parameter or a buffer: the optimizer holds them. Unless a changed knob declares
-  // the risk `semantics`, modules must stay in training mode.
+  // the risk `semantics`, modules must stay in training mode, and neither this nor rewrite() may freeze a parameter.
   virtual void apply(const KnobValues& values, torch::nn::Module& model) = 0;
   // Restores the state before apply(), which is called again for other values. Not called for knobs that need a
   // restart. Afterwards the program checks that the same parameters and buffers are there, and the modes of modules. Unless

@@ -50,6 +50,15 @@ tl::unexpected<Error> fault_of(const std::string& who, const std::vector<std::st
   return tl::unexpected<Error>(std::move(error));
 }
 
+// No comparison shows what is not trained: without an extension it would not be either.
+constexpr const char* kLeaveTensors =
+    "change parameters and buffers in place: the optimizer holds them, and only a knob of risk "
+    "semantics may freeze them";
+
+Freezing freezing_under(RiskClass risk) {
+  return risk == RiskClass::semantics ? Freezing::allowed : Freezing::refused;
+}
+
 // Once in a process, before any code of an extension runs. A trainer that cannot be confined trains all the same.
 void confine() {
   static std::once_flag once;
@@ -164,11 +173,8 @@ Result<void> Extensions::apply(One& one, const Configuration& values, Learner& l
       [&] { one.extension->apply(told(values), learner.model()); }, one.names);
   if (!done) return tl::unexpected(done.error());
   const ModelState after = model_state_of(learner.model());
-  const std::string wrong = tensor_difference(one.before, after, Freezing::allowed);
-  if (!wrong.empty()) {
-    return fault_of(one.who, one.names, "apply: " + wrong,
-                    "change parameters and buffers in place: the optimizer holds them");
-  }
+  const std::string wrong = tensor_difference(one.before, after, freezing_under(one.risk));
+  if (!wrong.empty()) return fault_of(one.who, one.names, "apply: " + wrong, kLeaveTensors);
   // The next evaluation would put all modules back in training mode: it would train otherwise before and after it.
   if (one.risk != RiskClass::semantics) {
     const std::string switched = mode_difference(one.before, after);
@@ -223,6 +229,7 @@ Result<void> Extensions::rewrite(Learner& learner) {
       return rewritten.values == one->values && rewritten.before._ivalue() == script._ivalue();
     });
     if (known == one->scripts.end()) {
+      const ModelState before = model_state_of(learner.model());
       auto made = plugin_result(
           ErrorKind::internal, one->who, "rewrite",
           [&] {
@@ -231,6 +238,9 @@ Result<void> Extensions::rewrite(Learner& learner) {
           },
           one->names);
       if (!made) return tl::unexpected(made.error());
+      const std::string wrong =
+          tensor_difference(before, model_state_of(learner.model()), freezing_under(one->risk));
+      if (!wrong.empty()) return fault_of(one->who, one->names, "rewrite: " + wrong, kLeaveTensors);
       one->scripts.push_back({one->values, script, *made});
       known = std::prev(one->scripts.end());
     }
@@ -348,30 +358,6 @@ std::string Extensions::in_step() const {
   return is_stepping_ ? " in step " + std::to_string(step_) : "";
 }
 
-void Extensions::keep_batch(const DeviceBatch& batch) {
-  drop_batch();
-  if (may_any_change()) return;
-  left_batch_.take(batch.images, batch.labels);
-  left_images_ = batch.images;
-  left_labels_ = batch.labels;
-}
-
-void Extensions::drop_batch() {
-  left_images_.reset();
-  left_labels_.reset();
-}
-
-void Extensions::check_labels() const {
-  if (!left_labels_.defined() || !left_batch_.has_other_labels(left_labels_)) return;
-  blame_all("leaves other labels" + in_step());
-}
-
-void Extensions::check_batch() const {
-  if (!left_labels_.defined()) return;
-  const std::string did = left_batch_.difference(left_images_, left_labels_, /*rounds=*/false);
-  if (!did.empty()) blame_all(did + in_step());
-}
-
 void Extensions::begin_code(const One& one) {
   if (one.risk != RiskClass::semantics) weights_.take();
 }
@@ -383,45 +369,18 @@ void Extensions::end_code(const One& one, const char* function, WeightWatch::Of 
   blame(one.who, one.names, function, did + (is_stepping_ ? in_step() : " outside of a step"));
 }
 
-void Extensions::leave_weights(const Learner& learner) {
-  left_by_ = nullptr;
-  if (may_any_change()) return;
-  left_weights_.take();
-  left_by_ = &learner;
-  left_at_ = learner.times_set();
-}
-
-void Extensions::check_backward() {
-  check_labels();
-  if (!std::exchange(is_in_backward_, false)) return;
-  const Learner* const learner = std::exchange(left_by_, nullptr);
-  if (learner == nullptr || learner->times_set() != left_at_) return;
-  const std::string did = left_weights_.difference(WeightWatch::Of::parameters);
-  if (!did.empty()) blame_all(did + in_step());
-  // The last look at gradients was after the forward pass. Single parameters may get none, as where a step leaves out a
-  // branch of the model.
-  if (!weights_.has_new_gradient()) {
-    blame_all("no parameter gets a gradient" + in_step(), "after its forward");
+Extensions::Suspects Extensions::all_applied() const {
+  Suspects all;
+  for (const One* const one : applied_) {
+    all.who += (all.who.empty() ? "" : " or ") + one->who;
+    all.names.push_back(one->library.name);
   }
-  const std::string unreached = reached_.difference();
-  if (!unreached.empty()) blame_all(unreached + in_step(), "after its forward");
-}
-
-void Extensions::check_weights() const {
-  if (left_by_ == nullptr || is_in_backward_ || left_by_->times_set() != left_at_) return;
-  std::string did = left_weights_.difference_in_numbers();
-  if (did.empty()) did = left_weights_.difference_in_all_numbers(WeightWatch::Of::parameters);
-  if (!did.empty()) blame_all(did + " after step " + std::to_string(step_));
+  return all;
 }
 
 void Extensions::blame_all(const std::string& did, const char* when) const {
-  std::string who;
-  std::vector<std::string> names;
-  for (const One* const one : applied_) {
-    who += (who.empty() ? "" : " or ") + one->who;
-    names.push_back(one->library.name);
-  }
-  blame(who, names, when, did);
+  const Suspects all = all_applied();
+  blame(all.who, all.names, when, did);
 }
 
 DeviceBatch Extensions::on_batch(const DeviceBatch& batch, std::int64_t step) {
@@ -481,15 +440,6 @@ void Extensions::after_step(const Learner& learner, std::int64_t step, const at:
   }
   is_stepping_ = false;
   leave_weights(learner);
-}
-
-void Extensions::abandon_step() {
-  own_pass_.drop();
-  if (!is_stepping_) return;
-  is_stepping_ = false;
-  is_in_backward_ = false;
-  left_by_ = nullptr;  // the optimizer may have moved some of them
-  drop_batch();
 }
 
 }  // namespace autotuned::trainer

@@ -8,7 +8,9 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/configuration.hpp"
@@ -53,6 +55,11 @@ class Extensions {
   // other gradients or buffers (own_pass.hpp). Never if one of the changed knobs declares the risk `semantics`.
   // REQUIRES: no other ranks, or Repeats::never.
   [[nodiscard]] bool takes_repeat(Repeats repeats);
+  // The warning of a comparison with the model alone that a GPU had no memory for; it is given once, and once more of the
+  // last step of a stretch. On a CPU, where memory hardly ever lacks, the step or the answer throws.
+  [[nodiscard]] std::optional<Error> take_warning() {
+    return std::exchange(warning_, std::nullopt);
+  }
   // After takes_repeat(): the batch that the model would get without extensions.
   void begin_repeat(Learner& learner, const DeviceBatch& batch);
   // Call the hooks of the applied extensions; to be called in each step, which are counted from 1. They throw
@@ -102,6 +109,8 @@ class Extensions {
   [[nodiscard]] at::Tensor answer(Learner& learner, const Forward& whole, const at::Tensor& images);
   // Throws if the step is repeated and differs.
   void check_repeat(Learner& learner);
+  // Ends a comparison: throws if memory has lacked for it, or on a GPU notes a warning.
+  void end_repeat(bool is_on_cpu, bool is_last);
   // Around code of an extension: end_code() throws if it has changed what it must not.
   void begin_code(const One& one);
   void end_code(const One& one, const char* function, WeightWatch::Of of) const;
@@ -121,6 +130,11 @@ class Extensions {
   // Throws if parameters have changed since the forward pass, or none has got a gradient, or the output for some
   // samples has not.
   void check_backward();
+  struct Suspects {
+    std::string who;  // "plugin mine or plugin other"
+    std::vector<std::string> names;
+  };
+  [[nodiscard]] Suspects all_applied() const;
   [[noreturn]] void blame_all(const std::string& did, const char* when = "between its hooks") const;
 
   std::list<One> all_;
@@ -143,6 +157,11 @@ class Extensions {
   const One* rewriter_ = nullptr;  // whose script runs; null: the model as it is
   OwnPass own_pass_;
   BatchDraws answers_;  // that are compared
+  bool is_repeated_on_cpu_ = true;
+  bool is_last_repeated_ = false;  // the present step is the last one of a stretch
+  std::optional<Error> warning_;
+  bool has_warned_ = false;
+  bool has_warned_of_last_ = false;
   Closeness closeness_ = Closeness::near;
 };
 

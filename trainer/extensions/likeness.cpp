@@ -22,6 +22,13 @@ constexpr double kOfRoundedDistance = 16.0;
 constexpr double kOfRoundedCosine = 2.0 / 3.0;
 constexpr double kOfRoundedNorm = 1.5;
 constexpr double kLeastNormRatioOfAll = 0.2;
+// Of one tensor of many.
+constexpr double kLeastRoughCosine = 0.5;
+constexpr double kLeastRoughNormRatio = 0.2;
+constexpr double kMostRoughNormRatio = 5.0;
+constexpr double kLeastKeptCosine = 0.9;
+constexpr double kLeastKeptNormRatio = 0.5;
+constexpr double kMostKeptNormRatio = 2.0;
 // Numbers that are copied in 64 bits at once: answers may be as large as half of the memory.
 constexpr std::int64_t kNumbersAtOnce = std::int64_t{1} << 24;
 
@@ -57,8 +64,9 @@ class Products {
     add_to(reference_squares_, reference * reference);
     add_to(products_, tensor * reference);
   }
+  [[nodiscard]] double norm() const { return std::sqrt(value_of(squares_)); }
   [[nodiscard]] Likeness likeness() const {
-    const double norm = std::sqrt(value_of(squares_));
+    const double norm = this->norm();
     const double reference_norm = std::sqrt(value_of(reference_squares_));
     if (norm == 0.0 && reference_norm == 0.0) return {};
     if (reference_norm == 0.0) return {std::numeric_limits<double>::infinity(), 0.0};
@@ -138,6 +146,17 @@ Likeness likeness_of(const TensorList& tensors, const TensorList& reference,
   return products.likeness();
 }
 
+double norm_of(const TensorList& tensors) {
+  const at::NoGradGuard no_grad;
+  Products products;
+  for (const at::Tensor& tensor : tensors) {
+    if (!tensor.defined()) continue;
+    const at::Tensor rows = rows_of(tensor);
+    add_products(rows, rows, at::Tensor(), products);
+  }
+  return products.norm();
+}
+
 bool is_near(const Likeness& likeness, const Likeness& by_rounding) {
   double least_cosine = kLeastCosine;
   double least_ratio = kLeastNormRatio;
@@ -152,6 +171,18 @@ bool is_near(const Likeness& likeness, const Likeness& by_rounding) {
   }
   return likeness.cosine >= least_cosine && likeness.norm_ratio >= least_ratio &&
          likeness.norm_ratio <= most_ratio;
+}
+
+bool is_roughly_near(const Likeness& likeness, bool has_direction, const Likeness& by_rounding) {
+  const bool is_kept_by_rounding = by_rounding.cosine >= kLeastKeptCosine &&
+                                   by_rounding.norm_ratio >= kLeastKeptNormRatio &&
+                                   by_rounding.norm_ratio <= kMostKeptNormRatio;
+  if (!is_kept_by_rounding) return true;
+  const double turn = kOfRoundedDistance * (1.0 - by_rounding.cosine);
+  const double least_cosine = std::min(kLeastRoughCosine, 1.0 - turn);
+  const bool is_as_long =
+      likeness.norm_ratio >= kLeastRoughNormRatio && likeness.norm_ratio <= kMostRoughNormRatio;
+  return is_as_long && (!has_direction || likeness.cosine >= least_cosine);
 }
 
 }  // namespace autotuned::trainer

@@ -28,9 +28,19 @@ struct Likeness {
 [[nodiscard]] Likeness likeness_of(const TensorList& tensors, const TensorList& reference,
                                    const TensorList& origins = {});
 
+// Of the tensors of a list as one vector, in 64 bits.
+[[nodiscard]] double norm_of(const TensorList& tensors);
+
 // Whether two computations differ by no more than other rounding does: a cosine of 0.95, a norm ratio of 0.8 to 1.25.
 // If rounding the weights to 16 bits changes the reference more (`by_rounding`), the limit of the cosine is 16 times as
 // far from 1 as that, but at least two thirds of it, and that of the norm ratio 1.5 times as far, but at least 0.2.
 [[nodiscard]] bool is_near(const Likeness& likeness, const Likeness& by_rounding = {});
+
+// The same with wide limits, for one of many tensors that are near together: a cosine of 0.5, unless the tensor is a
+// single number (`has_direction` false), and a norm ratio of 0.2 to 5. If rounding changes the reference, the limit of
+// the cosine is 16 times as far from 1 as that. True as well where rounding leaves little of the reference: a cosine
+// below 0.9, or a norm ratio outside of 0.5 to 2.
+[[nodiscard]] bool is_roughly_near(const Likeness& likeness, bool has_direction,
+                                   const Likeness& by_rounding = {});
 
 }  // namespace autotuned::trainer

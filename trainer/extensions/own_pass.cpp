@@ -22,6 +22,12 @@
 namespace autotuned::trainer {
 namespace {
 
+constexpr double kUnitOf16Bits = 1.0 / 128;  // of bfloat16, relative
+// A gradient that is nothing but rounding may look alike in two passes by chance: not one of so many numbers, or of that
+// share of the whole.
+constexpr std::int64_t kTellingNumbers = 16;
+constexpr double kTellingShare = 1e-2;
+
 // False: memory lacks for the work.
 template <class Work>
 bool fits_into_memory(Work&& work) {
@@ -45,16 +51,18 @@ DeviceBatch copy_of(DeviceBatch batch) {
   return batch;
 }
 
-// While one lives, the weights are rounded to 16 bits, as by the trainer's request `round`.
+// While one lives, the weights are multiplied by a factor and rounded to 16 bits; with 1 as by the trainer's request
+// `round`.
 class RoundedWeights {
  public:
-  explicit RoundedWeights(const Model& model) : parameters_(model.parameters()) {
+  RoundedWeights(const Model& model, double factor) : parameters_(model.parameters()) {
     const at::NoGradGuard no_grad;
     TensorList rounded;
     for (const at::Tensor& parameter : parameters_) {
       const at::Tensor& whole = whole_.emplace_back(parameter.detach());
       const bool has_fractions = whole.is_floating_point();
-      rounded.push_back(has_fractions ? whole.to(at::kBFloat16).to(whole.scalar_type()) : whole);
+      rounded.push_back(has_fractions ? whole.mul(factor).to(at::kBFloat16).to(whole.scalar_type())
+                                      : whole);
     }
     // From here on nothing takes memory.
     for (std::size_t i = 0; i < parameters_.size(); ++i)
@@ -147,10 +155,8 @@ bool OwnPass::takes_step(Repeats repeats) {
   switch (repeats) {
     case Repeats::never:
       return false;
-    case Repeats::seldom:
+    case Repeats::drawn:
       return draws_.takes_one_of(kStepsForOne);
-    case Repeats::often:
-      return draws_.takes_one_of(kStepsForOneOfOften);
     case Repeats::always:
       return true;
   }
@@ -185,11 +191,14 @@ void OwnPass::begin(Learner& learner, const DeviceBatch& batch, bool is_step) {
     }
     begun_->before = copies_of(begun_->buffers);
   });
-  if (!fits) drop();
+  if (fits) return;
+  begun_.reset();
+  lacks_memory_ = true;
 }
 
 void OwnPass::drop() {
   begun_.reset();
+  lacks_memory_ = false;
 }
 
 std::string OwnPass::difference_of_step(Learner& learner, Closeness asked) {
@@ -206,7 +215,7 @@ std::string OwnPass::difference_of_answer(Learner& learner, const at::Tensor& an
 
 std::string OwnPass::difference(Learner& learner, TensorList values, Closeness asked) {
   std::string did;
-  (void)fits_into_memory([&] {
+  lacks_memory_ = !fits_into_memory([&] {
     const GeneratorsKept generators(begun_->batch.images.device());
     const Computed left{.values = std::move(values), .buffers = copies_of(begun_->buffers)};
     const NumbersKept buffers(left.buffers, begun_->buffers);
@@ -225,16 +234,21 @@ std::string OwnPass::judge(Learner& learner, const Computed& left, Closeness ask
     if (exact_fault(again, own).empty()) return did;
   }
   did = near_fault(left, own, nullptr);
-  if (did.empty()) return did;
-  const Computed rounded = compute(learner, Weights::rounded);
-  return near_fault(left, own, &rounded);
+  if (!did.empty()) {
+    const Computed rounded = compute(learner, Weights::rounded);
+    did = near_fault(left, own, &rounded);
+  }
+  if (!did.empty() || !begun_->is_step) return did;
+  return parameter_fault(learner, left, own);
 }
 
 OwnPass::Computed OwnPass::compute(Learner& learner, Weights weights) {
   put(begun_->before, begun_->buffers);
   begun_->generators.put_back();
   std::optional<RoundedWeights> rounded;
-  if (weights == Weights::rounded) rounded.emplace(learner.model());
+  if (weights != Weights::as_they_are) {
+    rounded.emplace(learner.model(), weights == Weights::moved ? 1.0 + kUnitOf16Bits : 1.0);
+  }
   Computed own;
   // The model may write into its images.
   if (begun_->is_step) {
@@ -279,6 +293,35 @@ std::string OwnPass::near_fault(const Computed& left, const Computed& own,
   return {};
 }
 
+std::string OwnPass::parameter_fault(Learner& learner, const Computed& left, const Computed& own) {
+  const double telling_norm = kTellingShare * norm_of(own.values);
+  const auto likeness_in = [&own](const Computed& computed, std::size_t parameter) {
+    return likeness_of({computed.values[parameter]}, {own.values[parameter]});
+  };
+  const auto is_near_in = [&](std::size_t parameter, const Likeness& by_rounding) {
+    const bool has_direction = own.values[parameter].numel() > 1;
+    return is_roughly_near(likeness_in(left, parameter), has_direction, by_rounding);
+  };
+  std::vector<std::size_t> others;
+  for (std::size_t i = 0; i < own.values.size(); ++i) {
+    const at::Tensor& gradient = own.values[i];
+    if (!gradient.defined() || !are_finite({left.values[i], gradient})) continue;
+    const double norm = norm_of({gradient});
+    const bool is_telling =
+        norm > 0.0 && (gradient.numel() >= kTellingNumbers || norm >= telling_norm);
+    if (is_telling && !is_near_in(i, {})) others.push_back(i);
+  }
+  if (others.empty()) return {};
+  const Computed moved = compute(learner, Weights::moved);
+  for (const std::size_t i : others) {
+    if (!is_near_in(i, likeness_in(moved, i))) {
+      const std::string name = learner.model().named_parameters()[i].key();
+      return other_values(likeness_in(left, i), "of parameter " + name + ": ");
+    }
+  }
+  return {};
+}
+
 Likeness OwnPass::likeness_of_values(const Computed& left, const Computed& own) const {
   if (begun_->is_step) return likeness_of(left.values, own.values);
   return likeness_of(left.values, own.values, common_part(own.values.front()));
@@ -290,14 +333,21 @@ Likeness OwnPass::likeness_of_buffer(const Computed& left, const Computed& own,
 }
 
 std::string OwnPass::other_values(const Computed& left, const Computed& own) const {
-  std::string did = begun_->is_step ? "the gradients are" : "the answers in an evaluation are";
-  did += " not those of the model's own forward";
-  if (!are_of_equal_sizes(left.values, own.values)) return did + " (of another size)";
-  const Likeness likeness = likeness_of_values(left, own);
+  if (!are_of_equal_sizes(left.values, own.values)) return other_values() + " (of another size)";
+  return other_values(likeness_of_values(left, own), {});
+}
+
+std::string OwnPass::other_values(const Likeness& likeness, const std::string& where) const {
   std::array<char, 80> text{};
-  std::snprintf(text.data(), text.size(), " (norm %.3g times as long, cosine %.3f)",
+  std::snprintf(text.data(), text.size(), "norm %.3g times as long, cosine %.3f)",
                 likeness.norm_ratio, likeness.cosine);
-  return did + text.data();
+  return other_values() + " (" + where + text.data();
+}
+
+std::string OwnPass::other_values() const {
+  const std::string values =
+      begun_->is_step ? "the gradients are" : "the answers in an evaluation are";
+  return values + " not those of the model's own forward";
 }
 
 std::string OwnPass::other_buffer(std::size_t buffer) const {

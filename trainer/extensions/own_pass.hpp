@@ -18,7 +18,7 @@ namespace autotuned::trainer {
 class Learner;
 
 // How often steps are repeated so.
-enum class Repeats : std::uint8_t { never, seldom, often, always };
+enum class Repeats : std::uint8_t { never, drawn, always };
 
 // How near what extensions compute must come to what the model computes.
 enum class Closeness : std::uint8_t {
@@ -32,8 +32,7 @@ enum class Closeness : std::uint8_t {
 // and random numbers are as the extensions have left them. One thread.
 class OwnPass {
  public:
-  static constexpr std::uint64_t kStepsForOne = 1024;        // seldom, on average
-  static constexpr std::uint64_t kStepsForOneOfOften = 256;  // likewise
+  static constexpr std::uint64_t kStepsForOne = 256;  // drawn, on average
 
   OwnPass();
   ~OwnPass();
@@ -42,17 +41,18 @@ class OwnPass {
   [[nodiscard]] bool takes_step(Repeats repeats);
 
   // Keeps what a step on this batch begins with, or an answer to these images, until drop(). If memory lacks for that,
-  // it keeps nothing.
+  // it keeps nothing, and lacks_memory().
   void begin_step(Learner& learner, const DeviceBatch& batch);
   void begin_answer(Learner& learner, const at::Tensor& images);
   void drop();
   [[nodiscard]] bool has_begun() const { return begun_ != nullptr; }
+  // Whether memory has lacked for copies or for a second computation since the last drop(), so that nothing was compared.
+  [[nodiscard]] bool lacks_memory() const { return lacks_memory_; }
 
-  // What is different in the gradients of parameters and in buffers, as a clause; empty: nothing, or memory lacks for a
-  // second computation. To be called before the optimizer moves anything. REQUIRES: begin_step() since the last drop().
+  // What is different in the gradients of parameters and in buffers, as a clause; empty: nothing, or lacks_memory(). To
+  // be called before the optimizer moves anything. REQUIRES: has_begun(), by begin_step().
   [[nodiscard]] std::string difference_of_step(Learner& learner, Closeness asked);
-  // The same of the answer, in the evaluation mode in which it was made. REQUIRES: begin_answer() since the last
-  // drop().
+  // The same of the answer, in the evaluation mode in which it was made. REQUIRES: has_begun(), by begin_answer().
   [[nodiscard]] std::string difference_of_answer(Learner& learner, const at::Tensor& answer,
                                                  Closeness asked);
 
@@ -62,7 +62,11 @@ class OwnPass {
     TensorList values;   // the gradient of each parameter, or the answer
     TensorList buffers;  // afterwards
   };
-  enum class Weights : std::uint8_t { as_they_are, rounded };
+  enum class Weights : std::uint8_t {
+    as_they_are,
+    rounded,  // to 16 bits
+    moved,  // by about a unit of 16 bits, and rounded to them: also where the job itself computes in 16 bits
+  };
 
   void begin(Learner& learner, const DeviceBatch& batch, bool is_step);
   [[nodiscard]] std::string difference(Learner& learner, TensorList values, Closeness asked);
@@ -74,14 +78,21 @@ class OwnPass {
   // `rounded`: from weights that are rounded to 16 bits; null: not known.
   [[nodiscard]] std::string near_fault(const Computed& left, const Computed& own,
                                        const Computed* rounded) const;
+  // The same of single parameters, in a step whose gradients are near as a whole. Small ones hardly count in that.
+  [[nodiscard]] std::string parameter_fault(Learner& learner, const Computed& left,
+                                            const Computed& own);
   [[nodiscard]] Likeness likeness_of_values(const Computed& left, const Computed& own) const;
   [[nodiscard]] Likeness likeness_of_buffer(const Computed& left, const Computed& own,
                                             std::size_t buffer) const;
   [[nodiscard]] std::string other_values(const Computed& left, const Computed& own) const;
+  // `where`: before how they differ, such as "of parameter hidden.bias: ".
+  [[nodiscard]] std::string other_values(const Likeness& likeness, const std::string& where) const;
+  [[nodiscard]] std::string other_values() const;
   [[nodiscard]] std::string other_buffer(std::size_t buffer) const;
 
   Draws draws_;
   std::unique_ptr<Begun> begun_;  // null: nothing is kept
+  bool lacks_memory_ = false;
 };
 
 }  // namespace autotuned::trainer

@@ -127,13 +127,13 @@ Job::State::StepTaken Job::State::learn_from(const DeviceBatch& batch) {
   if (extensions_.is_any_applied()) {
     // They know labels as the data have them.
     const std::int64_t step = steps_ + 1;
-    if (extensions_.takes_repeat(repeats())) {
+    const bool is_last = steps_left_ == 1 || (ends_with_epoch_ && batch.ends_epoch);
+    if (extensions_.takes_repeat(repeats(is_last))) {
       extensions_.begin_repeat(*learner_, mixed_batch(batch));
     }
     const DeviceBatch given = mixed_batch(extensions_.on_batch(batch, step));
     if (mix_rules().is_on()) extensions_.keep_batch(given);
     loss = learner_->step(given, last_learning_rate_);
-    const bool is_last = steps_left_ == 1 || (ends_with_epoch_ && batch.ends_epoch);
     extensions_.after_step(*learner_, step, loss, is_last);
   } else if (mix_rules().is_on()) {
     loss = learner_->step(mixed_batch(batch), last_learning_rate_);
@@ -149,11 +149,10 @@ Job::State::StepTaken Job::State::learn_from(const DeviceBatch& batch) {
   return {std::move(loss), batch.samples, batch.wait_ns, batch.bytes, batch.ends_epoch};
 }
 
-Repeats Job::State::repeats() const {
+Repeats Job::State::repeats(bool is_last) const {
   if (ranks_ != nullptr) return Repeats::never;
-  if (steps_left_ == 1) return Repeats::always;  // the weights are saved as it leaves them
-  if (steps_left_ > 0) return Repeats::seldom;
-  return is_in_block_ ? Repeats::often : Repeats::never;
+  if (is_last) return Repeats::always;  // the weights may be saved as it leaves them
+  return steps_left_ > 0 || is_in_block_ ? Repeats::drawn : Repeats::never;
 }
 
 DeviceBatch Job::State::mixed_batch(const DeviceBatch& batch) const {

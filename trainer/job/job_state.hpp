@@ -71,7 +71,10 @@ class Job::State {
   std::vector<Error> take_damaged_files();
   [[nodiscard]] std::int64_t damaged_files() const;
   [[nodiscard]] std::vector<std::string> damaged_names() const;
-  std::vector<Error> take_warnings() { return std::exchange(warnings_, {}); }
+  std::vector<Error> take_warnings() {
+    warn(extensions_.take_warning());
+    return std::exchange(warnings_, {});
+  }
 
   // job_blocks.cpp
   Result<Block> run(const RunRequest& request, const CancelCheck& is_cancelled);
@@ -221,8 +224,8 @@ class Job::State {
   StepTaken step_on(const DeviceBatch& batch);
   StepTaken learn_from(const DeviceBatch& batch);
   // How often steps are compared with those of the model without extensions: not where a check compares them, or where
-  // they are observed.
-  [[nodiscard]] Repeats repeats() const;
+  // they are observed. `is_last`: a stretch ends with the step, as planned.
+  [[nodiscard]] Repeats repeats(bool is_last) const;
   // The rules of train.mixup_alpha and train.cutmix_alpha.
   [[nodiscard]] MixRules mix_rules() const {
     return {recipe_.step_rules.mixup_alpha, recipe_.step_rules.cutmix_alpha};

@@ -96,5 +96,26 @@ TEST(Likeness, IsNearWhereRoundingDoesAsMuch) {
   EXPECT_FALSE(is_near({1.0, 0.9}, {kInfinity, 0.0})) << "it says nothing";
 }
 
+TEST(Likeness, HasTheNormOfAllTensorsAsOneVector) {
+  EXPECT_DOUBLE_EQ(norm_of({at::full({3, 1}, 2.0), at::Tensor(), at::full({}, 2.0)}), 4.0);
+  EXPECT_EQ(norm_of({}), 0.0);
+}
+
+TEST(Likeness, IsRoughlyNearWithinWideLimits) {
+  EXPECT_TRUE(is_roughly_near({0.21, 0.51}, true));
+  EXPECT_TRUE(is_roughly_near({4.9, 0.51}, true));
+  EXPECT_FALSE(is_roughly_near({0.19, 1.0}, true));
+  EXPECT_FALSE(is_roughly_near({5.1, 1.0}, true));
+  EXPECT_FALSE(is_roughly_near({1.0, 0.49}, true));
+  EXPECT_TRUE(is_roughly_near({1.0, -1.0}, false)) << "a single number";
+  EXPECT_FALSE(is_roughly_near({0.0, 0.0}, false));
+  EXPECT_TRUE(is_roughly_near({1.0, 0.21}, true, {1.0, 0.95}));  // 16 times as far from 1
+  EXPECT_FALSE(is_roughly_near({1.0, 0.19}, true, {1.0, 0.95}));
+  EXPECT_FALSE(is_roughly_near({0.0, 0.0}, true, {1.0, 0.95}));
+  // Rounding leaves nothing of it.
+  EXPECT_TRUE(is_roughly_near({900.0, -0.2}, true, {1.1, 0.1}));
+  EXPECT_TRUE(is_roughly_near({900.0, -0.2}, true, {3.0, 1.0}));
+}
+
 }  // namespace
 }  // namespace autotuned::trainer

@@ -92,8 +92,9 @@ TEST(Extensions, AreUndoneInTheOtherOrder) {
   const recipes::Recipe recipe = small_recipe();
   const Configuration start = starting(recipe);
   const auto job = value_of(
-      Job::load(recipe, start, test_machine(), cpu_only(), {fixture("tricks"), fixture("swaps")}));
-  const Configuration frozen = with(start, "tricks.trick", "freezes");
+      Job::load(recipe, start, test_machine(), cpu_only(), {fixture("cheats"), fixture("swaps")}));
+  const Configuration frozen =
+      with(with(start, "cheats.cheat", "freezes_at_the_start"), "cheats.another_job", true);
   value_of(job->prepare(frozen));
   value_of(job->prepare(with(frozen, kRelu, "values")));
   value_of(job->prepare(with(start, kRelu, "values")));

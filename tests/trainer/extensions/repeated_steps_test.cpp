@@ -132,6 +132,32 @@ TEST_F(RepeatedSteps, OtherGradientsOfPartsAndOfMixedBatchesAreSeen) {
   }
 }
 
+// Whatever is evaluated or saved after it.
+TEST_F(RepeatedSteps, AreAtTheEndOfAnEpochThatEndsAStretch) {
+  value_of(turn("few_gradients"));
+  std::string end;
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    EXPECT_EQ(end, "");
+    const auto stretch = job_->advance({.steps = 100, .stops_at_epoch_end = true}, never);
+    end = stretch ? "" : stretch.error().message();
+  }
+  EXPECT_THAT(end, HasSubstr(kNotTheModels));
+}
+
+// An extension can pretend it, so that nothing is compared.
+TEST_F(RepeatedSteps, ALackOfMemoryForThemIsAFaultOnACpu) {
+  value_of(turn("lacks_memory"));
+  const std::string lacks = "plugin cheats: memory lacks for a comparison with the model alone";
+  const auto stretch = job_->advance({.steps = 21}, never);
+  ASSERT_FALSE(stretch);
+  EXPECT_THAT(stretch.error().message(), HasSubstr(lacks + " in step 21"));
+  EXPECT_EQ(stretch.error().kind, ErrorKind::internal);
+  EXPECT_THAT(stretch.error().extensions, testing::ElementsAre("cheats"));
+  const auto test = job_->evaluate(never);
+  ASSERT_FALSE(test);
+  EXPECT_THAT(test.error().message(), HasSubstr(lacks));
+}
+
 TEST_F(RepeatedSteps, AreInEachTraining) {
   recipes::Recipe recipe = small_recipe();
   recipe.train.epochs = 3;

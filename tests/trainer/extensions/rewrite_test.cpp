@@ -112,6 +112,11 @@ TEST_F(Rewrite, ATensorThatItAddsIsSeen) {
                     HasSubstr("the optimizer holds them")));
 }
 
+TEST_F(Rewrite, AParameterThatItFreezesIsSeen) {
+  EXPECT_THAT(error_of("freezes"),
+              AllOf(HasSubstr("plugin graphs: rewrite: "), HasSubstr(" is not trained any more")));
+}
+
 TEST_F(Rewrite, WhatItThrowsIsNamed) {
   EXPECT_THAT(error_of("throws"), HasSubstr("plugin graphs: rewrite: no graph is good enough"));
 }

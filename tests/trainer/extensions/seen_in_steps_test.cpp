@@ -264,6 +264,20 @@ TEST_F(SeenInStepsTest, MixedBatchesAreSeenToo) {
               HasSubstr("between its hooks: leaves other images in step 21"));
 }
 
+// No comparison shows it: the model alone does not train the parameter either.
+TEST_F(SeenInStepsTest, OnlyWhoDeclaresAnotherTrainingMayFreezeAParameter) {
+  const auto applied = turn("freezes_at_the_start");
+  ASSERT_FALSE(applied);
+  EXPECT_THAT(applied.error().message(),
+              HasSubstr("plugin cheats: apply: hidden.weight is not trained any more"));
+  const Configuration on =
+      with(with(start_, kCheat, "freezes_at_the_start"), "cheats.another_job", true);
+  const auto job = value_of(load_with(small_recipe(), on, "cheats"));
+  ASSERT_NE(job, nullptr);
+  value_of(job->run_steps(2, never));
+  value_of(job->prepare(start_));
+}
+
 TEST_F(SeenInStepsTest, ModesAreLeftWhenItIsAppliedAndUndone) {
   const auto applied = turn("evaluates_from_the_start");
   ASSERT_FALSE(applied);

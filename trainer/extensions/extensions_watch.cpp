@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// What extensions leave of the batch and the weights until the optimizer moves, and between steps.
+#include <utility>
+
+#include "trainer/extensions/extensions.hpp"
+#include "trainer/step/learner.hpp"
+
+namespace autotuned::trainer {
+
+void Extensions::keep_batch(const DeviceBatch& batch) {
+  drop_batch();
+  if (may_any_change()) return;
+  left_batch_.take(batch.images, batch.labels);
+  left_images_ = batch.images;
+  left_labels_ = batch.labels;
+}
+
+void Extensions::drop_batch() {
+  left_images_.reset();
+  left_labels_.reset();
+}
+
+void Extensions::check_labels() const {
+  if (!left_labels_.defined() || !left_batch_.has_other_labels(left_labels_)) return;
+  blame_all("leaves other labels" + in_step());
+}
+
+void Extensions::check_batch() const {
+  if (!left_labels_.defined()) return;
+  const std::string did = left_batch_.difference(left_images_, left_labels_, /*rounds=*/false);
+  if (!did.empty()) blame_all(did + in_step());
+}
+
+void Extensions::leave_weights(const Learner& learner) {
+  left_by_ = nullptr;
+  if (may_any_change()) return;
+  left_weights_.take();
+  left_by_ = &learner;
+  left_at_ = learner.times_set();
+}
+
+void Extensions::check_backward() {
+  check_labels();
+  if (!std::exchange(is_in_backward_, false)) return;
+  const Learner* const learner = std::exchange(left_by_, nullptr);
+  if (learner == nullptr || learner->times_set() != left_at_) return;
+  const std::string did = left_weights_.difference(WeightWatch::Of::parameters);
+  if (!did.empty()) blame_all(did + in_step());
+  // The last look at gradients was after the forward pass. Single parameters may get none, as where a step leaves out a
+  // branch of the model.
+  if (!weights_.has_new_gradient()) {
+    blame_all("no parameter gets a gradient" + in_step(), "after its forward");
+  }
+  const std::string unreached = reached_.difference();
+  if (!unreached.empty()) blame_all(unreached + in_step(), "after its forward");
+}
+
+void Extensions::check_weights() const {
+  if (left_by_ == nullptr || is_in_backward_ || left_by_->times_set() != left_at_) return;
+  std::string did = left_weights_.difference_in_numbers();
+  if (did.empty()) did = left_weights_.difference_in_all_numbers(WeightWatch::Of::parameters);
+  if (!did.empty()) blame_all(did + " after step " + std::to_string(step_));
+}
+
+void Extensions::abandon_step() {
+  own_pass_.drop();
+  if (!is_stepping_) return;
+  is_stepping_ = false;
+  is_in_backward_ = false;
+  left_by_ = nullptr;  // the optimizer may have moved some of them
+  drop_batch();
+}
+
+}  // namespace autotuned::trainer
