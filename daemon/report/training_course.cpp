@@ -76,13 +76,27 @@ Json stop_of(const Json& answer, const Json& told) {
           {"epochs_total", member(told, "epochs_total")}};
 }
 
+Json failure_of(const Json& told) {
+  const Json& step = member(told, "step");
+  if (step.is_null()) return {};
+  return {{"steps", step},
+          {"steps_total", member(told, "steps_total")},
+          {"epochs", nullptr},
+          {"epochs_total", member(told, "epochs_total")},
+          {"is_last_told", true}};
+}
+
 std::string stopped_text(const storage::RunRow& run) {
-  if (run.state != storage::RunState::cancelled) return {};
+  using storage::RunState;
+  const bool has_failed = !run.error.empty() && run.state != RunState::finished;
+  if (run.state != RunState::cancelled && !has_failed) return {};
   const Json& stop = member(run.training, kStoppedAt);
   const auto steps = get_integer(stop, "steps");
   if (!steps) return {};
   const auto total = get_integer(stop, "steps_total");
-  return "at step " + format_count(*steps) + (total ? " of " + format_count(*total) : "");
+  const bool is_last_told = get_bool(stop, "is_last_told").value_or(false);
+  return (is_last_told ? "after step " : "at step ") + format_count(*steps) +
+         (total ? " of " + format_count(*total) : "");
 }
 
 bool has_trained_slowly(const storage::RunRow& run) {

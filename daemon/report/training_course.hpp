@@ -11,14 +11,18 @@
 namespace autotuned::daemon {
 
 // The key of RunRow::training for where the training of a cancelled run was stopped: {"steps", "steps_total", "epochs",
-// "epochs_total"}. `epochs` are whole ones; a total is null if the trainer had not told it yet. It is left out as soon as
-// the training goes on.
+// "epochs_total"}. `epochs` are whole ones; a total is null if the trainer had not told it yet. Of a training that ended
+// with an error, the steps are those that the trainer told last: `epochs` is null, and "is_last_told" true. It is left
+// out as soon as the training goes on.
 inline constexpr const char* kStoppedAt = "stopped_at";
 
 // What is stored there. `answer`: that of the trainer to a `train` that was cancelled; `told`: the last progress of steps
 // that it reported, or null.
 [[nodiscard]] Json stop_of(const Json& answer, const Json& told);
-// "at step 600 of 1,200". Empty if the run is not cancelled, or was not while it trained.
+// The same of a training that ended with an error; null if it had told no steps.
+[[nodiscard]] Json failure_of(const Json& told);
+// "at step 600 of 1,200"; after an error "after step 590 of 1,200". Empty if the run is neither cancelled nor ended by an
+// error, or was not while it trained.
 [[nodiscard]] std::string stopped_text(const storage::RunRow& run);
 
 // Whether the training was more than 30 % slower than what tuning had measured, and slower than the lower end of the

@@ -99,7 +99,13 @@ Result<void> RunningSession::train() {
     auto suspected = suspect_extensions(trained.error(), so_far, attempt);
     if (!suspected) return suspected;
   }
-  if (!trained) return tl::unexpected(give_up_training(trained.error(), so_far));
+  if (!trained) {
+    Error error = give_up_training(trained.error(), so_far);
+    if (Json failure = failure_of(told_steps); !failure.is_null()) {
+      run_.training[kStoppedAt] = std::move(failure);
+    }
+    return tl::unexpected(std::move(error));
+  }
   if (get_bool(*trained, "cancelled").value_or(false)) {
     run_.training[kStoppedAt] = stop_of(*trained, told_steps);
     return fail(ErrorKind::cancelled, "stopped while training");

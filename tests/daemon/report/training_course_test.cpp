@@ -51,6 +51,20 @@ TEST(StoppedTraining, IsOneOfACancelledRunOnly) {
   EXPECT_EQ(stopped_text(sample_record().run), "");
 }
 
+TEST(FailedTraining, IsToldWithTheStepThatWasToldLast) {
+  RunRecord record = stopped_record();
+  record.run.state = storage::RunState::training;
+  record.run.error = "no memory left";
+  record.run.training[kStoppedAt] = failure_of({{"step", 598}, {"steps_total", 1200}});
+  EXPECT_EQ(stopped_text(record.run), "after step 598 of 1,200");
+  EXPECT_THAT(story_text(record),
+              HasSubstr("\nIt ended with an error: no memory left.\nIts training was stopped after "
+                        "step 598 of 1,200.\n"));
+  record.run.error.clear();  // it goes on
+  EXPECT_EQ(stopped_text(record.run), "");
+  EXPECT_TRUE(failure_of(Json()).is_null());
+}
+
 // The sample was measured at 1,250 samples/s, with a speed-up of at least 1.2 over 1,000 samples/s.
 storage::RunRow trained_at(double samples_per_second, double seconds = 100.0) {
   storage::RunRow run = sample_record().run;
