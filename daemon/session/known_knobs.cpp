@@ -90,7 +90,7 @@ std::vector<std::string> drop_unknown_knobs(const std::vector<recipes::Knob>& kn
   const auto start = Configuration::from_json(member(run.recipe, "start"));
   const Configuration set = start ? unknown_part(knobs, *start) : Configuration();
   if (!set.empty()) {
-    told.push_back("the recipe starts from " + set.canonical_text() +
+    told.push_back("the start has " + set.canonical_text() +
                    ", whose knob has gone with its plugin: the run goes on without it");
   }
   const Configuration before = std::exchange(

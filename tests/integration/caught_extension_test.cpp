@@ -161,7 +161,7 @@ TEST_F(CaughtExtension, OfTheRecipeItselfEndsTheTrainingWithTheOptionAgainstIt) 
   const Outcome without = ended(
       0, run({"--budget", "0s", "-s", std::string(kCheat) + "=honest", "--without", "cheats"}));
   EXPECT_EQ(without.json().at("run"), outcome.json().at("run"));
-  EXPECT_THAT(without.err, HasSubstr("the recipe starts from cheats.cheat=honest, whose knob has "
+  EXPECT_THAT(without.err, HasSubstr("the start has cheats.cheat=honest, whose knob has "
                                      "gone with its plugin: the run goes on without it"));
   EXPECT_EQ(without.json().at("training").at("steps"), 10);
   ASSERT_EQ(scene_.fake().requests("train").size(), 1U);
@@ -171,7 +171,7 @@ TEST_F(CaughtExtension, OfTheRecipeItselfEndsTheTrainingWithTheOptionAgainstIt) 
 TEST_F(CaughtExtension, OfTheRecipeMayBeLeftOutFromTheBeginning) {
   const Outcome outcome = ended(
       0, run({"--budget", "0s", "-s", std::string(kCheat) + "=honest", "--without", "cheats"}));
-  EXPECT_THAT(outcome.err, HasSubstr("the recipe starts from cheats.cheat=honest, whose knob"));
+  EXPECT_THAT(outcome.err, HasSubstr("the start has cheats.cheat=honest, whose knob"));
   EXPECT_FALSE(outcome.json().at("starting").at("configuration").contains(kCheat));
 }
 

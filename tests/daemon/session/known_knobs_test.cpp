@@ -104,7 +104,7 @@ TEST_F(KnownKnobs, AStartAndAKeptChangeThatAreGoneAreTold) {
   run_.best = run_.starting;
   run_.best.set("tricks.trick", std::string("hurries"));
   EXPECT_THAT(drop_unknown_knobs(knobs_, recipe_, {}, run_),
-              ElementsAre(HasSubstr("the recipe starts from tricks.trick=counts"),
+              ElementsAre(HasSubstr("the start has tricks.trick=counts"),
                           HasSubstr("the kept change tricks.trick counts → hurries has gone")));
   EXPECT_EQ(run_.best, recipe_.starting_configuration(knobs_));
 }
@@ -114,7 +114,7 @@ TEST_F(KnownKnobs, ANewRunIsToldOfAStartThatIsLeftOut) {
   run_.starting = recipe_.starting_configuration(knobs_);
   run_.best = {};
   EXPECT_THAT(drop_unknown_knobs(knobs_, recipe_, {}, run_),
-              ElementsAre(HasSubstr("the recipe starts from tricks.trick=counts")));
+              ElementsAre(HasSubstr("the start has tricks.trick=counts")));
   EXPECT_EQ(run_.starting, recipe_.starting_configuration(knobs_));
   EXPECT_TRUE(run_.best.empty());
 }
