@@ -238,6 +238,12 @@ std::string Condition::failure(const sdk::Situation& situation,
   return fmt::format("'{}' does not hold: {} is {}", text_, fact.name(), fact.text(situation));
 }
 
+std::vector<const Fact*> Condition::facts() const {
+  std::vector<const Fact*> found = {&left_.front()};
+  if (const auto* const right = std::get_if<Fact>(&right_)) found.push_back(right);
+  return found;
+}
+
 bool Saving::is_meant(std::string_view text) {
   return text.find(kOf) != std::string_view::npos;
 }
@@ -307,6 +313,15 @@ std::optional<double> Saving::share(const sdk::Situation& situation) const {
   return std::nullopt;
 }
 
+std::vector<const Fact*> Saving::facts() const {
+  std::vector<const Fact*> found;
+  for (const Product& product : products_) {
+    for (const Factor& factor : product)
+      found.push_back(&factor.fact);
+  }
+  return found;
+}
+
 std::optional<double> Saving::value_of(const Product& product, const sdk::Situation& situation) {
   double share = 1.0;
   for (const Factor& factor : product) {
@@ -338,6 +353,14 @@ Parsed<Sentence> Sentence::parse(std::string_view text) {
     text.remove_prefix(close + 1);
   }
   return sentence;
+}
+
+std::vector<const Fact*> Sentence::facts() const {
+  std::vector<const Fact*> found;
+  for (const auto& part : parts_) {
+    if (const auto* const fact = std::get_if<Fact>(&part)) found.push_back(fact);
+  }
+  return found;
 }
 
 std::string Sentence::fill(const sdk::Situation& situation) const {

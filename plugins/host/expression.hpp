@@ -27,21 +27,23 @@ inline constexpr std::size_t kMaxExpressionCharacters = 500;
 // first one that is known.
 class Fact {
  public:
+  struct Name {
+    std::string section;  // of the situation, such as "environment" or "metrics"
+    std::string key;
+  };
   [[nodiscard]] static Parsed<Fact> parse(std::string_view name);
   // Whether the text begins with the name of a section, such as `job.`: such a text is a fact, not a plain word.
   [[nodiscard]] static bool is_sectioned(std::string_view text);
 
   [[nodiscard]] const std::string& name() const { return name_; }
+  // One, or those between the words `or`.
+  [[nodiscard]] const std::vector<Name>& names() const { return names_; }
   // The value of the fact; null when it is not known. The reference is valid as long as `situation`.
   [[nodiscard]] const Json& of(const sdk::Situation& situation) const;
   // The value for people, formatted by the unit in the name: a `_ratio` of 0.31 is "31 %".
   [[nodiscard]] std::string text(const sdk::Situation& situation) const;
 
  private:
-  struct Name {
-    std::string section;
-    std::string key;
-  };
   [[nodiscard]] static Parsed<Name> parse_one(std::string_view text);
   // The first of `names_` whose value is known; if none is, the last.
   [[nodiscard]] const Name& known_in(const sdk::Situation& situation) const;
@@ -55,6 +57,8 @@ class Sentence {
  public:
   [[nodiscard]] static Parsed<Sentence> parse(std::string_view text);
   [[nodiscard]] std::string fill(const sdk::Situation& situation) const;
+  // Those in braces, in their order. They live as long as the sentence.
+  [[nodiscard]] std::vector<const Fact*> facts() const;
 
  private:
   std::vector<std::variant<std::string, Fact>> parts_;
@@ -73,6 +77,8 @@ class Saving {
   [[nodiscard]] std::optional<double> share(const sdk::Situation& situation) const;
   // The part of the share that the change is expected to save, above 0 and up to 1.
   [[nodiscard]] double hoped_ratio() const { return hoped_ratio_; }
+  // Of all products, in their order. They live as long as this.
+  [[nodiscard]] std::vector<const Fact*> facts() const;
 
  private:
   struct Factor {
@@ -98,6 +104,8 @@ class Condition {
   // unknown fact does not hold.
   [[nodiscard]] std::string failure(const sdk::Situation& situation,
                                     const std::optional<Sentence>& otherwise = {}) const;
+  // One, or two. They live as long as the condition.
+  [[nodiscard]] std::vector<const Fact*> facts() const;
 
  private:
   enum class Operator { less, less_equal, greater, greater_equal, equal, not_equal, has };

@@ -20,19 +20,18 @@ std::optional<std::int64_t> integer_in(std::string_view text) {
   return number;
 }
 
-// A literal in the knob's type; empty when it can never be one.
-std::optional<Json> typed(const Values::Literal& literal, const sdk::Knob& knob) {
-  if (knob.type == "boolean" && !literal.is_quoted) {
+// A literal in the type of a knob; empty when it can never be one.
+std::optional<Json> typed(const Values::Literal& literal, std::string_view type) {
+  if (type == "boolean" && !literal.is_quoted) {
     if (literal.text == "on" || literal.text == "true") return Json(true);
     if (literal.text == "off" || literal.text == "false") return Json(false);
     return std::nullopt;
   }
-  if (knob.type == "integer" && !literal.is_quoted) {
+  if (type == "integer" && !literal.is_quoted) {
     const auto number = integer_in(literal.text);
     return number ? std::optional<Json>(*number) : std::nullopt;
   }
-  if (knob.type == "choice" || knob.type == "text" || knob.type == "list")
-    return Json(literal.text);
+  if (type == "choice" || type == "text" || type == "list") return Json(literal.text);
   return std::nullopt;
 }
 
@@ -51,6 +50,10 @@ bool is_in_domain(const Json& value, const sdk::Knob& knob) {
 }
 
 }  // namespace
+
+bool Values::Literal::may_be(std::string_view type) const {
+  return typed(*this, type).has_value();
+}
 
 Parsed<Values::Bound> Values::parse_bound(std::string_view text) {
   if (const auto number = integer_in(text)) return Bound(*number);
@@ -94,6 +97,27 @@ void Values::append(Values other) {
   has_range_ = has_range_ || other.has_range_;
 }
 
+std::vector<const Values::Literal*> Values::literals() const {
+  std::vector<const Literal*> found;
+  for (const auto& item : items_) {
+    if (const auto* const literal = std::get_if<Literal>(&item)) found.push_back(literal);
+  }
+  return found;
+}
+
+std::vector<const Fact*> Values::facts() const {
+  std::vector<const Fact*> found;
+  for (const auto& item : items_) {
+    if (const auto* const fact = std::get_if<Fact>(&item)) found.push_back(fact);
+    const auto* const range = std::get_if<Range>(&item);
+    if (range == nullptr) continue;
+    for (const Bound* const bound : {&range->low, &range->high}) {
+      if (const auto* const fact = std::get_if<Fact>(bound)) found.push_back(fact);
+    }
+  }
+  return found;
+}
+
 Parsed<std::vector<Json>> Values::resolve(const sdk::Situation& situation,
                                           const sdk::Knob& knob) const {
   std::vector<Json> values;
@@ -103,7 +127,7 @@ Parsed<std::vector<Json>> Values::resolve(const sdk::Situation& situation,
   };
   for (const auto& item : items_) {
     if (const auto* literal = std::get_if<Literal>(&item)) {
-      std::optional<Json> value = typed(*literal, knob);
+      std::optional<Json> value = typed(*literal, knob.type);
       if (!value) {
         return tl::unexpected(
             fmt::format("'{}' is no value of the {} knob {}", literal->text, knob.type, knob.name));

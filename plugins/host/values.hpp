@@ -21,11 +21,17 @@ class Values {
   struct Literal {
     std::string text;
     bool is_quoted = false;
+
+    // Whether it is a value of some knob of this type ("integer").
+    [[nodiscard]] bool may_be(std::string_view type) const;
   };
   [[nodiscard]] static Parsed<Values> parse_scalar(std::string_view text, bool is_quoted);
   void append(Values other);
 
   [[nodiscard]] bool may_be_several() const { return items_.size() > 1 || has_range_; }
+  // Those that are written, and those that a situation says, bounds of ranges included. They live as long as the values.
+  [[nodiscard]] std::vector<const Literal*> literals() const;
+  [[nodiscard]] std::vector<const Fact*> facts() const;
   // Returns the values in the knob's type, without those outside its domain. An error if a value can never have the
   // knob's type.
   [[nodiscard]] Parsed<std::vector<Json>> resolve(const sdk::Situation& situation,

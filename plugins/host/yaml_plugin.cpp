@@ -10,6 +10,7 @@
 #include "base/file.hpp"
 #include "base/text.hpp"
 #include "plugins/host/expression.hpp"
+#include "plugins/host/known_names.hpp"
 #include "plugins/host/needs.hpp"
 #include "plugins/host/values.hpp"
 #include "plugins/sdk/plugin.hpp"
@@ -176,6 +177,7 @@ class Reader {
     read_expectation(document, rules);
     if (const YamlNode* reason = required(document, "reason"); reason != nullptr) {
       keep(*reason, Sentence::parse(reason->scalar), rules.reason);
+      check_names(*reason, rules.reason.facts());
     }
     return rules;
   }
@@ -193,6 +195,13 @@ class Reader {
       into = std::move(*parsed);
     } else {
       report(node, std::move(parsed.error()));
+    }
+  }
+
+  // Reports each name that nothing has.
+  void check_names(const YamlNode& node, const std::vector<const Fact*>& facts) {
+    for (const Fact* const fact : facts) {
+      if (auto reason = why_unknown(*fact)) report(node, std::move(*reason));
     }
   }
 
@@ -262,6 +271,7 @@ class Reader {
         report(item, std::move(condition.error()));
         continue;
       }
+      check_names(item, condition->facts());
       Requirement requirement{std::move(*condition), std::nullopt};
       if (has_sentence) {
         auto sentence = Sentence::parse(item.entries.front().value.scalar);
@@ -269,6 +279,7 @@ class Reader {
           report(item, std::move(sentence.error()));
           continue;
         }
+        check_names(item.entries.front().value, sentence->facts());
         requirement.otherwise = std::move(*sentence);
       }
       rules.when.push_back(std::move(requirement));
@@ -290,7 +301,8 @@ class Reader {
       Alternative alternative;
       int several = 0;
       for (const auto& [key, value] : item.entries) {
-        Values values = read_values(value);
+        if (auto reason = why_no_knob(key.scalar)) report(key, std::move(*reason));
+        Values values = read_values(key.scalar, value);
         several += values.may_be_several() ? 1 : 0;
         alternative.emplace_back(key.scalar, std::move(values));
       }
@@ -301,22 +313,27 @@ class Reader {
     }
   }
 
-  Values read_values(const YamlNode& node) {
+  Values read_values(std::string_view knob, const YamlNode& node) {
+    if (node.kind == YamlNode::Kind::scalar) return read_value(knob, node);
     Values values;
-    if (node.kind == YamlNode::Kind::scalar) {
-      keep(node, Values::parse_scalar(node.scalar, node.is_quoted), values);
-      return values;
-    }
     for (const YamlNode& item : list(node, "a knob's values")) {
       if (item.kind != YamlNode::Kind::scalar) {
         report(item, "a knob's value must be a single value");
         continue;
       }
-      Values value;
-      keep(item, Values::parse_scalar(item.scalar, item.is_quoted), value);
-      values.append(std::move(value));
+      values.append(read_value(knob, item));
     }
     return values;
+  }
+
+  Values read_value(std::string_view knob, const YamlNode& node) {
+    Values value;
+    keep(node, Values::parse_scalar(node.scalar, node.is_quoted), value);
+    check_names(node, value.facts());
+    for (const Values::Literal* const literal : value.literals()) {
+      if (auto reason = why_no_value(knob, *literal)) report(node, std::move(*reason));
+    }
+    return value;
   }
 
   void read_expectation(const YamlNode& document, Rules& rules) {
@@ -327,6 +344,7 @@ class Reader {
       if (!saving) {
         report(*expect, std::move(saving.error()));
       } else {
+        check_names(*expect, saving->facts());
         rules.saving = std::move(*saving);
       }
       return;

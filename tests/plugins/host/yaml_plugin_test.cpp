@@ -181,11 +181,52 @@ TEST(YamlPlugin, ChangesSeveralKnobsTogether) {
                   R"({"layout.memory_format":"channels_last","precision.autocast":"fp16"})"));
 }
 
+// Knobs of extensions are known only when the plugin is asked.
 TEST(YamlPlugin, AValueOfAnotherTypeIsItsFault) {
+  Json json = situation("fashion_cnn_cpu");
+  json["knobs"]["calm.level"] = json["knobs"]["threads.intra_op"];
+  json["incumbent"]["calm.level"] = 1;
   const Json answer =
-      said(replaced(kGood, "1..environment.cpus_allowed", "lots"), situation("fashion_cnn_cpu"));
+      said(replaced(kGood, "threads.intra_op: 1..environment.cpus_allowed", "calm.level: lots"),
+           json);
   EXPECT_EQ(answer.at("error"),
-            "plugin threads: 'lots' is no value of the integer knob threads.intra_op");
+            "plugin threads: 'lots' is no value of the integer knob calm.level");
+}
+
+TEST(YamlPlugin, ReportsNamesAndValuesThatNothingHas) {
+  const std::vector<std::string> mistakes = mistakes_in(R"(plugin: 1
+name: threads
+version: "1"
+summary: fine
+when:
+  - step.foward_ratio > 2%
+  - environment.cpus > 3: only {environment.cpu_allowed} CPUs
+  - incumbent.loader.worker == 0
+  - job.devise == cpu
+  - recipe.optimiser == sgd
+  - step.forward_ratio or a.bogus_ratio > 2%
+try:
+  - threads.intra: 2
+  - {loader.prefetch_batchs: 4, loader.workers: on}
+  - threads.intra_op: many
+  - {memory.malloc: kep, optimizer.fused: 1}
+  - {precision.autocast: [bf16, bf17], model.compile: max}
+  - threads.intra_op: 1..environment.cpus_alowed
+  - batchsize: 64
+expect: 10% of step.backwards_ratio
+reason: it takes {step.bogus}
+)");
+  EXPECT_EQ(mistakes.size(), 19U);
+  tests::expect_golden_part("plugins/host/golden/yaml_plugin.txt", lines_of(mistakes));
+}
+
+TEST(YamlPlugin, TakesKnobsOfExtensionsAndVariables) {
+  EXPECT_THAT(mistakes_in(replaced(kGood, "{precision.autocast: [bf16, fp16]}",
+                                   "{calm.level: some, env.OMP_WAIT_POLICY: passive, "
+                                   "precision.keep_float32: \"norms,loss\", "
+                                   "memory.allocator: jemalloc, model.compile: default, "
+                                   "loader.persistent_workers: on, loader.native_threads: 2}")),
+              IsEmpty());
 }
 
 TEST(YamlPlugin, SurvivesAnEmptySituation) {
