@@ -21,9 +21,18 @@ constexpr std::int64_t kLongText = 1'000;
 // With fewer samples a test on a part of them says nothing.
 constexpr std::int64_t kFewSamples = 100;
 constexpr int kSmallSide = 32;
+// A `unet` of the usual depth takes multiples of this.
+constexpr int kUnetSide = 16;
+constexpr const char* kNormalize =
+    "normalize: {mean: [0.485, 0.456, 0.406], std: [0.229, 0.224, 0.225]}";
 
 // The side of the training pictures, in pixels: large enough to see something, small enough for the device.
 int side_for(const DataFolder& data, bool has_gpu) {
+  if (data.has_masks) {
+    const int most = has_gpu ? 224 : 128;
+    if (data.shorter_side <= 0) return most;
+    return std::clamp(data.shorter_side / kUnetSide * kUnetSide, kUnetSide, most);
+  }
   if (data.shorter_side > 0 && data.shorter_side <= 48) return kSmallSide;
   if (data.shorter_side > 0 && data.shorter_side <= 100) return 64;
   return has_gpu ? 224 : 128;
@@ -125,6 +134,14 @@ std::string source(const DataFolder& data) {
   return comment + "\ndata: {" + data.data + skip_damaged(data) + "}\n\n";
 }
 
+// Whether a part of the data, or other data, is tested on.
+bool has_evaluation(const DataFolder& data) {
+  if (!data.test_data.empty()) return true;
+  if (data.samples == Samples::tokens) return data.count >= kFewSamples;
+  const bool is_few = data.count > 0 && data.count < kFewSamples;
+  return data.samples != Samples::none && data.has_labels && !is_few;
+}
+
 std::string transforms(const DataFolder& data, bool has_gpu) {
   const std::string intro =
       "# Transforms of each sample before the model sees it, in this order.\ninput:\n";
@@ -135,19 +152,33 @@ std::string transforms(const DataFolder& data, bool has_gpu) {
            commented("  - normalize: {mean: 0.5, std: 0.5}", "0 to 1 become -1 to 1") + "\n";
   }
   const int side = side_for(data, has_gpu);
-  // A part of a picture may have other sizes and places than the numbers tell of.
-  const std::string size =
-      data.targets == TargetKind::numbers
-          ? commented(fmt::format("  - resize: {{size: {}}}", side),
-                      "add random_flip where left and right do not matter")
-          : commented(fmt::format("  - random_resized_crop: {{size: {}}}", side),
-                      fmt::format("a random part becomes {0} x {0} pixels", side)) +
-                commented("  - random_flip",
-                          "leave it out where left and right differ: digits, text");
+  const std::string flip =
+      commented("  - random_flip", "leave it out where left and right differ: digits, text");
+  std::string size;
+  if (data.targets == TargetKind::numbers) {
+    // A part of a picture may have other sizes and places than the numbers tell of.
+    size = commented(fmt::format("  - resize: {{size: {}}}", side),
+                     "add random_flip where left and right do not matter");
+  } else if (data.has_masks && !has_evaluation(data)) {
+    // Without `evaluate.input`, a crop here would be a crop in `predict`.
+    size = commented(fmt::format("  - resize: {{size: {}}}", side),
+                     fmt::format("the whole picture becomes {0} x {0} pixels", side)) +
+           flip;
+  } else {
+    size = commented(fmt::format("  - random_resized_crop: {{size: {}}}", side),
+                     fmt::format("a random part becomes {0} x {0} pixels", side)) +
+           flip;
+  }
   return intro + commented("  - decode", "JPEG or PNG into red, green and blue") + size +
-         from_bytes +
-         "  - normalize: {mean: [0.485, 0.456, 0.406], std: [0.229, 0.224, 0.225]}   # as for "
-         "ImageNet\n\n";
+         from_bytes + fmt::format("  - {}   # as for ImageNet\n\n", kNormalize);
+}
+
+// The whole of a picture, because a predicted mask is laid over it; empty for what is no mask.
+std::string evaluation_input(const DataFolder& data, bool has_gpu) {
+  if (!data.has_masks) return {};
+  return commented("  input:", "whole pictures, in `predict` as well") +
+         fmt::format("    - decode\n    - resize: {{size: {}}}\n    - to_float\n    - {}\n",
+                     side_for(data, has_gpu), kNormalize);
 }
 
 // Half of the samples must fill a batch.
@@ -189,21 +220,21 @@ std::string figures(const DataFolder& data) {
   return data.targets == TargetKind::tags ? "Micro-F1" : "Accuracy";
 }
 
-std::string evaluation(const DataFolder& data) {
+std::string evaluation(const DataFolder& data, bool has_gpu) {
+  if (!has_evaluation(data)) return {};
+  const std::string input = evaluation_input(data, has_gpu);
   if (!data.test_data.empty()) {
     return "# " + figures(data) +
            " on samples that are not trained on, after every epoch.\nevaluate:\n  data: {" +
-           data.test_data + skip_damaged(data) + "}\n\n";
+           data.test_data + skip_damaged(data) + "}\n" + input + "\n";
   }
-  if (data.samples == Samples::tokens && data.count >= kFewSamples) {
+  if (data.samples == Samples::tokens) {
     return "# Loss and perplexity of the last tenth, which is then not trained on, after every "
            "epoch.\nevaluate: {split: 10%}\n\n";
   }
-  const bool is_few = data.count > 0 && data.count < kFewSamples;
-  if (data.samples == Samples::none || !data.has_labels || is_few) return {};
   return "# " + figures(data) +
-         " on a tenth of the samples, which is then not trained on, after every epoch.\n"
-         "evaluate: {split: 10%}\n\n";
+         " on a tenth of the samples, which is then not trained on, after every epoch.\n" +
+         (input.empty() ? "evaluate: {split: 10%}\n" : "evaluate:\n  split: 10%\n" + input) + "\n";
 }
 
 std::string tuning(const StarterSpec& spec, bool is_first_look) {
@@ -220,8 +251,8 @@ std::string tuning(const StarterSpec& spec, bool is_first_look) {
 
 std::string starter_recipe(const DataFolder& data, const StarterSpec& spec) {
   return heading(data, spec) + model(data, spec.has_gpu) + source(data) +
-         transforms(data, spec.has_gpu) + training(data, spec.has_gpu) + evaluation(data) +
-         tuning(spec, data.samples == Samples::none);
+         transforms(data, spec.has_gpu) + training(data, spec.has_gpu) +
+         evaluation(data, spec.has_gpu) + tuning(spec, data.samples == Samples::none);
 }
 
 std::string starter_name(const std::string& text) {

@@ -42,8 +42,9 @@ void add_init(CLI::App& app, GuideOptions& options, Subcommands& commands) {
       "init", "Write a recipe for what lies in a folder, or for a text; overwrites nothing");
   command
       .add_option("DIR", options.init.folder,
-                  "Folder with the data (default: this one); pictures in a folder for each class, "
-                  "also below train/ and val/, arrays, shards, texts, or none; or a text, FILE.txt")
+                  "Folder with the data (default: this one): pictures in a folder for each class, "
+                  "beside masks, or named by a table; also below train/ and val/; arrays, shards, "
+                  "texts, or none; or a text, FILE.txt")
       ->type_name("DIR");
   command
       .add_option("--output", options.init.output,

@@ -76,7 +76,15 @@ TEST(StarterRecipe, FitsTheSamples) {
   DataFolder masks{.samples = Samples::pictures, .found = "500 pictures with masks"};
   masks.has_masks = true;
   masks.count = 500;
-  cases.add_difference("many masks", large, starter_recipe(masks, spec));
+  const std::string many_masks = starter_recipe(masks, spec);
+  cases.add_difference("many masks", large, many_masks);
+  // The largest that a U-Net takes and the pictures fill, up to what is small enough for the device.
+  masks.shorter_side = 48;
+  cases.add_difference("many masks of 48 pixels", many_masks, starter_recipe(masks, spec));
+  masks.shorter_side = 10;
+  cases.add_difference("many masks of 10 pixels", many_masks, starter_recipe(masks, spec));
+  masks.shorter_side = 1000;
+  cases.add_difference("large masks with a GPU", many_masks, starter_recipe(masks, with_gpu));
   DataFolder numbers{.samples = Samples::pictures};
   numbers.data = "type: image_targets, index: table.csv";
   numbers.count = 1000;
