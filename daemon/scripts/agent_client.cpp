@@ -69,7 +69,7 @@ Result<Json> AgentClient::receive(Patience patience) {
       continue;
     }
     if (!frame && frame.error().kind == ErrorKind::crashed) {
-      return end_with({.kind = AgentEnd::Kind::closed, .text = "the script has closed its socket"});
+      return end_with({.kind = AgentEnd::Kind::closed, .text = ""});
     }
     if (!frame) {
       return end_with(

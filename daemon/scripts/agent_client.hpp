@@ -28,7 +28,7 @@ struct AgentEnd {
     closed,        // the socket is closed: the process was killed, or has closed it itself
   };
   Kind kind = Kind::closed;
-  std::string text;        // for people, one clause; may be empty
+  std::string text;        // for people, one clause; may be empty, where only the kind is known
   bool has_steps = false;  // a step of a training was recognised
   std::int64_t steps = 0;  // since the start of the script, where the agent told
 };

@@ -46,6 +46,8 @@ using storage::RunState;
 // budget in this many, because the script pays for the wait.
 constexpr nanoseconds kMaxTurnWait = std::chrono::minutes(1);
 constexpr int kMaxWaitShare = 10;
+// From the end of the conversation with a script to the end of its process.
+constexpr nanoseconds kMaxExitWait = std::chrono::seconds(2);
 // The script may wait for what is written.
 constexpr std::chrono::milliseconds kPatienceBesideScript{2'000};
 
@@ -123,6 +125,7 @@ class ScriptSession {
   void give_up(const Error& error);
   // Waits for the end of the script, and stores it.
   void see_out();
+  std::optional<std::string> wait_for_script();
   void take_steps();
   // Stores what the tuning has cost, and what it had no time for.
   void take_cost(const tuner::SessionOutcome& outcome);
@@ -372,28 +375,52 @@ void ScriptSession::take_cost(const tuner::SessionOutcome& outcome) {
   run_.training.update(end_of_search(outcome, budget_.time, /*is_continued=*/false));
 }
 
+// How the script ended, if it does so within kMaxExitWait: " with exit status 2", " by signal 15 (Terminated)"; empty for 0.
+std::optional<std::string> ScriptSession::wait_for_script() {
+  if (!control_->wait_for_cancel(kMaxExitWait)) return std::nullopt;
+  const Json& how = member(control_->cancel(), "script_ended");
+  const std::int64_t code = get_integer(how, "code").value_or(0);
+  const std::int64_t signal = get_integer(how, "signal").value_or(0);
+  if (!how.is_object()) return std::nullopt;
+  if (code == 0 && signal == 0) return "";
+  return (signal == 0 ? " with " : " by ") +
+         end_text(Json{{"exit_code", code}, {"signal", signal}});
+}
+
 // The agent puts the script back to its own configuration when our end of the socket closes.
 void ScriptSession::give_up(const Error& error) {
   const std::optional<AgentEnd> end = job_->end();
-  const bool is_over = end && end->kind == AgentEnd::Kind::script_ended;
   const bool is_begun = has_run_ && !run_.starting.empty();
+  const bool has_pytorch = job_->hello().is_object();
+  if (is_begun) take_steps();
+  job_.reset();
+  bool is_over = end && end->kind == AgentEnd::Kind::script_ended;
+  std::string how;
+  // The agent's last word, or the end of its socket, comes a little before the end of the process.
+  const bool is_closed = end && end->kind == AgentEnd::Kind::closed && end->text.empty();
+  if (is_over || is_closed) {
+    const std::optional<std::string> ended = wait_for_script();
+    is_over = is_over || ended.has_value();
+    how = ended.value_or("");
+  }
   std::string cause = end ? end->text : error.message();
-  std::string by_script;  // what the script did, if it is the cause
-  if (is_over && is_begun) by_script = "ended before its tuning did";
-  if (cause.empty() && by_script.empty())
-    by_script = "ended before a step of a training was recognised";
-  // Its Python tells if it has no PyTorch.
   const bool has_told_why = is_over && !cause.empty();
-  if (end && !has_told_why && !job_->hello().is_object()) {
-    by_script = "ended before it imported PyTorch";
+  std::string by_script;  // what the script did, if it is the cause
+  if (is_over && is_begun) {
+    by_script = "ended" + how + " before its tuning did";
+  } else if (end && !has_told_why && !has_pytorch) {
+    // Its Python tells if it has no PyTorch.
+    by_script = "ended" + how + " before it imported PyTorch";
+  } else if (is_over && cause.empty()) {
+    by_script = "ended" + how + " before a step of a training was recognised";
+  } else if (cause.empty()) {
+    cause = "the script has closed its connection to the run";
+  } else if (has_told_why && !how.empty()) {
+    cause += "; the script ended" + how;
   }
   if (!by_script.empty()) cause = by_script;
   std::string why = by_script.empty() ? cause : "it " + by_script;
-  if (is_begun) {
-    take_steps();
-    why += "; what was tried is on record";
-  }
-  job_.reset();
+  if (is_begun) why += "; what was tried is on record";
   report({{"event", "untuned"}, {"text", why}, {"is_begun", is_begun}});
   if (!has_run_) return;
   run_.training["untuned"] = why;

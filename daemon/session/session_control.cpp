@@ -24,6 +24,17 @@ void SessionControl::wait_for_cancel() {
     (void)wait_readable(channel_.descriptor(), std::chrono::nanoseconds(-1));
 }
 
+bool SessionControl::wait_for_cancel(std::chrono::nanoseconds limit) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point end = Clock::now() + limit;
+  while (!is_requested()) {
+    const std::chrono::nanoseconds left = end - Clock::now();
+    if (left <= std::chrono::nanoseconds(0)) return false;
+    (void)wait_readable(channel_.descriptor(), left);
+  }
+  return true;
+}
+
 Result<Json> SessionControl::receive_request() {
   return channel_.receive(std::chrono::seconds(10));
 }

@@ -2,6 +2,8 @@
 // The session's end of the socket to its supervisor: events go out, a cancel comes in.
 #pragma once
 
+#include <chrono>
+
 #include "base/frame.hpp"
 #include "daemon/trainers/trainer_client.hpp"
 
@@ -19,6 +21,8 @@ class SessionControl final : public CancelSource {
   [[nodiscard]] const Json& cancel() const { return cancel_; }
   // Waits until somebody asks to stop.
   void wait_for_cancel();
+  // Waits for that no longer than `limit`. Returns whether somebody has asked.
+  bool wait_for_cancel(std::chrono::nanoseconds limit);
 
   // Waits for the first frame, the SessionRequest as JSON.
   Result<Json> receive_request();

@@ -212,6 +212,10 @@ TEST_F(Script, WithoutAStepRunsUntouched) {
   told_.ends(4, "no step", run({{"no_step", "no backward pass was seen"}, {"exit", 4}}),
              " is not tuned: ");
   EXPECT_EQ(scene_.last_run().at("state"), "finished");
+  // Its agent has no time to say a word.
+  told_.lines("ended by a signal", run({{"closes_at", 1}, {"signal", SIGTERM}}).err,
+              " is not tuned: ");
+  EXPECT_EQ(scene_.last_run().at("state"), "cancelled");
 }
 
 TEST_F(Script, WithoutPyTorchRunsUntouched) {

@@ -191,7 +191,7 @@ TEST(ScriptBackend, TheEndOfTheScriptCancels) {
   };
   for (const Case& one :
        {Case{"ends_at", AgentEnd::Kind::script_ended, ""},
-        Case{"closes_at", AgentEnd::Kind::closed, "has closed its socket"},
+        Case{"closes_at", AgentEnd::Kind::closed, ""},
         Case{"detaches_at", AgentEnd::Kind::detached, "a tensor was not expected"}}) {
     ScriptScene scene(Json{{one.behaviour, 2}});
     ScriptBackend& job = scene.loaded();
