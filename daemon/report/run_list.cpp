@@ -44,6 +44,13 @@ std::string rate_cell(const storage::RunRow& run, double rate) {
   return format_count(static_cast<std::int64_t>(rate + 0.5));
 }
 
+// That of the start is not told twice, as that of something better.
+std::string best_rate_cell(const storage::RunRow& run) {
+  const bool is_start = !run.best.empty() && run.starting.change_to(run.best).empty();
+  if (is_start && run.speedup.pairs == 0) return "-";
+  return rate_cell(run, run.best_samples_per_second);
+}
+
 }  // namespace
 
 std::string run_list_text(const std::vector<storage::RunRow>& runs, int columns,
@@ -59,8 +66,7 @@ std::string run_list_text(const std::vector<storage::RunRow>& runs, int columns,
   for (const storage::RunRow& run : runs) {
     rows.push_back(
         {run.id.text, time_text(run.started_unix_ns), run.recipe_name, state_text(run),
-         rate_cell(run, run.baseline_samples_per_second),
-         rate_cell(run, run.best_samples_per_second),
+         rate_cell(run, run.baseline_samples_per_second), best_rate_cell(run),
          run.best.empty() ? "-" : speedup_text(run.speedup, unconfirmed.contains(run.id.text))});
     const std::string extended = extended_run(run);
     const std::string left_out = run.best.empty() ? "" : left_out_text(run);

@@ -98,7 +98,7 @@ std::string tuned_text(const storage::RunRow& run) {
     text += "search   " + taken + "\n";
   }
   text += "tuning   " + format_duration(std::chrono::nanoseconds(run.tuning_duration_ns));
-  if (const auto cost_ns = get_integer(run.training, "tuning_cost_ns")) {
+  if (const auto cost_ns = get_integer(run.training, "tuning_cost_ns"); cost_ns && *cost_ns > 0) {
     text += fmt::format(", {} more than its steps take as the script is",
                         format_duration(std::chrono::nanoseconds(*cost_ns)));
   }

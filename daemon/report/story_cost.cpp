@@ -30,6 +30,16 @@ std::string seconds_text(double seconds) {
       nanoseconds(static_cast<std::int64_t>(std::clamp(seconds, 0.0, kMaxSeconds) * 1e9)));
 }
 
+std::string break_even_text(const storage::RunRow& run, const BreakEven& pays) {
+  if (pays.samples <= 0.0) return "At the confirmed ratio it repays itself at once.\n";
+  const std::string range = pays.samples_high ? "between " + count_text(pays.samples_low) +
+                                                    " and " + count_text(*pays.samples_high)
+                                              : "at least " + count_text(pays.samples_low);
+  return fmt::format(
+      "At the confirmed ratio it repays itself after {} {} ({}), which is {} of training.\n",
+      count_text(pays.samples), unit_of(run), range, seconds_text(pays.seconds));
+}
+
 // When the tuning is repaid. It uses the rate of the training itself, which may differ from that of the confirmation.
 std::string repaid(const storage::RunRow& run) {
   const auto savings = savings_of(run);
@@ -133,12 +143,7 @@ std::string cost_text(const storage::RunRow& run, const std::vector<TrialRecord>
   if (const std::string left_out = left_out_text(run); !left_out.empty()) {
     text += unknown_repayment(left_out, is_extension);
   } else if (const auto pays = break_even(run)) {
-    const std::string range = pays->samples_high ? "between " + count_text(pays->samples_low) +
-                                                       " and " + count_text(*pays->samples_high)
-                                                 : "at least " + count_text(pays->samples_low);
-    text += fmt::format(
-        "At the confirmed ratio it repays itself after {} {} ({}), which is {} of training.\n",
-        count_text(pays->samples), unit_of(run), range, seconds_text(pays->seconds));
+    text += break_even_text(run, *pays);
     text += repaid(run);
   } else if (!run.best.empty() && !is_unsearched(run) && !is_extension) {
     // Why the tuning of an extended run found nothing is not in the row of the extension.

@@ -66,7 +66,7 @@ TEST_F(Script, IsTunedWhileItTrains) {
   told_.lines("standard error is the script's", outcome.err, "the script complains");
   told_.lines("the time that there is", outcome.err, " at most: ");
   told_.lines("what was kept", outcome.err, "kept     ");
-  EXPECT_THAT(outcome.err, HasSubstr("more than its steps take as the script is"));
+  EXPECT_THAT(outcome.err, HasSubstr("autotuned: tuning   "));
 
   const Json stored = scene_.last_run();
   EXPECT_EQ(stored.at("state"), "finished");

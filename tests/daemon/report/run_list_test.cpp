@@ -58,6 +58,15 @@ TEST_F(RunList, TellsAnUndecidedConfirmationFromNone) {
   EXPECT_THAT(run_list_text(runs_, 0, {runs_[0].id.text}), testing::HasSubstr("not confirmed\n"));
 }
 
+TEST_F(RunList, HasNoBestRateWhereNothingWasMeasured) {
+  runs_.resize(1);
+  runs_[0].best = runs_[0].starting;
+  runs_[0].best_samples_per_second = runs_[0].baseline_samples_per_second;
+  runs_[0].speedup = {.ratio = 1.0, .low = 1.0, .high = 1.0, .pairs = 0};
+  EXPECT_THAT(run_list_text(runs_, 0),
+              testing::EndsWith("finished  1,000            -               not measured\n"));
+}
+
 TEST_F(RunList, SaysBelowWhatMustBeSaid) {
   runs_[1] = extending_record().run;
   EXPECT_THAT(run_list_text(runs_, 80),
