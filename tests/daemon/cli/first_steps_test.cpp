@@ -211,6 +211,14 @@ TEST(Help, FitsIntoEightyColumns) {
               HasSubstr(" else\n                              below $XDG_STATE_HOME)\n"));
 }
 
+// The parser's own line would know of a recipe alone.
+TEST(Help, OfRunShowsWhereTheWordsOfAScriptBegin) {
+  EXPECT_THAT(Scene().command({"run", "--help"}).out,
+              HasSubstr("Usage: autotuned run [OPTIONS] RECIPE\n"
+                        "       autotuned run [OPTIONS] SCRIPT.py ARGS...\n"
+                        "       autotuned run [OPTIONS] -- COMMAND...\n"));
+}
+
 TEST(Completions, KnowWhatMayBeTyped) {
   const Scene scene;
   for (const char* shell : {"bash", "zsh", "fish"}) {
