@@ -55,14 +55,33 @@ Result<void> ScriptBackend::load() {
   ScriptKnobs found = script_knobs(facts_);
   knobs_ = std::move(found.knobs);
   starting_ = std::move(found.starting);
-  notes_ = std::move(found.notes);
+  notes_.clear();
+  for (std::string& note : found.notes)
+    notes_.push_back({.text = std::move(note), .unless_permitted = {}});
   for (const Json& note : member(facts_, "notes")) {
-    if (note.is_string()) notes_.push_back(note.get<std::string>());
+    if (note.is_string()) {
+      notes_.push_back({.text = note.get<std::string>(), .unless_permitted = {}});
+    } else if (note.is_object()) {
+      notes_.push_back({.text = get_string(note, "text").value_or(""),
+                        .unless_permitted = get_string(note, "unless_permitted").value_or("")});
+    }
   }
   in_force_ = starting_;
   has_samples_ = get_integer(facts_, "samples_per_step").value_or(0) > 0;
   steps_ = get_integer(facts_, "steps").value_or(0);
   return {};
+}
+
+std::vector<std::string> ScriptBackend::notes(const std::vector<std::string>& allow) const {
+  std::vector<std::string> told;
+  for (const auto& [text, knob] : notes_) {
+    const bool is_permitted =
+        !knob.empty() && std::ranges::any_of(allow, [&knob = knob](const std::string& name) {
+          return name == knob || name == "semantics";
+        });
+    if (!is_permitted && !text.empty()) told.push_back(text);
+  }
+  return told;
 }
 
 Result<void> ScriptBackend::count_steps(const Configuration& configuration) {

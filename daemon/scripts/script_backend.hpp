@@ -62,7 +62,8 @@ class ScriptBackend final : public tuner::TrainingBackend {
   [[nodiscard]] const Json& facts() const { return facts_; }
   [[nodiscard]] const std::vector<recipes::Knob>& knobs() const { return knobs_; }
   [[nodiscard]] const Configuration& starting() const { return starting_; }
-  [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
+  // What is worth a word about the script, for a user who permits `allow`: risk classes and knobs.
+  [[nodiscard]] std::vector<std::string> notes(const std::vector<std::string>& allow) const;
 
   // Whether blocks count samples; else each step counts as one.
   [[nodiscard]] bool has_samples() const { return has_samples_; }
@@ -99,6 +100,11 @@ class ScriptBackend final : public tuner::TrainingBackend {
   [[nodiscard]] std::int64_t steps() const { return steps_; }
 
  private:
+  struct Note {
+    std::string text;
+    std::string unless_permitted;  // a knob; empty: it is told in any case
+  };
+
   Result<void> prepare(const Configuration& configuration, Patience patience);
   // Sends a request that makes steps under this configuration, which should take `expected`. `fields` gives its fields;
   // it is called once the configuration is in force, and again if the script has made its model or optimizer anew
@@ -121,7 +127,7 @@ class ScriptBackend final : public tuner::TrainingBackend {
   Json hello_;
   Json facts_;
   std::vector<recipes::Knob> knobs_;
-  std::vector<std::string> notes_;
+  std::vector<Note> notes_;
   Configuration starting_;
   std::optional<Configuration> in_force_;  // nothing: not known
   int warmup_steps_ = 0;                   // of the last switch, still to be made

@@ -307,7 +307,7 @@ Result<tuner::SessionOutcome> ScriptSession::search() {
 
 Result<void> ScriptSession::tune() {
   if (auto loaded = job_->load(); !loaded) return loaded;
-  warn(job_->notes());
+  warn(job_->notes(request_.script->allow));
   run_.training["places"] = places_in(job_->facts());
   run_.starting = job_->starting();
   if (!job_->has_samples()) run_.training["counted"] = "steps";

@@ -266,7 +266,8 @@ class KnobsTest(unittest.TestCase):
         self.script.found(loader).is_trained_from = True
         knobs = Knobs(self.script)
         self.assertEqual(knobs.knobs["loader.workers"].risk, "semantics")
-        self.assertIn("the script's own", knobs.notes[0])
+        self.assertIn("the script's own", knobs.notes[0]["text"])
+        self.assertEqual(knobs.notes[0]["unless_permitted"], "loader.workers")
 
     def test_obstacles_of_workers(self):
         loader = DataLoader(TensorDataset(torch.zeros(8)))

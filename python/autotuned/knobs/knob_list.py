@@ -27,6 +27,10 @@ _DEFAULT_THRESHOLDS = (64 << 20, 32 << 20)
 _KEEP_THRESHOLDS = ((1 << 31) - 1, (1 << 31) - 1)
 
 
+# A text; or one that is told only where a knob is not permitted: {"text", "unless_permitted"}.
+Note = str | dict[str, str]
+
+
 def arithmetic(script: Script) -> list[Knob]:
     no_root = "" if script.roots else "the script calls no module in training mode"
     is_cuda = script.device().type == "cuda"
@@ -142,7 +146,7 @@ def training_obstacle(script: Script) -> str:
     return found.obstacle or ("the loader is gone" if found.loader is None else "")
 
 
-def loader_of_training(script: Script, notes: list[str]) -> list[Knob]:
+def loader_of_training(script: Script, notes: list[Note]) -> list[Knob]:
     """What is worth a word goes into `notes`."""
     found = script.training_loader()
     loader = found.loader if found is not None else None
@@ -164,10 +168,11 @@ def loader_of_training(script: Script, notes: list[str]) -> list[Knob]:
         # First: making samples of it to see what they draw could change it.
         if has_own_data(loader):
             risk = "semantics"
-            notes.append(
+            text = (
                 "the data set is the script's own: workers have copies of it, and what it counts "
                 "or draws stays in them (--allow loader.workers permits that)"
             )
+            notes.append({"text": text, "unless_permitted": "loader.workers"})
         elif not obstacle and (drawn := loaders.draws_of(loader)):
             risk = "semantics"
             notes.append(

@@ -64,7 +64,7 @@ class Knobs:
 
     def __init__(self, script: Script) -> None:
         self._script = script
-        self.notes: list[str] = []
+        self.notes: list[knob_list.Note] = []
         training = script.training_loader()
         loader = training.loader if training is not None else None
         self._has_own_data = loader is not None and has_own_data(loader)

@@ -20,12 +20,21 @@ TEST(ScriptBackend, LearnsWhatTheScriptIs) {
   EXPECT_EQ(get_string(job.hello(), "python").value_or(""), "3.11.7");
   EXPECT_EQ(job.starting().text("precision.autocast"), "off");
   EXPECT_FALSE(recipes::find_knob(job.knobs(), "cudnn.benchmark")) << "it needs another process";
-  EXPECT_THAT(job.notes(), testing::ElementsAre("a note"));
+  EXPECT_THAT(job.notes({}), testing::ElementsAre("a note"));
   EXPECT_TRUE(job.trains_for_real());
   EXPECT_TRUE(job.has_samples());
   EXPECT_EQ(job.samples_per_step(), 8);
   EXPECT_TRUE(job.share_process(job.starting(), scene.with("precision.autocast", kBf16)));
   EXPECT_EQ(job.steps(), 8);
+}
+
+TEST(ScriptBackend, SaysHowToPermitOnlyWhatIsNotPermitted) {
+  const Json note = {{"text", "workers have copies"}, {"unless_permitted", "loader.workers"}};
+  ScriptScene scene(Json{{"notes", Json::array({"a note", note})}});
+  const ScriptBackend& job = scene.loaded();
+  EXPECT_THAT(job.notes({"numerics"}), testing::ElementsAre("a note", "workers have copies"));
+  EXPECT_THAT(job.notes({"numerics", "loader.workers"}), testing::ElementsAre("a note"));
+  EXPECT_THAT(job.notes({"semantics"}), testing::ElementsAre("a note"));
 }
 
 TEST(ScriptBackend, SwitchesOnlyWhereItMustAndDropsTheColdSteps) {
