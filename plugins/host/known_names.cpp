@@ -127,7 +127,12 @@ constexpr std::size_t kMaxTold = 12;
 
 // What follows the name of something that is none of `known`.
 std::string spelling_advice(std::string_view name, std::span<const std::string> known,
-                   std::string_view prefix) {
+                            std::string_view prefix) {
+  // "cpus" is meant as cpus_allowed, although it is nearer to gpus.
+  const auto longer = std::ranges::find_if(known, [name](std::string_view one) {
+    return one.starts_with(name) && one.substr(name.size()).starts_with('_');
+  });
+  if (longer != known.end()) return fmt::format("; did you mean '{}{}'?", prefix, *longer);
   if (const auto nearest = nearest_name(name, known))
     return fmt::format("; did you mean '{}{}'?", prefix, *nearest);
   return known.size() <= kMaxTold ? fmt::format("; expected one of {}", comma_list(known)) : "";
@@ -138,7 +143,8 @@ std::optional<std::string> why_none_of(std::span<const std::string_view> names,
                                        std::string_view prefix) {
   if (std::ranges::find(names, name) != names.end()) return std::nullopt;
   const std::vector<std::string> known(names.begin(), names.end());
-  return fmt::format("unknown {} '{}{}'{}", what, prefix, name, spelling_advice(name, known, prefix));
+  return fmt::format("unknown {} '{}{}'{}", what, prefix, name,
+                     spelling_advice(name, known, prefix));
 }
 
 std::optional<std::string> why_unknown_name(const Fact::Name& name) {
