@@ -44,9 +44,8 @@ Result<Measured> measure(TrainingBackend& backend, const Configuration& configur
     if (i % 2 == 1) std::ranges::reverse(order);
     std::map<std::string_view, double> rates;
     for (const std::string_view kept : order) {
-      const auto block = kept == kOwn
-                             ? own_block(backend, configuration)
-                             : rung_block(backend, configuration, kept, repeats_disturbed);
+      const auto block = kept == kOwn ? own_block(backend, configuration)
+                                      : rung_block(backend, configuration, kept, repeats_disturbed);
       if (!block && (kept == kOwn || block.error().kind == ErrorKind::cancelled)) {
         return forward_error(block);
       }

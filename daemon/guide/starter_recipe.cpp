@@ -207,8 +207,7 @@ std::string training(const DataFolder& data, bool has_gpu) {
   const std::string epochs =
       is_long ? commented("  epochs: 1", "a start: on a CPU each more takes as long again")
               : commented("  epochs: 5", "see every sample five times");
-  return loss(data) + "optimizer: {type: adamw, lr: 0.001}\n\ntrain:\n" +
-         epochs +
+  return loss(data) + "optimizer: {type: adamw, lr: 0.001}\n\ntrain:\n" + epochs +
          commented(fmt::format("  batch_size: {}", batch), "samples per step") + "\n";
 }
 

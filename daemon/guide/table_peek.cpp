@@ -330,8 +330,7 @@ TableLook look_at_table(const fs::path& file, std::size_t most_bytes) {
   if (read) return peek.finish(is_whole);
   // A fault of the form has a place, and means nothing in a table about something else.
   const std::string& place = read.error().where;
-  if (place.empty())
-    return {.peek = {}, .problem = read.error().what, .is_other = peek.is_other()};
+  if (place.empty()) return {.peek = {}, .problem = read.error().what, .is_other = peek.is_other()};
   if (!peek.is_about_pictures()) return {};
   return {.peek = {},
           .problem = "line " + place.substr(place.rfind(':') + 1) + ": " + read.error().what};

@@ -86,10 +86,10 @@ void Job::State::find_problems(const Configuration& configuration, RecipeCheck& 
     if (const input::Damage* const damage = (*data)->damage();
         damage != nullptr && damage->count() > 0) {
       const std::vector<Error> damaged = damage->found(0);
-      found.notes.push_back(
-          part + ": " + format_counted(damage->count(), "picture") +
-          " cannot be read, by the headers, and will be replaced by others: " +
-          damaged.front().where + ": " + damaged.front().what + (damaged.size() > 1 ? ", …" : ""));
+      found.notes.push_back(part + ": " + format_counted(damage->count(), "picture") +
+                            " cannot be read, by the headers, and will be replaced by others: " +
+                            damaged.front().where + ": " + damaged.front().what +
+                            (damaged.size() > 1 ? ", …" : ""));
     }
     if (part == "data") {
       const auto fits =

@@ -138,10 +138,9 @@ TEST(NextSteps, GoOnWithARunBeforeTheLastAndRepeatNoneThatHasFinished) {
        next_steps(examine_folder(folder.path()), last, {elsewhere, stopped})) {
     commands.push_back(step.command);
   }
-  EXPECT_THAT(commands,
-              ElementsAre("autotuned run " + (folder / "out/best.yaml").string(),
-                          "autotuned show r-20261120-000002", "autotuned explain last",
-                          "autotuned best"));
+  EXPECT_THAT(commands, ElementsAre("autotuned run " + (folder / "out/best.yaml").string(),
+                                    "autotuned show r-20261120-000002", "autotuned explain last",
+                                    "autotuned best"));
 }
 
 TEST(NextSteps, AreLinesThatLineUp) {

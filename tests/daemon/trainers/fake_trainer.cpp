@@ -162,10 +162,6 @@ class FakeTrainer {
     return static_cast<std::int64_t>(behaviour_.number("parameter_bytes", 400));
   }
 
-  [[nodiscard]] std::int64_t training_ns() const {
-    return static_cast<std::int64_t>(behaviour_.number("training_ns", 1000));
-  }
-
   Json load(const Json& request) {
     configuration_ = request.at("configuration");
     checkpoints_["initial"] = configuration_;
@@ -238,8 +234,9 @@ class FakeTrainer {
     trained_ = request.at("resume") ? autotuned::read_text(file) : "";
     const int first = static_cast<int>(std::ranges::count(trained_, '\n'));
     const int total = static_cast<int>(behaviour_.number("train_steps", 10));
+    const double training_ns = behaviour_.number("training_ns", 1000);
     Json done = {{"steps", total},        {"samples", total * 8},
-                 {"epochs", 1},           {"duration_ns", training_ns()},
+                 {"epochs", 1},           {"duration_ns", std::llround(training_ns)},
                  {"evaluation_ns", 10},   {"final_loss", 0.5},
                  {"test_accuracy", 0.75}, {"test_loss", 0.6},
                  {"cancelled", false},    {"resumed_from_step", first}};
@@ -252,8 +249,7 @@ class FakeTrainer {
       misbehave("train_step", {{"step", step}, {"checkpoint_path", file}});
       if (is_answered_) return done;
       sleep_ms("train_step_lasts_ms");
-      trained_ += plan_ + "\n";
-      autotuned::write_text(file, trained_);
+      autotuned::write_text(file, trained_ += plan_ + "\n");
       if (behaviour_.number("tells_checkpoints", 0) != 0) {
         progress({{"checkpoint", {{"step", step + 1}, {"bytes", trained_.size()}}}});
       }
@@ -394,7 +390,8 @@ class FakeTrainer {
     if (kind == "interrupt" || kind == "interrupt_twice" || kind == "await_cancel") {
       const int signal = fault.value("signal", SIGINT);
       if (kind != "await_cancel") kill(autotuned::parent_of(session), signal);
-      if (fault.value("from_timeout", false)) {  // which sends it to the process, and then to its group
+      // GNU timeout sends it to the process, and then to its group.
+      if (fault.contains("from_timeout")) {
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
         kill(autotuned::parent_of(session), signal);
       }

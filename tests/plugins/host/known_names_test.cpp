@@ -60,8 +60,8 @@ TEST(KnownNames, HaveAllFactsOfTheirSources) {
   const Json machine = Machine{}.to_json();
   for (const auto& [name, value] : machine.items())
     EXPECT_EQ(why("environment." + name), "");
-  const std::string trainer = between(source_text("trainer/answers.cpp"),
-                                      "Json to_json(const JobFacts& facts)", "\n}\n");
+  const std::string trainer =
+      between(source_text("trainer/answers.cpp"), "Json to_json(const JobFacts& facts)", "\n}\n");
   const std::set<std::string> of_trainer = found_in(trainer, R"re(\{"([a-z0-9_]+)", facts)re");
   EXPECT_GT(of_trainer.size(), 20U);
   for (const std::string& name : of_trainer)

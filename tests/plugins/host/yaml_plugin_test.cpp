@@ -186,9 +186,8 @@ TEST(YamlPlugin, AValueOfAnotherTypeIsItsFault) {
   Json json = situation("fashion_cnn_cpu");
   json["knobs"]["calm.level"] = json["knobs"]["threads.intra_op"];
   json["incumbent"]["calm.level"] = 1;
-  const Json answer =
-      said(replaced(kGood, "threads.intra_op: 1..environment.cpus_allowed", "calm.level: lots"),
-           json);
+  const Json answer = said(
+      replaced(kGood, "threads.intra_op: 1..environment.cpus_allowed", "calm.level: lots"), json);
   EXPECT_EQ(answer.at("error"),
             "plugin threads: 'lots' is no value of the integer knob calm.level");
 }
