@@ -237,6 +237,35 @@ TEST(OwnPass, FindsOtherBuffers) {
   }
 }
 
+// All that a step adds to a running average that has reached its value.
+TEST(OwnPass, MayFindThatABufferIsRounded) {
+  const auto learner = learner_of(resnet_recipe());
+  ASSERT_NE(learner, nullptr);
+  Model& model = learner->model();
+  const DeviceBatch batch = batch_for(resnet_recipe());
+  {
+    const at::NoGradGuard no_grad;
+    for (int i = 0; i < 100; ++i)
+      (void)model.forward(batch.images);
+  }
+  const auto moved = [&model](double factor) -> Learner::Forward {
+    return [&model, factor](const at::Tensor& images) {
+      {
+        const at::NoGradGuard no_grad;
+        for (const auto& buffer : model.named_buffers())
+          if (buffer.key() == "bn1.running_var") buffer.value().mul_(factor);
+      }
+      return model.forward(images);
+    };
+  };
+  Compared compared(*learner);
+  const Checkpoint start = learner->capture();
+  EXPECT_EQ(compared.step(batch, moved(1.002), Closeness::near), "");
+  ASSERT_TRUE(learner->restore(start));
+  EXPECT_EQ(compared.step(batch, moved(1.02), Closeness::near),
+            "leaves other numbers in buffer bn1.running_var than the model's own forward");
+}
+
 // They change gradients behind the forward, and are none of the model's.
 TEST(OwnPass, FindsWhatHooksOfParametersDo) {
   const auto learner = learner_of(small_recipe());

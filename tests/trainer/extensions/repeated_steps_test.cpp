@@ -75,6 +75,23 @@ TEST_F(RepeatedSteps, OfATransformerWithDropout) {
   }
 }
 
+// From its first step until it has learnt its few samples by heart, where gradients are small and consist of rounding for
+// the most part.
+TEST_F(RepeatedSteps, MayBeIn16BitsAllTheWay) {
+  for (recipes::Recipe recipe :
+       {small_recipe(), small_cnn_recipe(), patch_dropout_recipe(), small_token_recipe()}) {
+    SCOPED_TRACE(recipe.model.type);
+    recipe.data.parameters["samples"] = 40;
+    recipe.optimizer = {
+        "adamw", {{"lr", 0.003}, {"betas", {0.9, 0.999}}, {"eps", 1e-8}, {"weight_decay", 0.01}}};
+    const auto job = job_of(recipe, "computes_in_16_bits");
+    ASSERT_NE(job, nullptr);
+    for (int i = 0; i < 60; ++i)
+      ASSERT_EQ(end_of(*job, 1), "") << i;
+    value_of(job->evaluate(never));
+  }
+}
+
 // A model of a user may write into its batch, and moves a buffer in each step.
 TEST_F(RepeatedSteps, OfAModelOfAUser) {
   for (const char* fault : {"", "writes_batch", "evaluates"}) {
