@@ -24,18 +24,18 @@ Result<Block> own_block(TrainingBackend& backend, const Configuration& configura
   return backend.run_block(configuration, {});
 }
 
-// A disturbance says nothing about the rung.
+// A disturbance says nothing about the rung. The first one is made good.
 Result<Block> rung_block(TrainingBackend& backend, const Configuration& configuration,
-                         std::string_view rung, bool repeats_disturbed) {
+                         std::string_view rung, bool& may_repeat) {
   const BlockRequest request{.reuse = std::string(rung)};
   auto block = backend.run_block(configuration, request);
-  if (block || !block.error().is_disturbance || !repeats_disturbed) return block;
+  if (block || !block.error().is_disturbance || !std::exchange(may_repeat, false)) return block;
   return backend.run_block(configuration, request);
 }
 
 // A rung that fails is left out: the trainer does not support it, or it would be the same as another.
 Result<Measured> measure(TrainingBackend& backend, const Configuration& configuration,
-                         std::vector<std::string_view> rungs, int pairs, bool repeats_disturbed) {
+                         std::vector<std::string_view> rungs, int pairs, bool may_repeat) {
   std::vector<double> own;
   std::map<std::string_view, std::vector<double>> ratios;
   for (int i = 0; i < pairs && !rungs.empty(); ++i) {
@@ -45,7 +45,7 @@ Result<Measured> measure(TrainingBackend& backend, const Configuration& configur
     std::map<std::string_view, double> rates;
     for (const std::string_view kept : order) {
       const auto block = kept == kOwn ? own_block(backend, configuration)
-                                      : rung_block(backend, configuration, kept, repeats_disturbed);
+                                      : rung_block(backend, configuration, kept, may_repeat);
       if (!block && (kept == kOwn || block.error().kind == ErrorKind::cancelled)) {
         return forward_error(block);
       }

@@ -62,8 +62,8 @@ struct CeilingPlan {
   int pairs = 5;  // pairs of blocks for the highest rung
   // Pairs of blocks for each other rung, measured only if the highest rung shows a gain; 0: not measured.
   int rung_pairs = 3;
-  // Whether a block of a rung that was disturbed (Error::is_disturbance) is made once more. Else its rung is left
-  // out, as one whose block fails otherwise.
+  // Whether the first block of a rung that was disturbed (Error::is_disturbance) is made once more: one of the highest
+  // rung, and one of the others. Else its rung is left out, as one whose block fails otherwise.
   bool repeats_disturbed = true;
 };
 

@@ -88,7 +88,8 @@ std::vector<storage::RunRow> stopped_of(const std::vector<storage::RunRow>& runs
   for (const storage::RunRow& run : runs) {
     if (is_script(run.recipe)) continue;
     const std::string& place = run.output_dir.empty() ? run.recipe_hash : run.output_dir;
-    if (run.state == storage::RunState::finished) finished.insert(place);
+    const bool has_trained = run.state == storage::RunState::finished && !run.is_tune_only;
+    if (has_trained) finished.insert(place);
     if (is_stopped(run) && !finished.contains(place)) stopped.push_back(run);
   }
   return stopped;

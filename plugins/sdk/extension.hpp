@@ -98,7 +98,9 @@ class Extension {
   // `images`, at once or in parts, and the loss must depend on all that it returns. If it is called without gradients,
   // as for activation checkpointing, it must be called for the same samples once more in the backward pass, with them.
   // Now and then the model's own forward runs after that, without the extension and hooks of parameters: gradients, buffers
-  // and answers must be those that it gives, value for value or, with the risk `numerics`, but for rounding.
+  // and answers must be those that it gives, value for value or, with the risk `numerics`, but for rounding. So where
+  // `original` is called more often than once for a sample, or in parts, put back what each further call moves: running
+  // averages and their counts, and the states of random generators.
   virtual at::Tensor forward(const Forward& original, const at::Tensor& images) {
     return original(images);
   }

@@ -179,8 +179,9 @@ TEST(Serve, SignalsOfOneStopCancelOnce) {
   Running server = start_daemon(scene);
   Running run = scene.start_run_until("\ntuned ");
   run.signal(SIGTERM);
-  ASSERT_TRUE(run.wait_for("stopping; once more to end at once"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
   run.signal(SIGTERM);
+  ASSERT_TRUE(run.wait_for("stopping; once more to end at once"));
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   EXPECT_GT(scene.session_of(server.pid()), 0) << "it stops by itself";
   const Descriptor gate = scene.fake().open_gate();
@@ -257,6 +258,7 @@ TEST(Serve, StopsAlthoughASessionCannotBeEnded) {
     GTEST_SKIP() << "tracing is not permitted here";
   }
   daemon.signal(SIGTERM);
+  ASSERT_TRUE(daemon.wait_for("stopping"));
   std::this_thread::sleep_for(1.2 * daemon::kOneStop);
   daemon.signal(SIGTERM);  // at once
   const Outcome stopped = ended(0, daemon.finish());

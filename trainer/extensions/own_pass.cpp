@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/extensions/own_pass.hpp"
 
+#include <ATen/MemoryOverlap.h>
+#include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/jit/api/module.h>
 
@@ -51,6 +53,16 @@ DeviceBatch copy_of(DeviceBatch batch) {
   return batch;
 }
 
+// For destructors. It fails only on a device that has failed before, and then nothing of it is used any more.
+template <class Work>
+void put_back(Work&& work) {
+  try {
+    work();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "autotuned-trainer: a state cannot be put back: %s\n", error.what());
+  }
+}
+
 // While one lives, the weights are multiplied by a factor and rounded to 16 bits; with 1 as by the trainer's request
 // `round`.
 class RoundedWeights {
@@ -67,11 +79,13 @@ class RoundedWeights {
     // From here on nothing takes memory.
     for (std::size_t i = 0; i < parameters_.size(); ++i)
       parameters_[i].set_data(rounded[i]);
+    at::autocast::clear_cache();  // it knows a weight by its tensor, not by its numbers
   }
   ~RoundedWeights() {
     const at::NoGradGuard no_grad;
     for (std::size_t i = 0; i < whole_.size(); ++i)
       parameters_[i].set_data(whole_[i]);
+    at::autocast::clear_cache();
   }
   RoundedWeights(const RoundedWeights&) = delete;
   RoundedWeights& operator=(const RoundedWeights&) = delete;
@@ -91,7 +105,7 @@ class OriginalScript {
     if (is_other_) (void)scripted_->run(scripted_->original());
   }
   ~OriginalScript() {
-    if (is_other_) (void)scripted_->run(running_);
+    if (is_other_) put_back([this] { (void)scripted_->run(running_); });
   }
   OriginalScript(const OriginalScript&) = delete;
   OriginalScript& operator=(const OriginalScript&) = delete;
@@ -120,7 +134,9 @@ class NumbersKept {
  public:
   NumbersKept(const TensorList& numbers, const TensorList& tensors)
       : numbers_(numbers), tensors_(tensors) {}
-  ~NumbersKept() { put(numbers_, tensors_); }
+  ~NumbersKept() {
+    put_back([this] { put(numbers_, tensors_); });
+  }
   NumbersKept(const NumbersKept&) = delete;
   NumbersKept& operator=(const NumbersKept&) = delete;
 
@@ -128,6 +144,13 @@ class NumbersKept {
   const TensorList& numbers_;
   const TensorList& tensors_;
 };
+
+// Whether all that differs may come from 16 bits.
+bool is_rounding(const at::Tensor& left, const at::Tensor& own) {
+  const at::NoGradGuard no_grad;
+  return norm_of({left.to(at::kDouble) - own.to(at::kDouble)}) <=
+         kUnitOf16Bits / 2 * norm_of({own});
+}
 
 // Answers without what all samples have in common, which may be much larger.
 TensorList common_part(const at::Tensor& answer) {
@@ -186,6 +209,7 @@ void OwnPass::begin(Learner& learner, const DeviceBatch& batch, bool is_step) {
       const at::Tensor& tensor = buffer.value();
       // Others have no numbers that could be put back.
       if (!tensor.defined() || tensor.layout() != at::kStrided || tensor.is_meta()) continue;
+      if (at::has_internal_overlap(tensor) == at::MemOverlap::Yes) continue;
       begun_->names.push_back(buffer.key());
       begun_->buffers.push_back(tensor);
     }
@@ -215,13 +239,18 @@ std::string OwnPass::difference_of_answer(Learner& learner, const at::Tensor& an
 
 std::string OwnPass::difference(Learner& learner, TensorList values, Closeness asked) {
   std::string did;
-  lacks_memory_ = !fits_into_memory([&] {
-    const GeneratorsKept generators(begun_->batch.images.device());
-    const Computed left{.values = std::move(values), .buffers = copies_of(begun_->buffers)};
-    const NumbersKept buffers(left.buffers, begun_->buffers);
-    const OriginalScript script(learner.model());
-    did = judge(learner, left, asked);
-  });
+  try {
+    lacks_memory_ = !fits_into_memory([&] {
+      const GeneratorsKept generators(begun_->batch.images.device());
+      const Computed left{.values = std::move(values), .buffers = copies_of(begun_->buffers)};
+      const NumbersKept buffers(left.buffers, begun_->buffers);
+      const OriginalScript script(learner.model());
+      did = judge(learner, left, asked);
+    });
+  } catch (const std::exception& error) {
+    // With the extensions it has just worked.
+    did = "leaves a model that fails without its forward (" + error_from(error, {}).what + ")";
+  }
   return did;
 }
 
@@ -235,7 +264,9 @@ std::string OwnPass::judge(Learner& learner, const Computed& left, Closeness ask
   }
   did = near_fault(left, own, nullptr);
   if (!did.empty()) {
-    const Computed rounded = compute(learner, Weights::rounded);
+    // A job in 16 bits rounds its weights itself, so that to round them once more changes nothing.
+    const bool is_in_16_bits = learner.settings().autocast.has_value();
+    const Computed rounded = compute(learner, is_in_16_bits ? Weights::moved : Weights::rounded);
     did = near_fault(left, own, &rounded);
   }
   if (!did.empty() || !begun_->is_step) return did;
@@ -277,7 +308,7 @@ std::string OwnPass::near_fault(const Computed& left, const Computed& own,
   const Likeness values = likeness_of_values(left, own);
   const bool says_something =
       are_finite(left.values) && are_finite(own.values) && std::isfinite(values.norm_ratio);
-  if (says_something) {
+  if (says_something && !is_rounding_of_answer(left, own)) {
     const Likeness by_rounding =
         rounded != nullptr ? likeness_of_values(*rounded, own) : Likeness();
     if (!is_near(values, by_rounding)) return other_values(left, own);
@@ -287,13 +318,17 @@ std::string OwnPass::near_fault(const Computed& left, const Computed& own,
     if (!own.buffers[i].is_floating_point()) return other_buffer(i);
     if (!are_finite({left.buffers[i], own.buffers[i]})) continue;
     // Once running averages stand nearly still, what a step adds to them is nothing but rounding.
-    const at::Tensor distance = left.buffers[i] - own.buffers[i];
-    if (norm_of({distance}) <= kUnitOf16Bits / 2 * norm_of({own.buffers[i]})) continue;
+    if (is_rounding(left.buffers[i], own.buffers[i])) continue;
     const Likeness by_rounding =
         rounded != nullptr ? likeness_of_buffer(*rounded, own, i) : Likeness();
     if (!is_near(likeness_of_buffer(left, own, i), by_rounding)) return other_buffer(i);
   }
   return {};
+}
+
+// Where all samples get nearly the same answer, what is left of them is rounding.
+bool OwnPass::is_rounding_of_answer(const Computed& left, const Computed& own) const {
+  return !begun_->is_step && is_rounding(left.values.front(), own.values.front());
 }
 
 std::string OwnPass::parameter_fault(Learner& learner, const Computed& left, const Computed& own) {
@@ -316,8 +351,11 @@ std::string OwnPass::parameter_fault(Learner& learner, const Computed& left, con
   }
   if (others.empty()) return {};
   const Computed moved = compute(learner, Weights::moved);
+  const Computed again = compute(learner, Weights::as_they_are);
   for (const std::size_t i : others) {
-    if (!is_near_in(i, likeness_in(moved, i))) {
+    // A model may draw random numbers by a generator of its own.
+    const bool is_repeated = is_near(likeness_in(again, i), {});
+    if (is_repeated && !is_near_in(i, likeness_in(moved, i))) {
       const std::string name = learner.model().named_parameters()[i].key();
       return other_values(likeness_in(left, i), "of parameter " + name + ": ");
     }

@@ -76,6 +76,7 @@ class OwnPass {
   // What is different in these, as a clause.
   [[nodiscard]] std::string exact_fault(const Computed& left, const Computed& own) const;
   // `rounded`: from weights that are rounded to 16 bits; null: not known.
+  [[nodiscard]] bool is_rounding_of_answer(const Computed& left, const Computed& own) const;
   [[nodiscard]] std::string near_fault(const Computed& left, const Computed& own,
                                        const Computed* rounded) const;
   // The same of single parameters, in a step whose gradients are near as a whole. Small ones hardly count in that.

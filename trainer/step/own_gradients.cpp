@@ -6,6 +6,7 @@
 #include <cassert>
 #include <list>
 #include <memory>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -60,8 +61,9 @@ std::vector<at::Tensor> Learner::own_gradients(const DeviceBatch& batch) {
   assert(ranks_ == nullptr && !settings_.is_graph);
   const at::AutoGradMode with_gradients(true);
   std::list<BareParameter> bare;
+  std::set<const void*> seen;  // a model of a user may have a parameter under two names
   for (const at::Tensor& parameter : parameters_)
-    bare.emplace_back(parameter);
+    if (seen.insert(parameter.unsafeGetTensorImpl()).second) bare.emplace_back(parameter);
   const OtherForward own(forward_,
                          [this](const at::Tensor& images) { return model_->forward(images); });
   if (rules_.accumulate > 1) {

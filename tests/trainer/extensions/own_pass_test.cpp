@@ -266,6 +266,19 @@ TEST(OwnPass, MayFindThatABufferIsRounded) {
             "leaves other numbers in buffer bn1.running_var than the model's own forward");
 }
 
+// It may have changed modules, so that they need its forward.
+TEST(OwnPass, FindsAModelThatFailsAlone) {
+  const auto learner = learner_of(small_recipe());
+  ASSERT_NE(learner, nullptr);
+  DeviceBatch batch = batch_for(small_recipe());
+  batch.images = at::randn({8, 1, 4, 4});
+  const Learner::Forward enlarges = [&learner](const at::Tensor& images) {
+    return learner->model().forward(images.repeat({1, 1, 2, 2}));
+  };
+  EXPECT_THAT(Compared(*learner).step(batch, enlarges, Closeness::near),
+              HasSubstr("leaves a model that fails without its forward (mat1 and mat2 shapes"));
+}
+
 // They change gradients behind the forward, and are none of the model's.
 TEST(OwnPass, FindsWhatHooksOfParametersDo) {
   const auto learner = learner_of(small_recipe());
