@@ -112,7 +112,7 @@ TEST_F(Extend, GoesOnAfterAnInterruptionAndAgain) {
   write_recipe(2);
   const Outcome other = ended(0, scene_.run({"--extend"}));
   EXPECT_NE(other.json().at("run"), interrupted.at("run"));
-  EXPECT_THAT(other.err, HasSubstr("--extend` continues it"));
+  EXPECT_THAT(other.err, HasSubstr("--extend` and its other options"));
   write_recipe(3);
   const Json third = result_of(scene_.run({"--extend"}));
   EXPECT_EQ(third.at("extends"), other.json().at("run"));
