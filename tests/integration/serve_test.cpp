@@ -178,6 +178,8 @@ TEST(Serve, SignalsOfOneStopCancelOnce) {
   const Scene scene{paused_job()};
   Running server = start_daemon(scene);
   Running run = scene.start_run_until("\ntuned ");
+  while (scene.fake().requests("train").empty())
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
   run.signal(SIGTERM);
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   run.signal(SIGTERM);
