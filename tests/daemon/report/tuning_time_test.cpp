@@ -90,7 +90,7 @@ TEST(TuningTime, WhatIsOpenNamesTheMostPromisingProposal) {
   EXPECT_EQ(text,
             "open     12 proposals not tried in this run, most promising: channels_last\n"
             "         the next run goes on with them; --budget gives more time\n");
-  EXPECT_EQ(text.find('\n'), std::size_t{79});
+  EXPECT_EQ(text.find('\n'), std::size_t{74});
 }
 
 TEST(TuningTime, WhatIsOpenBeginsWithTheConfirmation) {
