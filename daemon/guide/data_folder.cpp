@@ -474,8 +474,7 @@ Result<DataFolder> look_at_data(const fs::path& folder, const fs::path& from,
   std::erase_if(listing.folders, [&](const std::string& name) {
     if (!holds_predictions(folder / name)) return false;
     nothing.notes.push_back("the folder " + name +
-                            " is left out: `predict` wrote its masks (to use them, delete " + name +
-                            "/.autotuned-predicted)");
+                            " is left out: `predict` wrote it (see .autotuned-predicted there)");
     return true;
   });
   std::optional<DataFolder> found = cifar10(place, listing, nothing);

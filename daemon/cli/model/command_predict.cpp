@@ -122,8 +122,10 @@ Result<std::vector<std::string>> masks_of(const PredictOptions& options,
   }
   // In a folder of the user there may be data. Without the mark the masks are only taken for data.
   if (is_ours) {
-    (void)write_file_atomically(options.masks / kPredictedMark,
-                                "The masks in this folder are what `autotuned predict` wrote.\n");
+    (void)write_file_atomically(
+        options.masks / kPredictedMark,
+        "The masks in this folder are what `autotuned predict` wrote. Delete "
+        "this file to train on them.\n");
   }
   std::map<std::string, std::string> picture_of;
   for (const fs::path& picture : options.pictures) {
