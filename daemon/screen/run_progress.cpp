@@ -19,7 +19,7 @@ using std::chrono::nanoseconds;
 constexpr std::int64_t kMaxEpochsTold = 10;
 // A training of which nothing was said for so long, and for this share of its time before, is told again: its half may
 // be far, above all if it becomes slow.
-constexpr nanoseconds kLongestSilence = std::chrono::minutes(1);
+constexpr nanoseconds kLongestSilence = std::chrono::minutes(5);
 constexpr int kSilentPart = 4;  // one of so many
 constexpr const char* kBeforeTraining = "starting a fresh trainer";
 constexpr const char* kBetweenTrials = "choosing what to try next";
