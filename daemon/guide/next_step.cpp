@@ -81,6 +81,10 @@ bool is_below(const std::filesystem::path& file, const std::filesystem::path& fo
   return !inside.empty() && *inside.begin() != "..";
 }
 
+bool has_trained(const storage::RunRow& run) {
+  return run.state == storage::RunState::finished && !run.is_tune_only;
+}
+
 // Those of `runs` (the newest first) that KnownRuns::stopped tells.
 std::vector<storage::RunRow> stopped_of(const std::vector<storage::RunRow>& runs) {
   std::vector<storage::RunRow> stopped;
@@ -88,8 +92,7 @@ std::vector<storage::RunRow> stopped_of(const std::vector<storage::RunRow>& runs
   for (const storage::RunRow& run : runs) {
     if (is_script(run.recipe)) continue;
     const std::string& place = run.output_dir.empty() ? run.recipe_hash : run.output_dir;
-    const bool has_trained = run.state == storage::RunState::finished && !run.is_tune_only;
-    if (has_trained) finished.insert(place);
+    if (has_trained(run)) finished.insert(place);
     if (is_stopped(run) && !finished.contains(place)) stopped.push_back(run);
   }
   return stopped;
@@ -182,8 +185,8 @@ std::vector<NextStep> next_steps(const FolderState& here,
     }
     const std::string command = "autotuned run " + shell_word(recipe);
     // Nothing is left to do for a recipe that has just been trained.
-    const bool is_done = last && last->state == storage::RunState::finished &&
-                         !last->is_tune_only && recipe_file_of(*last) == here.folder / recipe;
+    const bool is_done =
+        last && has_trained(*last) && recipe_file_of(*last) == here.folder / recipe;
     if (command != continuing && !is_done) steps.push_back({command, "tunes, then trains"});
   }
   if (here.recipes.empty() && !here.faulty_recipes.empty()) {

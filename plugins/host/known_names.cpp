@@ -222,13 +222,6 @@ const std::vector<Knob>& known_knobs() {
   return kKnobs;
 }
 
-std::string comma_list(std::span<const std::string> words) {
-  std::string text;
-  for (const std::string& word : words)
-    text += (text.empty() ? "" : ", ") + word;
-  return text;
-}
-
 // Fewer names are told as a whole.
 constexpr std::size_t kMaxTold = 12;
 
@@ -242,7 +235,8 @@ std::string spelling_advice(std::string_view name, std::span<const std::string> 
   if (longer != known.end()) return fmt::format("; did you mean '{}{}'?", prefix, *longer);
   if (const auto nearest = nearest_name(name, known))
     return fmt::format("; did you mean '{}{}'?", prefix, *nearest);
-  return known.size() <= kMaxTold ? fmt::format("; expected one of {}", comma_list(known)) : "";
+  return known.size() <= kMaxTold ? fmt::format("; expected one of {}", fmt::join(known, ", "))
+                                  : "";
 }
 
 std::optional<std::string> why_none_of(std::span<const std::string_view> names,
