@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <limits>
 #include <string_view>
 #include <utility>
 
@@ -19,6 +18,7 @@
 #include "daemon/report/token_report.hpp"
 #include "daemon/report/tuning_time.hpp"
 #include "daemon/screen/finding_lines.hpp"
+#include "daemon/screen/trial_lines.hpp"
 
 namespace autotuned::daemon {
 
@@ -28,91 +28,12 @@ namespace {
 constexpr std::int64_t kMaxDamagedNamed = 3;
 // An upper bound that is as good as reached says nothing.
 constexpr double kMinAbove = 0.01;
-constexpr int kWhole = std::numeric_limits<int>::max();  // columns of a text that is not cut
 
 using Lines = std::vector<Line>;
 
-Tone tone_of(const std::string& verdict, bool is_provisional) {
-  if (verdict == "accepted") return is_provisional ? Tone::doubtful : Tone::good;
-  if (verdict == "failed") return Tone::bad;
-  return Tone::quiet;
-}
-
-// A word for the reason of a rejected trial, where that says enough.
-std::string short_reason(const Json& trial) {
-  const std::string rejection = text_in(trial, "rejection");
-  if (rejection == "slower") return "slower";
-  if (rejection == "no_gain") {
-    return std::string(flag_in(trial, "is_given_up") ? kGivenUpWords : "no gain");
-  }
-  if (rejection == "undecided_in_time") return "undecided";
-  return {};
-}
-
-// A word that is wider than `columns` is cut: names of plugins and knobs may be long, and nobody copies them from here.
-std::string with_cut_words(std::string_view text, int columns) {
-  LineStyle style;
-  style.columns = std::max(columns, 1);
-  std::string cut;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(' '), text.size());
-    cut += drawn(Line{{std::string(text.substr(0, end)), Tone::plain}}, style);
-    text.remove_prefix(end);
-    if (text.empty()) break;
-    cut += ' ';
-    text.remove_prefix(1);
-  }
-  return cut;
-}
-
-// The lines of a verdict. The outcome gets a line of its own if title and outcome do not fit into one.
-Lines verdict_lines(const Span& verdict, const std::string& title, const std::string& outcome,
-                    const LineStyle& style) {
-  const std::string told = outcome.empty() ? "" : ", " + outcome;
-  Line whole = {verdict, {title, Tone::plain}, {told, verdict.tone}};
-  if (style.columns <= 0 || columns_of(whole) <= style.columns) return {std::move(whole)};
-  const int room = style.columns - columns_of(verdict.text);
-  Lines lines = labelled(verdict, with_cut_words(title, room), style);
-  if (!outcome.empty()) append(lines, labelled(label(""), outcome, style, verdict.tone));
-  return lines;
-}
-
-// The changes of a confirmation were told one by one, and the line `tuned` has them together.
-std::string title_of_finished(const Json& trial, const LineStyle& style) {
-  const std::size_t changes = member(trial, "change").size();
-  if (style.is_verbose || changes < 2 || text_in(trial, "kind") != "confirmation") {
-    return title_of(trial);
-  }
-  return fmt::format("confirmation of {} changes", changes);
-}
-
-Lines finished_trial_lines(const Json& trial, const RunProgress& progress, const LineStyle& style) {
-  const std::string verdict = text_in(trial, "verdict");
-  const std::string kind = text_in(trial, "kind");
-  const bool is_provisional = verdict == "accepted" && kind == "proposal";
-  const Estimate estimate = estimate_of(trial);
-  const std::string reason = text_in(trial, "reason");
-  const std::string word = short_reason(trial);
-  std::vector<std::string> outcome;
-  // The ratio of a failed trial is left out: only its reason matters.
-  if (estimate.pairs > 0 && verdict != "failed") outcome.push_back(estimate_text(estimate));
-  if (is_provisional) outcome.emplace_back("provisional");
-  if (!word.empty() && verdict == "rejected") outcome.push_back(word);
-  Lines lines = verdict_lines(label(verdict, tone_of(verdict, is_provisional)),
-                              title_of_finished(trial, style), joined(outcome, kWhole), style);
-  // The run says why a trial was stopped, and the verdict often says why it was rejected.
-  // That of a confirmation is told with what is withdrawn.
-  const bool is_disturbed =
-      verdict == "rejected" && kind != "confirmation" && !text_in(trial, "failure").empty();
-  const bool is_explained = verdict == "interrupted" || (!word.empty() && !is_disturbed);
-  const bool says_more = verdict != "accepted" && (!is_explained || style.is_verbose);
-  if (!reason.empty() && says_more) append(lines, labelled(label(""), reason, style));
-  const std::string cause = kind == "ablation" ? "the rest is as fast without it"
-                                               : "the confirmation did not hold: " + reason;
-  for (const KeptChange& change : progress.said.withdrawn) {
-    append(lines, labelled(label("withdrawn", Tone::doubtful), change.title + ": " + cause, style));
-  }
-  return lines;
+// Few lines: nobody waits for each of them, and a log of many runs stays short.
+bool is_brief(const LineStyle& style) {
+  return !style.has_panel && !style.is_verbose;
 }
 
 // The lower rungs of the ladder only for those who want to know everything.
@@ -231,9 +152,9 @@ Lines damage_lines(const Json& event, const RunProgress& progress, const LineSty
                   style);
 }
 
-// "22 of 33 plugins not applicable so far (--verbose)".
+// "22 of 33 plugins not applicable so far (--verbose)". Without a panel the count at the end suffices (plugin_lines()).
 Lines inapplicable_lines(const RunProgress& progress, const LineStyle& style) {
-  if (!progress.said.inapplicable || style.is_verbose) return {};
+  if (!progress.said.inapplicable || style.is_verbose || !style.has_panel) return {};
   const PluginCounts counts = progress.plugins.counts();
   const std::string text =
       fmt::format("{} of {} plugin{} not applicable so far (--verbose)", counts.inapplicable,
@@ -393,9 +314,7 @@ Lines waiting_lines(const Json& event, const LineStyle& style) {
   return labelled({"waiting: ", Tone::doubtful}, what + so_far, style);
 }
 
-}  // namespace
-
-Lines lasting_lines(const Json& event, const RunProgress& progress, const LineStyle& style) {
+Lines event_lines(const Json& event, const RunProgress& progress, const LineStyle& style) {
   const std::string name = text_in(event, "event");
   Lines lines = finding_lines(progress, style);
   append(lines, inapplicable_lines(progress, style));
@@ -419,7 +338,9 @@ Lines lasting_lines(const Json& event, const RunProgress& progress, const LineSt
   if (name == "profiled") return left_finding_lines(event, style);
   if (name == "answered") return answer_lines(event, progress, style);
   if (name == "trial_finished") {
-    return finished_trial_lines(member(event, "trial"), progress, style);
+    const Json& trial = member(event, "trial");
+    if (progress.said.is_rejection && is_brief(style)) return {};
+    return finished_trial_lines(trial, progress.said.withdrawn, style);
   }
   if (name == "tuned") {
     append(lines, tuned_lines(event, style));
@@ -441,6 +362,15 @@ Lines lasting_lines(const Json& event, const RunProgress& progress, const LineSt
     return labelled({name + ": ", name == "error" ? Tone::bad : Tone::doubtful},
                     text_in(event, "text"), style);
   }
+  return lines;
+}
+
+}  // namespace
+
+Lines lasting_lines(const Json& event, const RunProgress& progress, const LineStyle& style) {
+  if (!is_brief(style)) return event_lines(event, progress, style);
+  Lines lines = rejection_lines(progress.said.rejections, style);
+  append(lines, event_lines(event, progress, style));
   return lines;
 }
 

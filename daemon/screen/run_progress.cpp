@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <iterator>
+#include <utility>
 
 #include "daemon/report/report.hpp"
 #include "daemon/report/token_report.hpp"
@@ -21,6 +22,8 @@ constexpr std::int64_t kMaxEpochsTold = 10;
 // be far, above all if it becomes slow.
 constexpr nanoseconds kLongestSilence = std::chrono::minutes(5);
 constexpr int kSilentPart = 4;  // one of so many
+// Rejected proposals wait so long for others, so that one line has them all.
+constexpr nanoseconds kLongestGathering = std::chrono::minutes(2);
 constexpr const char* kBeforeTraining = "starting a fresh trainer";
 constexpr const char* kBetweenTrials = "choosing what to try next";
 
@@ -190,6 +193,33 @@ void take_training(RunProgress& progress, const Json& told, nanoseconds now) {
   if (progress.said.training) progress.training_told_at = now;
 }
 
+// A disturbed trial and a confirmation say more than a word.
+bool is_told_in_a_word(const Json& trial) {
+  return text_in(trial, "verdict") == "rejected" && text_in(trial, "kind") == "proposal" &&
+         text_in(trial, "failure").empty() && !rejection_word(trial).empty();
+}
+
+// What is told of one decides when those before it are told.
+bool is_milestone(const std::string& event) {
+  return event == "trial_finished" || event == "tuned" || event == "cancelling" ||
+         event == "error" || event == "result";
+}
+
+void gather_rejections(RunProgress& progress, const Json& event, nanoseconds now) {
+  const std::string name = text_in(event, "event");
+  const Json& trial = member(event, "trial");
+  progress.said.is_rejection = name == "trial_finished" && is_told_in_a_word(trial);
+  if (progress.said.is_rejection) {
+    if (progress.rejections.empty()) progress.rejected_at = now;
+    progress.rejections.push_back(trial);
+  }
+  if (progress.rejections.empty()) return;
+  const bool is_due = now - progress.rejected_at >= kLongestGathering;
+  if (is_due || (is_milestone(name) && !progress.said.is_rejection)) {
+    progress.said.rejections = std::exchange(progress.rejections, {});
+  }
+}
+
 }  // namespace
 
 double TrainingUnderWay::done_ratio() const {
@@ -282,6 +312,7 @@ void take(RunProgress& progress, const Json& event, nanoseconds now) {
   } else if (name == "result") {
     progress.stage = Stage::ended;
   }
+  gather_rejections(progress, event, now);
 }
 
 std::string change_of(const Json& trial) {
@@ -301,6 +332,16 @@ Estimate estimate_of(const Json& trial) {
 std::string title_of(const Json& trial) {
   const std::string kind = text_in(trial, "kind");
   return (kind == "proposal" ? text_in(trial, "plugin") : kind) + ": " + change_of(trial);
+}
+
+std::string rejection_word(const Json& trial) {
+  const std::string rejection = text_in(trial, "rejection");
+  if (rejection == "slower") return "slower";
+  if (rejection == "no_gain") {
+    return std::string(flag_in(trial, "is_given_up") ? kGivenUpWords : "no gain");
+  }
+  if (rejection == "undecided_in_time") return "undecided";
+  return {};
 }
 
 std::string text_in(const Json& object, const char* field) {

@@ -57,8 +57,10 @@ struct Said {
   bool before = false;        // how many trials earlier processes have decided
   bool training = false;  // it has begun, half of it is over, or nothing was said of it for long
   bool evaluation = false;
-  bool answer = false;    // of a plugin: it was not given before
-  bool findings = false;  // those of the start, now that the plugins have answered
+  bool answer = false;        // of a plugin: it was not given before
+  bool findings = false;      // those of the start, now that the plugins have answered
+  bool is_rejection = false;  // the event is a rejected proposal that waits to be told with others
+  std::vector<Json> rejections;  // trials that have waited, now to be told together
   std::vector<KeptChange> withdrawn;
 };
 
@@ -96,7 +98,9 @@ struct RunProgress {
   Json findings = Json::array();  // of the start, the most severe first, until they are told
   bool is_inapplicable_told = false;
   bool is_before_told = false;
-  std::int64_t damaged = 0;  // files, as they were told
+  std::vector<Json> rejections;  // trials whose rejection needs but a word, until they are told
+  nanoseconds rejected_at{0};    // the first of them
+  std::int64_t damaged = 0;      // files, as they were told
   std::optional<TrainingUnderWay> training;
   nanoseconds training_began{0};    // when its first step was told
   nanoseconds training_told_at{0};  // when a lasting line was last due
@@ -118,6 +122,8 @@ void take(RunProgress& progress, const Json& event, std::chrono::nanoseconds now
 [[nodiscard]] Estimate estimate_of(const Json& trial);
 // "amp: precision.autocast off → bf16". A trial that no plugin proposed has its kind in the place of the plugin.
 [[nodiscard]] std::string title_of(const Json& trial);
+// "slower", "no gain", "gain unlikely" or "undecided", where that says enough of a rejected trial; else empty.
+[[nodiscard]] std::string rejection_word(const Json& trial);
 
 // Fields of events. Events come from other versions of the program too, so a field may be missing: then "" or 0.
 [[nodiscard]] std::string text_in(const Json& object, const char* field);

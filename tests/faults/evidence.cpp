@@ -50,7 +50,7 @@ std::string shown(const Json& trial) {
   std::size_t size = 0;
   std::FILE* out = ::open_memstream(&text, &size);
   {
-    daemon::ProgressView view(out, {});
+    daemon::ProgressView view(out, {.is_verbose = true});
     view.show({{"event", "trial_started"}, {"trial", trial}});
     view.show({{"event", "trial_finished"}, {"trial", trial}});
   }

@@ -21,7 +21,7 @@ void report_wrong(const std::string& what);
 using Trials = std::map<std::string, std::string>;
 [[nodiscard]] Trials finished_trials(const Scene& scene);
 
-// The lines in which `autotuned run` said that trials had finished: it says so after they were stored. They name
+// The lines in which `autotuned run --verbose` said that trials had finished: it says so after they were stored. They name
 // what was tried, how it ended and what was measured.
 [[nodiscard]] std::vector<std::string> said_trials(const Outcome& outcome);
 // How many.

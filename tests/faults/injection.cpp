@@ -121,7 +121,7 @@ class Watchdog {
 };
 
 Outcome run_before_deadline(const Scene& scene, bool& has_hung) {
-  Running running = scene.start_run();
+  Running running = scene.start_run({"--verbose"});
   const Watchdog watchdog(running);
   Outcome outcome = running.finish();
   has_hung = watchdog.has_bitten();

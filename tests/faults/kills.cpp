@@ -68,7 +68,7 @@ struct Command {
   void run(const Scene& scene, const std::atomic<int>& kills) {
     for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
       const int kills_before = kills;
-      std::vector<std::string> arguments = {"run", recipe, "--json"};
+      std::vector<std::string> arguments = {"run", recipe, "--json", "--verbose"};
       arguments.insert(arguments.end(), options.begin(), options.end());
       outcome = scene.start(arguments).finish();
       for (std::string& line : faults::said_trials(outcome))

@@ -115,7 +115,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"wide_characters", "40"}, Case{"withdrawn", "80"},
                     Case{"withdrawn", "lines"}, Case{"cancelled", "80"}, Case{"failed", "80"},
                     Case{"nothing_found", "80"}, Case{"resumed", "80"}, Case{"resumed", "lines"},
-                    Case{"no_budget", "80"}, Case{"ranks", "80"}, Case{"ranks", "lines"}),
+                    Case{"no_budget", "80"}, Case{"ranks", "80"}, Case{"ranks", "lines"},
+                    Case{"rejections", "80"}, Case{"rejections", "lines"},
+                    Case{"rejections", "verbose"}),
     [](const testing::TestParamInfo<Case>& tested) {
       std::string name = std::string(tested.param.stream) + "_" + tested.param.style;
       std::ranges::replace(name, '-', '_');

@@ -134,11 +134,12 @@ TEST(ProgressView, ATrialThatWasGivenUpIsNotSaidToHaveNoGain) {
                 {"ratio_low", 0.62},
                 {"ratio_high", 1.18},
                 {"pairs", 10}};
-  EXPECT_EQ(shown({}, {{{"event", "trial_finished"}, {"trial", trial}}}),
+  const Json end = {{"event", "result"}, {"result", nullptr}};
+  EXPECT_EQ(shown({}, {{{"event", "trial_finished"}, {"trial", trial}}, end}),
             "rejected   malloc: a 1 → 2, 0.95 x (0.62 to 1.18), gain unlikely\n");
   trial["is_given_up"] = false;
   trial["ratio_high"] = 1.01;
-  EXPECT_EQ(shown({}, {{{"event", "trial_finished"}, {"trial", trial}}}),
+  EXPECT_EQ(shown({}, {{{"event", "trial_finished"}, {"trial", trial}}, end}),
             "rejected   malloc: a 1 → 2, 0.95 x (0.62 to 1.01), no gain\n");
 }
 
