@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// 16-bit arithmetic: autocast for a scope, and loss scaling for fp16. Private to trainer/.
+// 16-bit arithmetic: autocast for a scope, rounding, and loss scaling for fp16. Private to trainer/.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -45,6 +45,11 @@ class AutocastPause {
 [[nodiscard]] inline at::Tensor in_32_bit(const at::Tensor& tensor) {
   const at::ScalarType type = tensor.scalar_type();
   return type == at::kHalf || type == at::kBFloat16 ? tensor.to(at::kFloat) : tensor;
+}
+
+// The tensor with its numbers rounded to bfloat16, in the type that it has; unchanged if that is a type of integers.
+[[nodiscard]] inline at::Tensor rounded_to_bfloat16(const at::Tensor& tensor) {
+  return tensor.is_floating_point() ? tensor.to(at::kBFloat16).to(tensor.scalar_type()) : tensor;
 }
 
 // While it lives, call() (models/call.hpp) runs these modules in 32 bits on this thread. `modules` are sorted addresses

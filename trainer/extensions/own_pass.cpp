@@ -17,6 +17,7 @@
 
 #include "trainer/common/generator_kept.hpp"
 #include "trainer/common/guarded.hpp"
+#include "trainer/common/precision.hpp"
 #include "trainer/models/model.hpp"
 #include "trainer/models/scripted.hpp"
 #include "trainer/step/learner.hpp"
@@ -73,8 +74,7 @@ class RoundedWeights {
     for (const at::Tensor& parameter : parameters_) {
       const at::Tensor& whole = whole_.emplace_back(parameter.detach());
       const bool has_fractions = whole.is_floating_point();
-      rounded.push_back(has_fractions ? whole.mul(factor).to(at::kBFloat16).to(whole.scalar_type())
-                                      : whole);
+      rounded.push_back(has_fractions ? rounded_to_bfloat16(whole.mul(factor)) : whole);
     }
     // From here on nothing takes memory.
     for (std::size_t i = 0; i < parameters_.size(); ++i)

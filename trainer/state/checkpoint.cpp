@@ -23,6 +23,7 @@
 #include "base/file.hpp"
 #include "base/text.hpp"
 #include "trainer/common/archive_check.hpp"
+#include "trainer/common/precision.hpp"
 
 namespace autotuned::trainer {
 namespace {
@@ -283,9 +284,8 @@ std::string digest_of(const Checkpoint& checkpoint) {
 Checkpoint rounded(const Checkpoint& checkpoint) {
   const at::NoGradGuard no_grad;
   Checkpoint result = checkpoint;
-  for (auto& [name, tensor] : result.parameters) {
-    if (tensor.is_floating_point()) tensor = tensor.to(at::kBFloat16).to(tensor.scalar_type());
-  }
+  for (auto& [name, tensor] : result.parameters)
+    tensor = rounded_to_bfloat16(tensor);
   return result;
 }
 
