@@ -279,15 +279,12 @@ std::optional<std::string> why_no_knob(std::string_view name) {
 std::optional<std::string> why_no_value(std::string_view name, const Values::Literal& value) {
   const auto knob = recipes::find_knob(known_knobs(), name);
   if (!knob) return std::nullopt;
-  if (!value.may_be(recipes::to_string(knob->type))) {
-    return fmt::format("'{}' is no value of the {} knob {}", value.text,
-                       recipes::to_string(knob->type), name);
-  }
+  const std::string_view type = recipes::to_string(knob->type);
+  if (!value.may_be(type)) return no_value_text(value.text, type, name);
   const bool is_free = knob->type != KnobType::choice;
   if (is_free || std::ranges::find(knob->choices, value.text) != knob->choices.end())
     return std::nullopt;
-  return fmt::format("'{}' is no value of the knob {}{}", value.text, name,
-                     spelling_advice(value.text, knob->choices, ""));
+  return no_value_text(value.text, "", name) + spelling_advice(value.text, knob->choices, "");
 }
 
 }  // namespace autotuned::plugins

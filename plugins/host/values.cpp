@@ -51,6 +51,11 @@ bool is_in_domain(const Json& value, const sdk::Knob& knob) {
 
 }  // namespace
 
+std::string no_value_text(std::string_view value, std::string_view type, std::string_view knob) {
+  return fmt::format("'{}' is no value of the {}{}knob {}", value, type, type.empty() ? "" : " ",
+                     knob);
+}
+
 bool Values::Literal::may_be(std::string_view type) const {
   return typed(*this, type).has_value();
 }
@@ -129,8 +134,7 @@ Parsed<std::vector<Json>> Values::resolve(const sdk::Situation& situation,
     if (const auto* literal = std::get_if<Literal>(&item)) {
       std::optional<Json> value = typed(*literal, knob.type);
       if (!value) {
-        return tl::unexpected(
-            fmt::format("'{}' is no value of the {} knob {}", literal->text, knob.type, knob.name));
+        return tl::unexpected(no_value_text(literal->text, knob.type, knob.name));
       }
       values.push_back(std::move(*value));
     } else if (const auto* fact = std::get_if<Fact>(&item)) {

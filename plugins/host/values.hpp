@@ -14,6 +14,11 @@
 
 namespace autotuned::plugins {
 
+// "'many' is no value of the integer knob threads.intra_op". An empty type is left out: "'kep' is no value of the knob
+// memory.malloc".
+[[nodiscard]] std::string no_value_text(std::string_view value, std::string_view type,
+                                        std::string_view knob);
+
 // The values that one alternative of a YAML plugin tries for a knob: a literal, a fact, a list of these, or the
 // neighbours of the incumbent's value in a range such as `1..environment.cpus_allowed`.
 class Values {
