@@ -17,6 +17,7 @@
 #include "trainer/job/job_state.hpp"
 #include "trainer/job/step_clock.hpp"
 #include "trainer/job/step_input.hpp"
+#include "trainer/state/training_length.hpp"
 
 namespace autotuned::trainer {
 namespace {
@@ -184,7 +185,7 @@ Result<void> Job::State::keep_outputs(const char* name, const CancelCheck& is_ca
     auto feed = make_test_feed(TestBatches::few);
     if (!feed) return tl::unexpected(feed.error());
     const std::int64_t batch = (*feed)->settings().batch_size;
-    const std::int64_t batches = (test_data_->size() + batch - 1) / batch;
+    const std::int64_t batches = batches_of(test_data_->size(), batch);
     const std::int64_t before = std::max<std::int64_t>(0, batches - kBatchesOfOutputs);
     (*feed)->seek({.epoch = 0, .sample = before * batch});
     const LoadingScope loading(**feed);
@@ -203,7 +204,7 @@ std::optional<input::Position> Job::State::near_epoch_end() const {
   const std::int64_t batch = feed_->settings().batch_size;
   const std::int64_t samples = samples_per_epoch();
   const std::int64_t steps =
-      feed_->settings().drop_last ? samples / batch : (samples + batch - 1) / batch;
+      feed_->settings().drop_last ? samples / batch : batches_of(samples, batch);
   if (steps <= kStepsBeforeEpochEnd) return std::nullopt;
   const std::int64_t sample = (steps - kStepsBeforeEpochEnd) * batch;
   const input::Position here = feed_->position();

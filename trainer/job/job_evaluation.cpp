@@ -30,6 +30,7 @@
 #include "trainer/input/transforms/evaluation_transforms.hpp"
 #include "trainer/job/job_state.hpp"
 #include "trainer/job/step_clock.hpp"
+#include "trainer/state/training_length.hpp"
 
 namespace autotuned::trainer {
 namespace {
@@ -285,7 +286,7 @@ Result<TestResult> Job::State::evaluate_here(const CancelCheck& is_cancelled,
   const Learner::Evaluation evaluation(*learner_);
   const std::int64_t batch_size = (*feed)->settings().batch_size;
   const std::int64_t samples = std::min(test_data_->size(), most_samples);
-  const Extensions::Evaluation compared(extensions_, (samples + batch_size - 1) / batch_size);
+  const Extensions::Evaluation compared(extensions_, batches_of(samples, batch_size));
   CancelPoll cancel(is_cancelled);
   TestResult result;
   const input::TargetType target = test_data_->target();

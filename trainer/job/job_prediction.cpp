@@ -28,6 +28,7 @@
 #include "trainer/input/transforms/evaluation_transforms.hpp"
 #include "trainer/job/job_state.hpp"
 #include "trainer/job/step_clock.hpp"
+#include "trainer/state/training_length.hpp"
 
 namespace autotuned::trainer {
 namespace {
@@ -312,8 +313,7 @@ Result<void> Job::State::predict(const AnswerSink& on_answer, const CancelCheck&
   const LoadingScope loading(*feed_);
   const Learner::Evaluation evaluation(*learner_);
   const std::int64_t batch_size = feed_->settings().batch_size;
-  const std::int64_t batches = (train_data_->size() + batch_size - 1) / batch_size;
-  const Extensions::Evaluation compared(extensions_, batches);
+  const Extensions::Evaluation compared(extensions_, batches_of(train_data_->size(), batch_size));
   CancelPoll cancel(is_cancelled);
   for (bool is_done = false; !is_done;) {
     const auto batch = feed_->next();

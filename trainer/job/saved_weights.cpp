@@ -10,6 +10,8 @@
 #include <system_error>
 #include <utility>
 
+#include "trainer/state/training_length.hpp"
+
 namespace autotuned::trainer {
 namespace {
 
@@ -48,7 +50,7 @@ SavedWeights::SavedWeights(const recipes::Recipe& recipe, std::int64_t batch_siz
       kept_(recipe.kept_saves) {
   if (!recipe.save_every_steps) return;
   const std::int64_t samples = *recipe.save_every_steps * recipe.train.batch_size;
-  steps_ = (samples + batch_size - 1) / batch_size;
+  steps_ = batches_of(samples, batch_size);
 }
 
 std::vector<std::string> SavedWeights::due_after(std::int64_t steps) const {

@@ -9,6 +9,9 @@
 
 namespace autotuned::trainer {
 
+// How many batches `samples` samples fill; the last one may be incomplete.
+[[nodiscard]] std::int64_t batches_of(std::int64_t samples, std::int64_t batch_size);
+
 // The position of a training, without its parameters and optimizer state.
 struct TrainingPosition {
   std::int64_t epoch = 0;
