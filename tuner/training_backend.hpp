@@ -173,7 +173,7 @@ class TrainingBackend {
   // training back to the initial state. Not timed. `reference`: as in BlockRequest, so that only a candidate is to
   // blame for what an extension leaves behind.
   virtual Result<void> make_ready(const Configuration& configuration, ProcessChoice process,
-                                  const Configuration* reference = nullptr) {
+                                  const Configuration* reference) {
     static_cast<void>(configuration);
     static_cast<void>(process);
     static_cast<void>(reference);

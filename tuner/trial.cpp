@@ -128,7 +128,7 @@ Result<void> TrialRunner::make_ready(Course& course, ProcessChoice process,
       return {};
     }
     return fail_by_reference(course, ready.error(),
-                             backend_->make_ready(configuration, ProcessChoice::alone));
+                             backend_->make_ready(configuration, ProcessChoice::alone, nullptr));
   }
   return {};
 }

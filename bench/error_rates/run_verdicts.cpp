@@ -63,7 +63,7 @@ class RecordedBackend final : public tuner::TrainingBackend {
   }
 
   Result<void> make_ready(const Configuration& /*configuration*/, tuner::ProcessChoice process,
-                          const Configuration* /*reference*/ = nullptr) override {
+                          const Configuration* /*reference*/) override {
     if (process == tuner::ProcessChoice::reuse) return {};
     const nanoseconds end = clock_->now() + kProcessStart;
     while (clock_->now() < end)

@@ -51,7 +51,7 @@ Result<void> GuardBackend::make_ready(const Configuration& configuration,
   if (process == tuner::ProcessChoice::alone && against_ != nullptr) {
     (&job == own_ ? against_ : own_)->stop();
   }
-  if (reference == nullptr) return job.make_ready(plain(configuration), process);
+  if (reference == nullptr) return job.make_ready(plain(configuration), process, nullptr);
   const Configuration compared_with = plain(*reference);
   return job.make_ready(plain(configuration), process, &compared_with);
 }

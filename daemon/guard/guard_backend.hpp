@@ -30,7 +30,7 @@ class GuardBackend final : public tuner::TrainingBackend {
 
   // The configurations that the functions below take are results of on_this_side() or on_other_side().
   Result<void> make_ready(const Configuration& configuration, tuner::ProcessChoice process,
-                          const Configuration* reference = nullptr) override;
+                          const Configuration* reference) override;
   [[nodiscard]] bool share_process(const Configuration& one,
                                    const Configuration& other) const override;
   Result<Block> run_block(const Configuration& configuration,

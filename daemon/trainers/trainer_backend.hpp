@@ -88,7 +88,7 @@ class TrainerBackend final : public tuner::TrainingBackend {
   // What extensions have left behind in the process that makes room fails only a candidate that differs from its
   // reference in their knobs. Else it is told as a warning.
   Result<void> make_ready(const Configuration& configuration, tuner::ProcessChoice process,
-                          const Configuration* reference = nullptr) override;
+                          const Configuration* reference) override;
   [[nodiscard]] bool share_process(const Configuration& one,
                                    const Configuration& other) const override;
   [[nodiscard]] double checkpoint_share_ratio() const override { return checkpoint_share_ratio_; }

@@ -97,7 +97,7 @@ class SimulatedBackend final : public TrainingBackend {
   [[nodiscard]] bool trains_for_real() const override { return is_training; }
 
   Result<void> make_ready(const Configuration& configuration, ProcessChoice choice,
-                          const Configuration* reference = nullptr) override {
+                          const Configuration* reference) override {
     readied.emplace_back(configuration, choice);
     readied_against.push_back(reference == nullptr ? std::optional<Configuration>()
                                                    : std::optional(*reference));

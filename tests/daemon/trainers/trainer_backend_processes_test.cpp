@@ -266,8 +266,8 @@ TEST_F(TrainerBackendTest, WhatAnExtensionOfTheReferenceLeavesBehindFailsNoTrial
   scene_.behave(leaves_orphan());
   ASSERT_TRUE(job().start(start_));
   const Configuration skip = with("mine.skip", true);
-  ASSERT_TRUE(job().make_ready(skip, tuner::ProcessChoice::reuse));
-  const auto reference = job().make_ready(skip, tuner::ProcessChoice::fresh);
+  ASSERT_TRUE(job().make_ready(skip, tuner::ProcessChoice::reuse, nullptr));
+  const auto reference = job().make_ready(skip, tuner::ProcessChoice::fresh, nullptr);
   EXPECT_TRUE(reference) << reference.error().message();
   EXPECT_THAT(warnings_, testing::ElementsAre(testing::HasSubstr("what an extension had started")));
 }
@@ -276,7 +276,7 @@ TEST_F(TrainerBackendTest, WhatAnExtensionOfTheReferenceLeavesBehindFailsNoTrial
 TEST_F(TrainerBackendTest, WhatAnExtensionLeavesBehindAfterItsTrialIsToldAsAWarning) {
   scene_.behave(leaves_orphan());
   ASSERT_TRUE(job().start(start_));
-  ASSERT_TRUE(job().make_ready(with("mine.skip", true), tuner::ProcessChoice::reuse));
+  ASSERT_TRUE(job().make_ready(with("mine.skip", true), tuner::ProcessChoice::reuse, nullptr));
   job().stop();
   EXPECT_THAT(warnings_, testing::ElementsAre(testing::HasSubstr("what an extension had started")));
 }
@@ -290,7 +290,7 @@ TEST_F(TrainerBackendTest, TheTrainerOfAnotherJobIsNotTakenForWhatAnExtensionLef
   const Configuration skip = with("mine.skip", true);
   ASSERT_TRUE(job().start(skip));
   ASSERT_TRUE(other.start(skip));
-  const auto fresh = job().make_ready(skip, tuner::ProcessChoice::fresh);
+  const auto fresh = job().make_ready(skip, tuner::ProcessChoice::fresh, nullptr);
   EXPECT_TRUE(fresh) << fresh.error().message();
   EXPECT_THAT(warnings_, testing::IsEmpty());
   const auto block = other.run_block(skip, {});
@@ -304,8 +304,8 @@ TEST_F(TrainerBackendTest, ATrainerIsMadeReadyInAProcessOfItsOwnAtTheInitialStat
   EXPECT_FALSE(job().share_process(start_, keep));
   EXPECT_FALSE(job().share_process(start_, with("cudnn.benchmark", true)));
   EXPECT_TRUE(job().share_process(start_, with("loader.workers", std::int64_t{2})));
-  ASSERT_TRUE(job().make_ready(start_, tuner::ProcessChoice::reuse));
-  ASSERT_TRUE(job().make_ready(keep, tuner::ProcessChoice::reuse));
+  ASSERT_TRUE(job().make_ready(start_, tuner::ProcessChoice::reuse, nullptr));
+  ASSERT_TRUE(job().make_ready(keep, tuner::ProcessChoice::reuse, nullptr));
   EXPECT_EQ(trainers(), 2U);
   EXPECT_TRUE(blocks().empty());
   // Warmed, restored, and a few steps on, the same number in both.
@@ -323,7 +323,7 @@ TEST_F(TrainerBackendTest, ATrainerIsMadeReadyInAProcessOfItsOwnAtTheInitialStat
 
   // Once warm it is restored only.
   scene_.forget_requests();
-  ASSERT_TRUE(job().make_ready(start_, tuner::ProcessChoice::reuse));
+  ASSERT_TRUE(job().make_ready(start_, tuner::ProcessChoice::reuse, nullptr));
   EXPECT_EQ(scene_.requests("restore").size(), 1U);
   EXPECT_EQ(scene_.requests("run").size(), 1U);
 }
@@ -331,9 +331,9 @@ TEST_F(TrainerBackendTest, ATrainerIsMadeReadyInAProcessOfItsOwnAtTheInitialStat
 TEST_F(TrainerBackendTest, AProcessThatIsToBeAloneIsTheOnlyOne) {
   const Configuration keep = with("memory.malloc", std::string("keep"));
   ASSERT_TRUE(job().start(start_));
-  ASSERT_TRUE(job().make_ready(start_, tuner::ProcessChoice::reuse));
-  ASSERT_TRUE(job().make_ready(keep, tuner::ProcessChoice::reuse));
-  ASSERT_TRUE(job().make_ready(start_, tuner::ProcessChoice::alone));
+  ASSERT_TRUE(job().make_ready(start_, tuner::ProcessChoice::reuse, nullptr));
+  ASSERT_TRUE(job().make_ready(keep, tuner::ProcessChoice::reuse, nullptr));
+  ASSERT_TRUE(job().make_ready(start_, tuner::ProcessChoice::alone, nullptr));
   EXPECT_EQ(trainers(), 3U);
   ASSERT_EQ(scene_.requests("stop").size(), 2U);
   const Json third = scene_.requests("hello").at(2);
@@ -344,9 +344,9 @@ TEST_F(TrainerBackendTest, AProcessThatIsToBeAloneIsTheOnlyOne) {
 TEST_F(TrainerBackendTest, AFreshProcessTakesThePlaceOfTheRunningOne) {
   const Configuration keep = with("memory.malloc", std::string("keep"));
   ASSERT_TRUE(job().start(start_));
-  ASSERT_TRUE(job().make_ready(start_, tuner::ProcessChoice::reuse));
-  ASSERT_TRUE(job().make_ready(keep, tuner::ProcessChoice::reuse));
-  ASSERT_TRUE(job().make_ready(keep, tuner::ProcessChoice::fresh));
+  ASSERT_TRUE(job().make_ready(start_, tuner::ProcessChoice::reuse, nullptr));
+  ASSERT_TRUE(job().make_ready(keep, tuner::ProcessChoice::reuse, nullptr));
+  ASSERT_TRUE(job().make_ready(keep, tuner::ProcessChoice::fresh, nullptr));
   EXPECT_EQ(trainers(), 3U);
   EXPECT_EQ(scene_.requests("stop").size(), 1U);
   EXPECT_EQ(scene_.requests("stop").at(0).at("trainer"), process(1));

@@ -45,8 +45,8 @@ TEST_F(TrainerBackendTest, ATrainerThatWasSlowedBeforeItsBlockIsNotTimed) {
   scene_.behave(changes("slow_siblings", "load"));
   ASSERT_TRUE(job().start(start_));
   ASSERT_TRUE(job().run_block(start_, {}));
-  ASSERT_TRUE(
-      job().make_ready(with("memory.malloc", std::string("keep")), tuner::ProcessChoice::reuse));
+  ASSERT_TRUE(job().make_ready(with("memory.malloc", std::string("keep")),
+                               tuner::ProcessChoice::reuse, nullptr));
   const auto block = job().run_block(start_, {});
   ASSERT_FALSE(block);
   EXPECT_THAT(block.error().what, testing::HasSubstr("was changed from outside while it waited"));
@@ -61,14 +61,14 @@ TEST_F(TrainerBackendTest, ATrainerThatWasSlowedIsReplacedBeforeATrialAndAProfil
   behaviour["faults"][0].erase("once");
   scene_.behave(behaviour);
   ASSERT_TRUE(job().start(start_));
-  ASSERT_TRUE(job().make_ready(start_, tuner::ProcessChoice::reuse));
-  ASSERT_TRUE(job().make_ready(keep, tuner::ProcessChoice::reuse));
-  ASSERT_TRUE(job().make_ready(start_, tuner::ProcessChoice::reuse));
+  ASSERT_TRUE(job().make_ready(start_, tuner::ProcessChoice::reuse, nullptr));
+  ASSERT_TRUE(job().make_ready(keep, tuner::ProcessChoice::reuse, nullptr));
+  ASSERT_TRUE(job().make_ready(start_, tuner::ProcessChoice::reuse, nullptr));
   EXPECT_EQ(trainers(), 3U);
   const auto block = job().run_block(start_, {});
   EXPECT_TRUE(block) << block.error().message();
 
-  ASSERT_TRUE(job().make_ready(keep, tuner::ProcessChoice::fresh));
+  ASSERT_TRUE(job().make_ready(keep, tuner::ProcessChoice::fresh, nullptr));
   EXPECT_EQ(trainers(), 4U);
   const auto profile = job().profile(start_);
   EXPECT_TRUE(profile) << profile.error().message();
@@ -79,10 +79,10 @@ TEST_F(TrainerBackendTest, ATrainerThatWasSlowedIsReplacedBeforeATrialAndAProfil
 TEST_F(TrainerBackendTest, TrainersOfDifferentPrioritiesAreReplacedBeforeATrial) {
   scene_.behave(changes("yield", "restore"));
   ASSERT_TRUE(job().start(start_));
-  ASSERT_TRUE(job().make_ready(start_, tuner::ProcessChoice::reuse));
-  ASSERT_TRUE(
-      job().make_ready(with("memory.malloc", std::string("keep")), tuner::ProcessChoice::reuse));
-  ASSERT_TRUE(job().make_ready(start_, tuner::ProcessChoice::reuse));
+  ASSERT_TRUE(job().make_ready(start_, tuner::ProcessChoice::reuse, nullptr));
+  ASSERT_TRUE(job().make_ready(with("memory.malloc", std::string("keep")),
+                               tuner::ProcessChoice::reuse, nullptr));
+  ASSERT_TRUE(job().make_ready(start_, tuner::ProcessChoice::reuse, nullptr));
   EXPECT_EQ(trainers(), 3U);
   const auto block = job().run_block(start_, {});
   EXPECT_TRUE(block) << block.error().message();

@@ -97,9 +97,9 @@ TEST_F(TrainerBackendTest, RecordsAGraphAnewBeforeTheBlock) {
   ASSERT_TRUE(job().run_block(graph, {}));
   auto runs = scene_.requests("run");
   EXPECT_EQ(runs.at(runs.size() - 2).at("minimum_steps"), 6);
-  ASSERT_TRUE(job().make_ready(graph, tuner::ProcessChoice::reuse));
+  ASSERT_TRUE(job().make_ready(graph, tuner::ProcessChoice::reuse, nullptr));
   EXPECT_EQ(scene_.requests("run").back().at("minimum_steps"), 6);
-  ASSERT_TRUE(job().make_ready(start_, tuner::ProcessChoice::reuse));
+  ASSERT_TRUE(job().make_ready(start_, tuner::ProcessChoice::reuse, nullptr));
   EXPECT_LT(scene_.requests("run").back().at("minimum_steps"), 6);
 }
 
@@ -117,7 +117,7 @@ TEST_F(TrainerBackendTest, BlocksTellWhatTheirConfigurationCostsOnce) {
   ASSERT_TRUE(job().start(start_));
   const Configuration cached = with("input.cache", std::string("prefix"));
   for (int i = 0; i < 2; ++i) {
-    ASSERT_TRUE(job().make_ready(cached, tuner::ProcessChoice::reuse));
+    ASSERT_TRUE(job().make_ready(cached, tuner::ProcessChoice::reuse, nullptr));
     const auto plain = job().run_block(start_, {});
     const auto filled = job().run_block(cached, {});
     ASSERT_TRUE(plain && filled);
@@ -133,7 +133,7 @@ TEST_F(TrainerBackendTest, BlocksTellWhatAnExtensionDoesWhenItIsSwitchedOn) {
   scene_.behave({{"prepare_lasts_ms", {{"mine.skip=on", 1200}}}});
   ASSERT_TRUE(job().start(start_));
   const Configuration skipping = with("mine.skip", true);
-  ASSERT_TRUE(job().make_ready(skipping, tuner::ProcessChoice::reuse));
+  ASSERT_TRUE(job().make_ready(skipping, tuner::ProcessChoice::reuse, nullptr));
   EXPECT_EQ(job().run_block(start_, {})->one_time_ns, 0);
   EXPECT_GE(job().run_block(skipping, {})->one_time_ns, 1'000'000'000);
   EXPECT_EQ(job().run_block(start_, {})->one_time_ns, 0);
