@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <set>
@@ -85,6 +86,16 @@ bool has_trained(const storage::RunRow& run) {
   return run.state == storage::RunState::finished && !run.is_tune_only;
 }
 
+// The recipe here that the run was of, if its file was written after the run had begun; else empty. The file's time and
+// not the hash of the job decides: a hash leaves out the length of the training, and includes options of the command.
+std::string recipe_changed_since(const FolderState& here, const storage::RunRow& run) {
+  const std::filesystem::path file = recipe_file_of(run);
+  const std::string name = file.filename().string();
+  const auto written = here.written_unix_ns.find(name);
+  const bool is_here = written != here.written_unix_ns.end() && file == here.folder / name;
+  return is_here && written->second > run.started_unix_ns ? name : std::string();
+}
+
 // Those of `runs` (the newest first) that KnownRuns::stopped tells.
 std::vector<storage::RunRow> stopped_of(const std::vector<storage::RunRow>& runs) {
   std::vector<storage::RunRow> stopped;
@@ -111,6 +122,14 @@ std::string shortened(const std::vector<std::string>& names) {
   return printable(format_names(names, 3));
 }
 
+std::optional<std::int64_t> write_time_unix_ns(const std::filesystem::path& file) {
+  std::error_code failed;
+  const auto written = std::filesystem::last_write_time(file, failed);
+  if (failed) return std::nullopt;
+  const auto since_1970 = std::chrono::file_clock::to_sys(written).time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(since_1970).count();
+}
+
 }  // namespace
 
 FolderState examine_folder(const std::filesystem::path& folder, const IsSoundRecipe& is_sound) {
@@ -127,6 +146,8 @@ FolderState examine_folder(const std::filesystem::path& folder, const IsSoundRec
     if (may_be_recipe && is_recipe(folder / name)) {
       const bool is_usable = !is_sound || is_sound(folder / name);
       (is_usable ? here.recipes : here.faulty_recipes).push_back(name);
+      const auto written = is_usable ? write_time_unix_ns(folder / name) : std::nullopt;
+      if (written) here.written_unix_ns.emplace(name, *written);
     }
     if (!may_be_recipe && is_training_script(folder / name)) here.scripts.push_back(name);
   }
@@ -178,16 +199,24 @@ std::vector<NextStep> next_steps(const FolderState& here,
                          : "shows what it did until then"});
   }
   if (!here.recipes.empty()) {
-    const std::string recipe = first_choice(here.recipes);
+    std::string recipe = first_choice(here.recipes);
+    std::string why = "tunes, then trains";
+    bool is_done = false;
+    if (last && has_trained(*last)) {
+      const std::string changed = recipe_changed_since(here, *last);
+      if (!changed.empty()) {
+        recipe = changed;
+        why = fmt::format("{} was changed since run {} began", changed, last->id.text);
+      }
+      // Nothing is left to do for a recipe that has just been trained.
+      is_done = changed.empty() && recipe_file_of(*last) == here.folder / recipe;
+    }
     if (!last) {
       steps.push_back({"autotuned check " + shell_word(recipe),
                        "looks at the data and the model, trains nothing"});
     }
     const std::string command = "autotuned run " + shell_word(recipe);
-    // Nothing is left to do for a recipe that has just been trained.
-    const bool is_done =
-        last && has_trained(*last) && recipe_file_of(*last) == here.folder / recipe;
-    if (command != continuing && !is_done) steps.push_back({command, "tunes, then trains"});
+    if (command != continuing && !is_done) steps.push_back({command, why});
   }
   if (here.recipes.empty() && !here.faulty_recipes.empty()) {
     steps.push_back({"autotuned check " + shell_word(first_choice(here.faulty_recipes)),

@@ -2,8 +2,10 @@
 // Suggests the next commands, from what the folder and the history hold.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,6 +21,8 @@ struct FolderState {
   std::vector<std::string> scripts;         // in Python, that train with PyTorch
   std::string data;                   // "1,200 pictures in 12 classes"; empty: nothing to train on
   std::filesystem::path folder = {};  // absolute; empty: not known
+  // When each of `recipes` was last written; without those of which it is not known.
+  std::map<std::string, std::int64_t> written_unix_ns = {};
 };
 
 // Returns whether a recipe has no mistakes, as far as this is known without a trainer.
@@ -48,7 +52,8 @@ struct NextStep {
 };
 
 // Returns one to four steps. `last` is the newest run of the history; nothing if there is none. If that was not stopped,
-// the first of `stopped` whose recipe lies below the folder is gone on with.
+// the first of `stopped` whose recipe lies below the folder is gone on with. The recipe that `last` has trained is run
+// again only if its file was written after that run had begun.
 [[nodiscard]] std::vector<NextStep> next_steps(const FolderState& here,
                                                const std::optional<storage::RunRow>& last,
                                                const std::vector<storage::RunRow>& stopped = {});

@@ -3,6 +3,9 @@
 
 #include <gmock/gmock.h>
 
+#include <chrono>
+#include <cstdint>
+
 #include "tests/daemon/guide/data_samples.hpp"
 #include "tests/daemon/small_run.hpp"
 
@@ -27,6 +30,12 @@ storage::RunRow finished_run() {
   run.recipe_name = "small";
   run.state = storage::RunState::finished;
   return run;
+}
+
+// A run that begins then has seen what a test writes now.
+std::int64_t in_a_minute_unix_ns() {
+  const auto then = std::chrono::system_clock::now() + std::chrono::minutes(1);
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(then.time_since_epoch()).count();
 }
 
 TEST(NextSteps, InAnEmptyFolderABeginnerWritesARecipe) {
@@ -125,6 +134,7 @@ TEST(NextSteps, GoOnWithARunBeforeTheLastAndRepeatNoneThatHasFinished) {
   folder.write("recipe.yaml", "autotuned: 1\n");
   storage::RunRow last = finished_run();
   last.recipe = {{"file", (folder / "recipe.yaml").string()}};
+  last.started_unix_ns = in_a_minute_unix_ns();
   EXPECT_THAT(commands_in(folder, last), ElementsAre("autotuned explain last", "autotuned best"));
   storage::RunRow elsewhere = finished_run();
   elsewhere.id = {"r-20261120-000001"};
@@ -141,6 +151,23 @@ TEST(NextSteps, GoOnWithARunBeforeTheLastAndRepeatNoneThatHasFinished) {
   EXPECT_THAT(commands, ElementsAre("autotuned run " + (folder / "out/best.yaml").string(),
                                     "autotuned show r-20261120-000002", "autotuned explain last",
                                     "autotuned best"));
+}
+
+// Edited while it trained, or afterwards.
+TEST(NextSteps, OfferTheRecipeOfTheLastRunOnceItWasChanged) {
+  const TemporaryFolder folder;
+  folder.write("other.yaml", "autotuned: 1\n");
+  folder.write("small.yaml", "autotuned: 1\n");
+  storage::RunRow last = finished_run();
+  last.recipe = {{"file", (folder / "small.yaml").string()}};
+  last.started_unix_ns = in_a_minute_unix_ns();
+  EXPECT_EQ(commands_in(folder, last).front(), "autotuned run other.yaml");
+  last.started_unix_ns -= 120'000'000'000;
+  const NextStep step = next_steps(examine_folder(folder.path()), last).front();
+  EXPECT_EQ(step.command, "autotuned run small.yaml");
+  EXPECT_EQ(step.why, "small.yaml was changed since run r-20261121-7f3a9c began");
+  last.recipe = {{"file", "/elsewhere/small.yaml"}};
+  EXPECT_EQ(commands_in(folder, last).front(), "autotuned run other.yaml");
 }
 
 TEST(NextSteps, AreLinesThatLineUp) {
