@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 #include "base/printable.hpp"
 #include "base/text.hpp"
@@ -15,13 +16,22 @@ namespace autotuned::daemon {
 namespace {
 
 // Those of the last evaluation that are told, in this order; the keys have "test_" before them.
-constexpr std::array kFigures = {"miou", "accuracy", "top5_accuracy", "mae", "r2", "f1"};
+constexpr const char* kTop5 = "top5_accuracy";
+constexpr std::array kFigures = {"miou", "accuracy", kTop5, "mae", "r2", "f1"};
+// Among fewer classes nearly every sample has its class among the five most likely ones.
+constexpr std::size_t kMinClassesOfTop5 = 20;
+
+// With more than 1,000 classes, and in runs of older versions, there is no list of them.
+bool is_top5_told(const Json& training) {
+  const Json& classes = member(training, "test_classes");
+  return !classes.is_array() || classes.size() >= kMinClassesOfTop5;
+}
 
 std::string figure_text(const std::string& figure, double value, bool has_masks) {
   if (figure == "miou") return fmt::format("mean IoU {:.4f}", value);
   if (figure == "accuracy")
     return fmt::format("{} accuracy {:.2f} %", has_masks ? "pixel" : "test", value * 100);
-  if (figure == "top5_accuracy") return fmt::format("top 5 {:.2f} %", value * 100);
+  if (figure == kTop5) return fmt::format("top 5 {:.2f} %", value * 100);
   if (figure == "mae") return fmt::format("mean absolute error {:.4g}", value);
   if (figure == "r2") return fmt::format("R² {:.4f}", value);
   if (figure == "f1") return fmt::format("micro-F1 {:.4f}", value);
@@ -76,6 +86,7 @@ std::string test_figures_text(const storage::RunRow& run) {
   const bool has_masks = get_number(run.training, "test_miou").has_value();
   std::string text;
   for (const char* const figure : kFigures) {
+    if (std::string_view(figure) == kTop5 && !is_top5_told(run.training)) continue;
     const auto value = get_number(run.training, ("test_" + std::string(figure)).c_str());
     if (value) text += ", " + figure_text(figure, *value, has_masks);
   }

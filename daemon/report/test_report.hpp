@@ -16,8 +16,8 @@ inline constexpr const char* kTestWeights = "test_weights";
 // model_ema.pt if the evaluations of the run were of the averages of its weights; else empty.
 [[nodiscard]] std::string averages_tested(const storage::RunRow& run);
 
-// ", test accuracy 88.73 %, top 5 99.81 %": the figures of the last evaluation, with " (of model_ema.pt)" if they are
-// of averages. Empty without an evaluation.
+// ", test accuracy 88.73 %": the figures of the last evaluation, with " (of model_ema.pt)" if they are of averages. "top 5"
+// is among them from 20 classes on. Empty without an evaluation.
 [[nodiscard]] std::string test_figures_text(const storage::RunRow& run);
 
 // "best at  epoch 6, mean absolute error 0.0549: model_best.pt", with a line end: the evaluation whose weights
