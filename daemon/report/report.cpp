@@ -90,11 +90,15 @@ std::string tuning_text(const storage::RunRow& run, const std::vector<TrialRecor
   if (has_passed_ceiling(run)) {
     text += fmt::format("ceiling  not known: the training passed the {} that were measured\n",
                         rate_text(run.ceiling_samples_per_second));
+  } else if (has_reached_ceiling(run)) {
+    text += fmt::format(
+        "ceiling  reached: bound by {}; faster loading or transfer was not shown to gain more\n",
+        run.ceiling_bound_by);
   } else if (run.ceiling_samples_per_second > 0) {
     text += fmt::format("ceiling  at least {} with free loading and transfer, bound by {}",
                         rate_text(run.ceiling_samples_per_second), run.ceiling_bound_by);
     if (const auto reached = reached_ceiling_ratio(run)) {
-      text += fmt::format("; {} of that is reached", format_share(std::min(1.0, *reached)));
+      text += fmt::format("; {} of that is reached", format_share(*reached));
     }
     text += "\n";
     if (const std::string bounds = ladder_text(run.ceiling_ladder); !bounds.empty()) {
@@ -171,6 +175,11 @@ std::optional<double> reached_ceiling_ratio(const storage::RunRow& run) {
     return std::nullopt;
   }
   return run.best_samples_per_second / run.ceiling_samples_per_second;
+}
+
+bool has_reached_ceiling(const storage::RunRow& run) {
+  constexpr double kReachedRatio = 0.995;
+  return reached_ceiling_ratio(run).value_or(0.0) >= kReachedRatio;
 }
 
 Json ceiling_json(const storage::RunRow& run) {

@@ -52,6 +52,8 @@ inline constexpr const char* kDisturbanceSubjects = "disturbance_subjects";
 [[nodiscard]] bool has_passed_ceiling(const storage::RunRow& run);
 // The share of the ceiling that the best configuration reaches; nothing if the ceiling or the rate is unknown.
 [[nodiscard]] std::optional<double> reached_ceiling_ratio(const storage::RunRow& run);
+// Whether that share is 100 %, rounded. The rungs below are then reached as well.
+[[nodiscard]] bool has_reached_ceiling(const storage::RunRow& run);
 // The ceiling as every answer in JSON has it: `samples_per_second`, `bound_by`, `ladder`, `reached_ratio` (null: unknown), and
 // `is_passed` (has_passed_ceiling()).
 [[nodiscard]] Json ceiling_json(const storage::RunRow& run);

@@ -43,7 +43,8 @@ function answerSection(run) {
       ["now", run.best.samples_per_second > 0 ? rateText(run.best.samples_per_second) : null, run.left_out || ""],
       ["upper bound", ceiling.samples_per_second > 0 ? (ceiling.is_passed ? "not known" : rateText(ceiling.samples_per_second)) : null,
         ceiling.is_passed ? `the training passed the ${rateText(ceiling.samples_per_second)} that were measured`
-          : `at least, bound by ${ceiling.bound_by}` + (ceiling.reached_ratio ? `; ${percentText(Math.min(1, ceiling.reached_ratio))} of it is reached` : "")],
+          : ceiling.reached_ratio >= 0.995 ? `reached, bound by ${ceiling.bound_by}`
+          : `at least, bound by ${ceiling.bound_by}` + (ceiling.reached_ratio ? `; ${percentText(ceiling.reached_ratio)} of it is reached` : "")],
       ["tuning took", secondsText(run.tuning_seconds), countedText(run.trials.length, "trial")],
       ["repaid after", pays, paysRange],
       ["trained", trained, trainedRemark],

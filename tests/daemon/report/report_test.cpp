@@ -200,6 +200,10 @@ const RunVariant kRunVariants[] = {
     {"nothing was confirmed", confirm_nothing},
     {"a ratio that is not the quotient of the rates",
      [](storage::RunRow& run) { run.best_samples_per_second = 1400; }},
+    {"a ceiling that is nearly reached",
+     [](storage::RunRow& run) { run.ceiling_samples_per_second = 1310; }},
+    {"a ceiling that is reached, but for what rounding takes",
+     [](storage::RunRow& run) { run.ceiling_samples_per_second = 1304; }},
     {"a budget of 0", measure_nothing},
     {"a budget that is too small",
      [](storage::RunRow& run) {

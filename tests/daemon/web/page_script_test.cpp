@@ -38,6 +38,12 @@ TEST_F(WebPageScript, NamesTheRunsOfOneTraining) {
   expect_scene("extended", extending_record());
 }
 
+TEST_F(WebPageScript, SaysThatTheUpperBoundIsReached) {
+  RunRecord record = sample_record();
+  record.run.ceiling_samples_per_second = 1254;
+  expect_scene("reached", record);
+}
+
 TEST_F(WebPageScript, FindingsHaveTheirRemedies) {
   RunRecord record = sample_record();
   record.profiles[0]["findings"].push_back(sample_finding_with_remedy());

@@ -22,6 +22,7 @@ const scenes = {
     says(page, "Sure: the whole interval is above 1, over 20 pairs");
     says(page, "optimizer.set_to_noneoffon");
     says(page, "1,000 samples/s");
+    says(page, "at least, bound by compute; 50.0 % of it is reached");
     says(page, "waiting for data41.0 %3.28 ms10.0 %");
     says(page, "+25.0 %1.20 to 1.50");
     assert.strictEqual(charts.length, 2);
@@ -49,6 +50,11 @@ const scenes = {
     says(served.page, "1r-120 epochs10,000✓ finished");
     assert.strictEqual(served.page.find("a", (one) => one.textContent === "r-1").href, "#/run/r-1");
     assert.deepStrictEqual(served.page.findAll("a", (one) => one.textContent === "r-2"), []);
+  },
+
+  async reached() {
+    const { page } = await open(file);
+    says(page, "1,254 samples/sreached, bound by compute");
   },
 
   async findings() {
