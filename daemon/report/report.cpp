@@ -62,6 +62,24 @@ std::string training_text(const storage::RunRow& run) {
   return text + slow_training_lines(run);
 }
 
+// "rejected, undecided": how, where the rates decided it.
+std::string verdict_text(const TrialRecord& trial) {
+  std::string text(to_string(trial.verdict));
+  if (trial.verdict != Verdict::rejected || !trial.rejection) return text;
+  switch (*trial.rejection) {
+    case RejectionReason::slower:
+    case RejectionReason::no_gain:
+    case RejectionReason::undecided_in_time:
+      return text + ", " + no_gain_text(trial);
+    case RejectionReason::totals:
+    case RejectionReason::memory_limit:
+    case RejectionReason::not_repaid:
+    case RejectionReason::not_same_model:
+      break;
+  }
+  return text;
+}
+
 // How many samples a step has, where that is no setting: at the start and, if that differs, with what was kept.
 std::string ranks_line(const storage::RunRow& run) {
   const std::string start = ranks_text(run.recipe, run.starting);
@@ -421,7 +439,7 @@ std::string run_text(const storage::RunRow& run, const std::vector<TrialRecord>&
       rows.push_back(
           {std::to_string(trial.number),
            trial.kind == TrialKind::proposal ? trial.plugin : std::string(to_string(trial.kind)),
-           change_text(trial.reference, trial.change), std::string(to_string(trial.verdict)),
+           change_text(trial.reference, trial.change), verdict_text(trial),
            is_measured ? ratio_text(trial.estimate, 3) : "-",
            is_measured ? interval_text(trial.estimate, 3) : "-",
            std::to_string(trial.estimate.pairs)});

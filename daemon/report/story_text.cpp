@@ -30,6 +30,9 @@ constexpr double kWorthNaming = 0.01;  // of a step
 constexpr double kMinReachedRatio = 1.0 / tuner::kAtCeiling;
 constexpr std::size_t kOperatorsNamed = 3;
 constexpr std::ptrdiff_t kMaxQuietTold = 3;  // plugins
+// Of a proposal that was not disturbed.
+constexpr std::string_view kUndecidedMeaning =
+    "its time ended before this was decided, so the change may be faster";
 
 std::string type_of(const Json& typed) {
   return get_string(typed, "type").value_or("?");
@@ -186,7 +189,9 @@ std::string outcome_text(const RunRecord& record, const TrialRecord& trial, Outc
     case Outcome::no_gain:
       if (trial.failure) return "Rejected: " + trial.reason + ".";
       return "Rejected, " + no_gain_text(trial) + ": " + gain_text(trial.estimate) +
-             (trial.is_given_up ? fmt::format("; {}.", kGivenUpMeaning) : std::string("."));
+             (trial.is_given_up     ? fmt::format("; {}.", kGivenUpMeaning)
+              : is_undecided(trial) ? fmt::format("; {}.", kUndecidedMeaning)
+                                    : std::string("."));
     case Outcome::wrong_result:
       return "Rejected, wrong result: it does not train the same model" + checks_text(checks) +
              (trial.estimate.pairs > 0
