@@ -64,16 +64,18 @@ std::string run_list_text(const std::vector<storage::RunRow>& runs, int columns,
       {"run", "started", name, "state", "start samples/s", "best samples/s", "faster"}};
   std::map<std::string, std::string> notes;  // the runs that each is about
   for (const storage::RunRow& run : runs) {
-    rows.push_back(
-        {run.id.text, time_text(run.started_unix_ns), run.recipe_name, state_text(run),
-         rate_cell(run, run.baseline_samples_per_second), best_rate_cell(run),
-         run.best.empty() ? "-" : speedup_text(run.speedup, unconfirmed.contains(run.id.text))});
     const std::string extended = extended_run(run);
     const std::string left_out = run.best.empty() ? "" : left_out_text(run);
+    const std::string mark = left_out.empty() ? "" : " *";
+    rows.push_back({run.id.text, time_text(run.started_unix_ns), run.recipe_name, state_text(run),
+                    rate_cell(run, run.baseline_samples_per_second), best_rate_cell(run),
+                    run.best.empty()
+                        ? "-"
+                        : speedup_text(run.speedup, unconfirmed.contains(run.id.text)) + mark});
     for (const std::string& note :
          {stand_in_note(run.recipe),
           extended.empty() ? "" : "goes on with the training of run " + extended,
-          left_out.empty() ? "" : "its ratio was " + left_out}) {
+          left_out.empty() ? "" : "its ratio (*) was " + left_out}) {
       if (note.empty()) continue;
       std::string& runs_with_it = notes[note];
       runs_with_it += (runs_with_it.empty() ? "" : ", ") + run.id.text;

@@ -78,9 +78,11 @@ TEST_F(RunList, SaysWhichRatioIsThatOfAnExtensionThatWasLeftOut) {
   Error error{.kind = ErrorKind::internal, .what = "it leaves other labels"};
   error.extensions = {"mine"};
   add_fallback(runs_[0].starting, error, 7, runs_[0], 5);
-  EXPECT_THAT(run_list_text(runs_, 0),
-              testing::EndsWith("\nr-20261121-7f3a9c: its ratio was measured with plugin mine, "
-                                "which the training left out\n"));
+  EXPECT_THAT(
+      run_list_text(runs_, 0),
+      testing::AllOf(testing::HasSubstr("  1.25 x (1.20 to 1.50) *\n"),
+                     testing::EndsWith("\nr-20261121-7f3a9c: its ratio (*) was measured with "
+                                       "plugin mine, which the training left out\n")));
 }
 
 }  // namespace
