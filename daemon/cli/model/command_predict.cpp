@@ -78,13 +78,8 @@ Error no_file_error(const fs::path& name, const std::string& expected) {
   return {ErrorKind::invalid, std::string(is) + ", and " + expected, name.string(), {}};
 }
 
-Result<std::vector<std::string>> pictures_of(const PredictOptions& options,
-                                             const recipes::Recipe& recipe) {
+Result<std::vector<std::string>> pictures_of(const PredictOptions& options) {
   std::vector<std::string> pictures;
-  if (recipes::target_of(recipe.data.type) == recipes::Target::tokens) {
-    return fail(ErrorKind::invalid, "the model takes tokens, and predict is for pictures",
-                options.model, "load it in PyTorch: docs/recipe.md, Use the trained model");
-  }
   for (const fs::path& picture : options.pictures) {
     std::error_code ignored;
     if (!fs::is_regular_file(picture, ignored)) {
@@ -306,6 +301,10 @@ int predict(const PredictOptions& options) {
   if (report_problems(workload_problems(*recipe, here.trainer_plugins), options.as_json)) {
     return kUsageError;
   }
+  // Before its weights are missed: to train on would not help.
+  if (recipes::target_of(recipe->data.type) == recipes::Target::tokens) {
+    return report_error(tokens_error(options.model), kUsageError);
+  }
   Question question;
   if (auto weights = weights_of(options, *model, *recipe)) {
     question.weights = *std::move(weights);
@@ -318,7 +317,7 @@ int predict(const PredictOptions& options) {
       return report_error(checked.error(), exit_code_of(checked.error()));
     }
   }
-  if (auto pictures = pictures_of(options, *recipe)) {
+  if (auto pictures = pictures_of(options)) {
     question.pictures = *std::move(pictures);
   } else {
     return report_error(pictures.error(), kUsageError);

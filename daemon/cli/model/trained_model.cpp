@@ -12,6 +12,7 @@
 #include "daemon/report/history_reading.hpp"
 #include "daemon/report/run_files.hpp"
 #include "daemon/report/script_report.hpp"
+#include "recipes/targets.hpp"
 
 namespace autotuned::daemon {
 namespace {
@@ -43,12 +44,18 @@ std::optional<storage::RunRow> owner_in(const fs::path& history_file, const std:
   return history ? owner_of_model(*history, folder) : std::nullopt;
 }
 
+bool takes_tokens(const storage::RunRow& run) {
+  const std::string data = get_string(member(run.recipe, "data"), "type").value_or("");
+  return recipes::target_of(data) == recipes::Target::tokens;
+}
+
 // Whether the output folder of the run is there, with what the run left in it.
 Result<void> check_folder_of(const storage::RunRow& run, const fs::path& history_file) {
   if (is_script(run.recipe)) {
     return fail(ErrorKind::invalid, "it is the run of a script, which saves its own model",
                 "run " + run.id.text, "load that model as the script does");
   }
+  if (takes_tokens(run)) return tl::unexpected(tokens_error("run " + run.id.text));
   if (run.output_dir.empty()) {
     return fail(ErrorKind::not_found, "it has no output folder", "run " + run.id.text, kNames);
   }
@@ -100,6 +107,7 @@ Result<TrainedModel> find_trained_model(const std::string& name, const fs::path&
   std::error_code ignored;
   fs::path folder = name;
   TrainedModel model;
+  bool is_unfinished = false;  // the named run
   if (fs::is_regular_file(folder, ignored)) {
     return fail(ErrorKind::invalid, "it is a file, where a run or its output folder is expected",
                 name, "name the folder; --weights FILE chooses other weights in it than model.pt");
@@ -112,6 +120,7 @@ Result<TrainedModel> find_trained_model(const std::string& name, const fs::path&
     if (!found) return forward_error(found);
     folder = found->output_dir;
     model.named_run = found->id.text;
+    is_unfinished = found->state != storage::RunState::finished && !found->is_tune_only;
     if (auto checked = check_folder_of(*found, history); !checked) {
       return tl::unexpected(told_of_last(std::move(checked.error()), name, model));
     }
@@ -121,10 +130,21 @@ Result<TrainedModel> find_trained_model(const std::string& name, const fs::path&
   if (!fs::is_regular_file(model.folder / "best.yaml", ignored)) {
     Error error{ErrorKind::not_found, "it holds no best.yaml, the recipe of a finished run",
                 model.folder.string(), kNames};
+    if (is_unfinished) {
+      error.what = "it has no model, since it has not trained to its end";
+      error.where = "run " + model.named_run;
+      error.remedy = "`autotuned run` with its recipe trains one";
+    }
     return tl::unexpected(told_of_last(std::move(error), name, model));
   }
   if (auto read = read_summary(history, model); !read) return forward_error(read);
   return model;
+}
+
+Error tokens_error(std::string where) {
+  return {ErrorKind::invalid, "the model takes tokens, and predict is for pictures",
+          std::move(where),
+          "load the trained model in PyTorch: docs/recipe.md, Use the trained model"};
 }
 
 Error told_of_last(Error error, const std::string& name, const TrainedModel& model) {

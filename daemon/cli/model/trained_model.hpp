@@ -29,11 +29,13 @@ struct TrainedModel {
 };
 
 // `name`: a run of the history, the beginning of one, or "last" for the newest run, whether or not it has a model; or an output
-// folder, which comes first. ErrorKind::not_found or invalid: nothing
-// answers to that name, the run has no model, or another run has written into its folder since. ErrorKind::corrupt: its
-// summary is damaged.
+// folder, which comes first. ErrorKind::not_found or invalid: nothing answers to that name, the run has no model or one that
+// takes tokens, or another run has written into its folder since. ErrorKind::corrupt: its summary is damaged.
 [[nodiscard]] Result<TrainedModel> find_trained_model(const std::string& name,
                                                       const std::filesystem::path& history);
+
+// The error about a model that takes tokens, trained or not. `where`: its run or its folder.
+[[nodiscard]] Error tokens_error(std::string where);
 
 // Adds to an error about the model that `name` stands for the newest run, and for which, if the name is "last".
 [[nodiscard]] Error told_of_last(Error error, const std::string& name, const TrainedModel& model);

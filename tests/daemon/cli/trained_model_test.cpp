@@ -80,6 +80,35 @@ TEST_F(TrainedModels, BesideTheSummaryOfARunThatOnlyTunedAreThoseOfTheHistory) {
               HasSubstr("that of the earlier run " + trained.id.text));
 }
 
+// Who trained a model of texts to its end would be told only then that it cannot be asked.
+TEST_F(TrainedModels, OfTokensAreRefusedBeforeTheyAreTrained) {
+  auto history = storage::History::open(file_, storage::Access::read_write).value();
+  storage::RunRow run = history.run("last").value();
+  run.id = {"r-20261122-000003"};
+  run.recipe = {{"data", {{"type", "tokens"}}}};
+  run.state = storage::RunState::cancelled;
+  ASSERT_TRUE(history.put_run(run));
+  std::filesystem::remove(folder_ / "out/best.yaml");
+  const auto model = find_trained_model(run.id.text, file_);
+  ASSERT_FALSE(model);
+  EXPECT_EQ(model.error().message(),
+            "run r-20261122-000003: the model takes tokens, and predict is for pictures; load the "
+            "trained model in PyTorch: docs/recipe.md, Use the trained model");
+}
+
+TEST_F(TrainedModels, AreMissedOfAFinishedRunAndOfOneThatWasStopped) {
+  std::filesystem::remove(folder_ / "out/best.yaml");
+  const auto refusal = [this] { return find_trained_model("last", file_).error().message(); };
+  EXPECT_THAT(refusal(),
+              testing::AllOf(HasSubstr("run r-20261122-000002: it has no model, since it has not"),
+                             HasSubstr("`autotuned run` with its recipe trains one")));
+  auto history = storage::History::open(file_, storage::Access::read_write).value();
+  storage::RunRow finished = history.run("last").value();
+  finished.state = storage::RunState::finished;
+  ASSERT_TRUE(history.update_run(finished));
+  EXPECT_THAT(refusal(), HasSubstr("it holds no best.yaml, the recipe of a finished run"));
+}
+
 // As in every other command, `last` is the newest run, and not the newest with a model.
 TEST_F(TrainedModels, OfLastAreThoseOfTheNewestRun) {
   const auto refusal = [this](const std::string& name) {
@@ -89,7 +118,7 @@ TEST_F(TrainedModels, OfLastAreThoseOfTheNewestRun) {
   EXPECT_EQ(refusal("last"), "found");
   std::filesystem::remove(folder_ / "out/best.yaml");
   const std::string meaning = "`last` is the newest run, whether or not it has a model: ";
-  EXPECT_THAT(refusal("last"), testing::AllOf(HasSubstr("it holds no best.yaml"),
+  EXPECT_THAT(refusal("last"), testing::AllOf(HasSubstr("it has not trained to its end"),
                                               HasSubstr(meaning + "r-20261122-000002")));
   EXPECT_THAT(refusal("r-20261122-000002"), testing::Not(HasSubstr(meaning)));
   auto history = storage::History::open(file_, storage::Access::read_write).value();
