@@ -22,6 +22,8 @@ struct Command {
   std::string summary;
   std::vector<CommandOption> options;
   std::vector<Command> commands;
+  // What may follow the options, where there are several forms: "SCRIPT.py ARGS...". Empty: the arguments among `options`.
+  std::vector<std::string> forms = {};
 };
 
 }  // namespace autotuned::daemon

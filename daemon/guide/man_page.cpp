@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <sstream>
 #include <string_view>
 #include <utility>
 
@@ -36,12 +37,27 @@ std::string upper(std::string text) {
   return text;
 }
 
-// "RECIPE", "[RECIPE]", "[OPTIONS]".
+// " \-\- COMMAND...": placeholders are in italics, unlike what is typed as it is.
+std::string form_text(const std::string& form) {
+  std::string text;
+  std::istringstream words(form);
+  for (std::string word; words >> word;)
+    text += word.starts_with('-') ? " " + roff(word) : " \\fI" + roff(word) + "\\fR";
+  return text;
+}
+
+// "RECIPE", "[RECIPE]", "[OPTIONS]"; each form in a line of its own.
 std::string synopsis(const std::string& words, const Command& command) {
   std::string text = "\\fB" + roff(words) + "\\fR";
   const bool has_options = std::ranges::any_of(
       command.options, [](const auto& option) { return !option.names.empty(); });
   if (has_options) text += " [OPTIONS]";
+  if (!command.forms.empty()) {
+    std::string lines;
+    for (const std::string& form : command.forms)
+      lines += (lines.empty() ? "" : "\n.br\n") + text + form_text(form);
+    return lines;
+  }
   for (const CommandOption& option : command.options) {
     if (!option.names.empty()) continue;
     text += option.is_required ? " \\fI" + roff(option.value) + "\\fR"

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <memory>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "base/text.hpp"
 #include "base/utf8.hpp"
 #include "daemon/cli/options/shared_options.hpp"
+#include "daemon/cli/options/usage_forms.hpp"
 
 namespace autotuned::daemon {
 
@@ -219,6 +221,8 @@ std::string mistake_text(const CLI::App& app, const CLI::ParseError& error,
 
 Command table_of(const CLI::App& app) {
   Command command{.name = app.get_name(), .summary = app.get_description()};
+  const auto usage = std::dynamic_pointer_cast<UsageForms>(app.get_formatter());
+  if (usage != nullptr) command.forms = usage->forms();
   for (const CLI::Option* option : app.get_options())
     command.options.push_back(option_of(*option));
   for (const CLI::App* below : app.get_subcommands([](const CLI::App*) { return true; }))

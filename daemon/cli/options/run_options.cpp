@@ -2,23 +2,16 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "daemon/cli/command_functions.hpp"
 #include "daemon/cli/options/option_groups.hpp"
 #include "daemon/cli/options/shared_options.hpp"
+#include "daemon/cli/options/usage_forms.hpp"
 
 namespace autotuned::daemon {
 
 namespace {
-
-// The parser knows of the recipe alone: what belongs to a script is taken out of the words before.
-class RunHelp final : public CLI::Formatter {
- public:
-  std::string make_usage(const CLI::App* /*app*/, std::string name) const override {
-    return "Usage: " + name + " [OPTIONS] RECIPE\n       " + name +
-           " [OPTIONS] SCRIPT.py ARGS...\n       " + name + " [OPTIONS] -- COMMAND...\n";
-  }
-};
 
 // Adds the options that extend a finished training. REQUIRES: the options that exclude them were added before.
 void add_sequel(CLI::App& command, RunOptions& options) {
@@ -44,7 +37,9 @@ void add_sequel(CLI::App& command, RunOptions& options) {
 void add_run(CLI::App& app, RunOptions& options, Subcommands& commands) {
   CLI::App& command = *app.add_subcommand(
       "run", "Tune if needed, then train; a script of yours is tuned while it trains");
-  command.formatter(std::make_shared<RunHelp>());
+  // The parser knows of the recipe alone: what belongs to a script is taken out of the words before.
+  command.formatter(std::make_shared<UsageForms>(
+      std::vector<std::string>{"RECIPE", "SCRIPT.py ARGS...", "-- COMMAND..."}));
   command
       .add_option("RECIPE", options.recipe,
                   "Recipe file; or a script (*.py) with its arguments; or -- and a command")

@@ -228,7 +228,10 @@ TEST(Completions, KnowWhatMayBeTyped) {
       EXPECT_THAT(outcome.out, HasSubstr(word)) << shell;
   }
   const Outcome page = scene.command({"man"});
-  EXPECT_THAT(page.out, AllOf(StartsWith(".TH AUTOTUNED 1"), HasSubstr("130 cancelled")));
+  EXPECT_THAT(page.out,
+              AllOf(StartsWith(".TH AUTOTUNED 1"), HasSubstr("130 cancelled"),
+                    HasSubstr("autotuned run\\fR [OPTIONS] \\fISCRIPT.py\\fR \\fIARGS...\\fR\n"),
+                    HasSubstr("autotuned run\\fR [OPTIONS] \\-\\- \\fICOMMAND...\\fR\n")));
 }
 
 }  // namespace

@@ -23,6 +23,7 @@ Command program() {
                   .summary = ".dots and 'quotes'",
                   .choices = {"auto", "never"}}};
   run.options[0].is_file = true;
+  run.forms = {"RECIPE", "SCRIPT.py ARGS...", "-- COMMAND..."};
   Command history{.name = "history", .summary = "List runs"};
   history.options.push_back({.names = {"--json"}, .summary = "Print JSON"});
   Command prune{.name = "prune", .summary = "Remove"};
