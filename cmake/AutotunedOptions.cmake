@@ -25,9 +25,14 @@ set(AUTOTUNED_SYSTEM_RPATH_OPTIONS "${CMAKE_BINARY_DIR}/CMakeFiles/system_rpath_
 file(CONFIGURE OUTPUT "${AUTOTUNED_SYSTEM_RPATH_OPTIONS}" @ONLY CONTENT
   "-Wl,-rpath,@AUTOTUNED_SYSTEM_RPATH@\n-Wl,--disable-new-dtags\n")
 
-# Line tables only: enough for a readable stack, a tenth of the size. Asserts stay on.
-set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1")
-set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O2 -g1")
+# Line tables only: enough for a readable stack, a tenth of the size. Asserts stay on. The checks of a sanitizer are much code,
+# which takes long to optimise further.
+set(AUTOTUNED_OPTIMISATION -O2)
+if(AUTOTUNED_SANITIZE)
+  set(AUTOTUNED_OPTIMISATION -O1)
+endif()
+set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "${AUTOTUNED_OPTIMISATION} -g1")
+set(CMAKE_C_FLAGS_RELWITHDEBINFO "${AUTOTUNED_OPTIMISATION} -g1")
 
 set(AUTOTUNED_BIN_DIR "${CMAKE_BINARY_DIR}/bin")
 set(AUTOTUNED_PLUGIN_DIR "${CMAKE_BINARY_DIR}/lib/autotuned/plugins")
@@ -80,7 +85,7 @@ set(AUTOTUNED_TEST_OPTIONS -O0)
 
 if(AUTOTUNED_SANITIZE)
   target_compile_options(autotuned_options INTERFACE
-    -O1 -fsanitize=${AUTOTUNED_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    -fsanitize=${AUTOTUNED_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # Instrumented code confuses these analyses of GCC 12.
     target_compile_options(autotuned_options INTERFACE
