@@ -101,6 +101,7 @@ Result<TrainerBackend::Loaded> TrainerBackend::load_trainer(
   spec.log = spec_.folder / ("trainer-" + std::to_string(started_++ % kLogs + 1) + ".log");
   spec.inherited_locks = spec_.device_locks;
   spec.on_end = std::move(on_end);
+  if (spec_.recipe.train.ranks > 1) spec.stopped_limit = spec_.stopped_limit;
   auto environment = trainer_environment(configuration);
   if (!environment) return tl::unexpected(environment.error());
   spec.environment = std::move(*environment);

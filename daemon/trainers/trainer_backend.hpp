@@ -42,7 +42,10 @@ struct TrainerBackendSpec {
   std::filesystem::path trainer;
   std::filesystem::path folder;  // for logs and exchanged checkpoints; must exist
   std::chrono::nanoseconds block_limit = std::chrono::seconds(60);  // beyond the block's own length
-  std::vector<int> device_locks;                                    // inherited by every trainer
+  // How long the first of several ranks may stay stopped (SIGSTOP). The others end it sooner (trainer/ranks), unless they
+  // are gone, stopped too, or not there yet.
+  std::chrono::nanoseconds stopped_limit = std::chrono::seconds(15);
+  std::vector<int> device_locks;  // inherited by every trainer
   // The lock held during each block, check, profile and trace and its preparation: devices share the CPUs. Empty: none.
   std::filesystem::path measurement_lock;
   std::chrono::nanoseconds measurement_lock_limit = std::chrono::minutes(10);

@@ -35,8 +35,8 @@ constexpr nanoseconds kCancelGrace = std::chrono::seconds(30);
 constexpr nanoseconds kStopLimit = std::chrono::seconds(2);
 constexpr nanoseconds kStopPause = std::chrono::microseconds(100);
 constexpr nanoseconds kStopGrace = std::chrono::seconds(2);
-// Between two looks at the memory of a trainer that works.
-constexpr nanoseconds kMemoryLook = std::chrono::milliseconds(250);
+// Between two looks at a trainer that is waited for: at its memory, and whether it is stopped.
+constexpr nanoseconds kBetweenLooks = std::chrono::milliseconds(250);
 // What an error says of a SIGKILL while the kernel's own count of such kills grew.
 constexpr const char* kKilledForMemory = "sent by the kernel's out-of-memory killer";
 
@@ -98,6 +98,8 @@ TrainerClient::TrainerClient(TrainerOutput output, Process process, FrameChannel
     : output_(std::move(output)),
       process_(std::move(process)),
       memory_(process_.pid()),
+      stopped_(process_.pid()),
+      stopped_limit_(spec.stopped_limit),
       channel_(std::move(channel)),
       cancel_(&cancel),
       log_(spec.log),
@@ -148,7 +150,7 @@ Result<TrainerClient> TrainerClient::start(const TrainerSpec& spec, CancelSource
         return client.end(ErrorKind::unsupported, "the program that should be a trainer said " +
                                                       frame.error().what + " instead of hello");
       default:
-        return client.end(ErrorKind::crashed, "the trainer ended before it said hello");
+        return client.end(ErrorKind::crashed, client.ended_text("before it said hello"));
     }
   }
   client.hello_ = member(*frame, "hello");
@@ -207,9 +209,15 @@ Result<Json> TrainerClient::receive_before(Clock::time_point deadline, bool is_c
     if (held > memory_limit_bytes_) {
       return fail(ErrorKind::out_of_memory, format_bytes(held));
     }
+    const bool is_watched = stopped_limit_ > nanoseconds{0};
+    if (is_watched) stopped_.look(Clock::now());
+    if (is_stopped_too_long()) {
+      process_.signal_group(SIGKILL);
+      return fail(ErrorKind::crashed, "stopped for too long");
+    }
     const int cancel = is_cancellable ? cancel_->descriptor() : -1;
-    const auto look =
-        memory_limit_bytes_ > 0 ? std::min(deadline, Clock::now() + kMemoryLook) : deadline;
+    const bool needs_looks = memory_limit_bytes_ > 0 || is_watched;
+    const auto look = needs_looks ? std::min(deadline, Clock::now() + kBetweenLooks) : deadline;
     const Woken woken = wait_for(channel_.descriptor(), POLLIN, cancel, look);
     if (woken == Woken::timeout && look < deadline) continue;
     if (woken == Woken::timeout) return fail(ErrorKind::timeout, "no answer");
@@ -276,7 +284,7 @@ tl::unexpected<Error> TrainerClient::end_without_answer(const Error& error, cons
       return end(ErrorKind::internal,
                  "the trainer's answer to '" + name + "' is no frame of JSON: " + error.what);
     default:
-      return end(error.kind, "the trainer ended during '" + name + "'");
+      return end(error.kind, ended_text("during '" + name + "'"));
   }
 }
 
@@ -390,6 +398,16 @@ tl::unexpected<Error> TrainerClient::end(ErrorKind kind, const std::string& what
   const std::string tail = last_lines(log_, 5);
   if (!tail.empty()) text += "; the last lines of its log:\n" + tail;
   return tl::unexpected(Error{kind, text, log_.string(), {}, signal});
+}
+
+bool TrainerClient::is_stopped_too_long() const {
+  return stopped_limit_ > nanoseconds{0} && stopped_.time() >= stopped_limit_;
+}
+
+std::string TrainerClient::ended_text(const std::string& when) const {
+  if (!is_stopped_too_long()) return "the trainer ended " + when;
+  return "the trainer was stopped (SIGSTOP) for " + format_duration(stopped_limit_) + " " + when +
+         ", and has been ended";
 }
 
 void TrainerClient::tell_end(ErrorKind kind, bool has_told,

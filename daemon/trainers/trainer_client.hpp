@@ -14,6 +14,7 @@
 #include "base/machine/cgroup.hpp"
 #include "base/process/process.hpp"
 #include "base/process/resident_memory.hpp"
+#include "base/process/stopped_process.hpp"
 #include "base/process/trainer_end.hpp"
 #include "base/result.hpp"
 #include "daemon/trainers/trainer_output.hpp"
@@ -52,6 +53,9 @@ struct TrainerSpec {
   // How long to wait for the hello. LibTorch for CUDA has 3.6 GB of libraries, which a slow disk takes minutes to read
   // the first time; a program that is no trainer never says hello.
   std::chrono::nanoseconds hello_limit = std::chrono::minutes(5);
+  // How long the trainer may stay stopped by others (SIGSTOP) while it is waited for, until it is ended; 0: as long as
+  // the limit of the hello or of the request.
+  std::chrono::nanoseconds stopped_limit{0};
   // Told when the trainer ends before its time, and when it says that there is no memory. May be empty.
   std::function<void(TrainerEnd)> on_end;
   std::string system_root;  // below which the kernel's counters are; empty but in tests
@@ -112,11 +116,17 @@ class TrainerClient {
                                            std::chrono::nanoseconds limit);
   tl::unexpected<Error> take_error(const Json& error, const std::string& name);
   tl::unexpected<Error> end(ErrorKind kind, const std::string& what);
+  // Whether it has been stopped for longer than it may.
+  [[nodiscard]] bool is_stopped_too_long() const;
+  // What is said of a trainer that ended while it was waited for.
+  [[nodiscard]] std::string ended_text(const std::string& when) const;
   void tell_end(ErrorKind kind, bool has_told, const std::optional<ProcessExit>& exit);
 
   TrainerOutput output_;  // ends after the process
   Process process_;
   ResidentGroup memory_;
+  StoppedTime stopped_;
+  std::chrono::nanoseconds stopped_limit_;
   FrameChannel channel_;
   CancelSource* cancel_;
   std::filesystem::path log_;

@@ -3,8 +3,11 @@
 
 #include <gmock/gmock.h>
 
+#include <chrono>
 #include <cmath>
+#include <csignal>
 #include <set>
+#include <utility>
 
 #include "base/file.hpp"
 #include "tests/daemon/trainers/trainer_backend_scene.hpp"
@@ -391,6 +394,27 @@ TEST_F(TrainerBackendTest, MeasuresAnExtensionInAProcessOfItsOwn) {
   // It was switched on after the start, where its time is seen.
   for (const Json& load : scene_.requests("load")) {
     EXPECT_NE(load.at("configuration").value("mine.skip", false), true);
+  }
+}
+
+// A single trainer may be stopped as long as its request may take: it may be let go on.
+TEST_F(TrainerBackendTest, EndsTheFirstOfSeveralRanksWhenItStaysStopped) {
+  for (const int ranks : {1, 2}) {
+    TrainerBackendSpec spec = job_spec();
+    spec.recipe.train.ranks = ranks;
+    spec.stopped_limit = std::chrono::milliseconds(100);
+    spec.block_limit = std::chrono::milliseconds(ranks == 1 ? 500 : 60'000);
+    job_.emplace(std::move(spec), cancel_);
+    scene_.forget_requests();
+    ASSERT_TRUE(job().start(start_));
+    ASSERT_EQ(kill(process(0), SIGSTOP), 0);
+    wait_until_stopped(process(0), true);
+    const auto block = job().run_block(start_, {});
+    ASSERT_FALSE(block);
+    EXPECT_EQ(block.error().kind, ranks == 1 ? ErrorKind::timeout : ErrorKind::crashed);
+    EXPECT_EQ(block.error().what.starts_with("rank 0 of 2: the trainer was stopped (SIGSTOP) for"),
+              ranks == 2)
+        << block.error().message();
   }
 }
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <thread>
 
 #include "base/file.hpp"
 #include "base/process/resident_memory.hpp"
@@ -31,6 +32,7 @@ class TrainerClientTest : public testing::Test {
     spec.inherited_locks = locks_;
     spec.on_end = [this](TrainerEnd end) { ends_.push_back(std::move(end)); };
     spec.system_root = system_root_;
+    spec.stopped_limit = stopped_limit_;
     return TrainerClient::start(spec, cancel_);
   }
   static Json prepared() { return {{"configuration", Json::object()}}; }
@@ -40,6 +42,7 @@ class TrainerClientTest : public testing::Test {
   std::vector<int> locks_;
   std::vector<TrainerEnd> ends_;
   std::string system_root_;
+  std::chrono::nanoseconds stopped_limit_{0};
 };
 
 TEST_F(TrainerClientTest, AsksAndStops) {
@@ -82,6 +85,22 @@ TEST_F(TrainerClientTest, ASuspendedTrainerGoesOnWhenItIsAskedAndWhenItIsStopped
   client->stop();
   EXPECT_EQ(scene_.requests("stop").size(), 1);
   EXPECT_TRUE(ends_.empty());
+}
+
+// Its connection does not tell. What the session has stopped itself does not count.
+TEST_F(TrainerClientTest, ATrainerThatOthersStopIsEnded) {
+  stopped_limit_ = std::chrono::milliseconds(300);
+  auto client = start(Json::array());
+  ASSERT_TRUE(client) << client.error().message();
+  client->suspend();
+  std::this_thread::sleep_for(2 * stopped_limit_);
+  EXPECT_TRUE(client->request("load", prepared(), seconds(20)));
+  kill(client->pid(), SIGSTOP);
+  const auto answer = client->request("run", {{"minimum_ns", 1000}}, seconds(20));
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().kind, ErrorKind::crashed);
+  EXPECT_THAT(answer.error().what, HasSubstr("was stopped (SIGSTOP) for 300 ms during 'run'"));
+  EXPECT_FALSE(client->is_alive());
 }
 
 // A stopped process gets SIGKILL all the same when its parent goes.

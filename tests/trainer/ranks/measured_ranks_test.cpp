@@ -6,6 +6,7 @@
 #include <fstream>
 #include <future>
 #include <thread>
+#include <utility>
 
 #include "base/trial.hpp"
 #include "daemon/trainers/trainer_backend.hpp"
@@ -375,6 +376,31 @@ TEST_F(MeasuredRanks, TheFirstOneIsNamedWhenItDies) {
   EXPECT_THAT(failed.error().what, StartsWith("rank 0 of 2: the trainer ended"));
   const auto next = job.run_block(begin, {});
   EXPECT_TRUE(next) << next.error().message();
+}
+
+// The others cannot end it then.
+TEST_F(MeasuredRanks, TheFirstOneIsEndedThatIsStoppedWhileNoOtherRuns) {
+  daemon::NeverCancelled never;
+  daemon::TrainerBackendSpec spec = spec_of(recipe(2));
+  spec.stopped_limit = std::chrono::seconds(1);
+  daemon::TrainerBackend job(std::move(spec), never);
+  const Configuration begin = starting(recipe(2));
+  for (const int of_other : {SIGKILL, SIGSTOP}) {
+    const auto block = job.run_block(begin, {});
+    ASSERT_TRUE(block) << block.error().message();
+    const std::vector<pid_t> trainers = children_of(::getpid());
+    ASSERT_THAT(trainers, SizeIs(1));
+    const std::vector<pid_t> others = children_of(trainers.front());
+    ASSERT_THAT(others, SizeIs(1));
+    ::kill(trainers.front(), SIGSTOP);
+    ::kill(others.front(), of_other);
+    const auto failed = job.run_block(begin, {});
+    ASSERT_FALSE(failed);
+    EXPECT_EQ(failed.error().kind, ErrorKind::crashed);
+    EXPECT_THAT(failed.error().what,
+                StartsWith("rank 0 of 2: the trainer was stopped (SIGSTOP) for 1.0 s"));
+    wait_for([&] { return !is_running(others.front()); });
+  }
 }
 
 TEST_F(MeasuredRanks, TheFirstOneIsNamedWhenItDiesInATraining) {
