@@ -6,7 +6,8 @@
 //   - no trial that was ever seen finished is missing, changed or there twice, and the history is whole;
 //   - no run is left unfinished, and no process;
 //   - a command that could not go on said why.
-// A rank that is stopped costs ten seconds, after which it is ended; so fewer are stopped than killed.
+// A rank that is stopped costs ten to fifteen seconds, after which it is ended; so fewer are stopped than killed.
+// Each hit is told at once: where the program hangs, what it has printed says where it was.
 #include <gtest/gtest.h>
 
 #include <CLI/CLI.hpp>
@@ -44,6 +45,14 @@ constexpr std::int64_t kSamples = 4096;
 constexpr std::int64_t kBatch = 32;
 constexpr std::int64_t kEpochs = 40;
 
+// Prints a line with the time since the first one.
+void tell(const std::string& what) {
+  static const Clock::time_point start = Clock::now();
+  const std::chrono::duration<double> passed = Clock::now() - start;
+  std::printf("%7.1f s  %s\n", passed.count(), what.c_str());
+  std::fflush(stdout);
+}
+
 // Batches in a random order, and dropout of patches: who goes on from a checkpoint must go on with the same numbers.
 std::string job_of(int ranks) {
   return "seed: 3\n"
@@ -80,6 +89,7 @@ struct Whole {
 
 Whole whole_run(int ranks) {
   const RankScene scene(ranks);
+  tell("a run of " + std::to_string(ranks) + " ranks in which nobody is hit");
   const auto start = Clock::now();
   const Outcome outcome = scene.run();
   if (outcome.code != 0) faults::report_wrong("a run in which nobody is hit: " + outcome.err);
@@ -128,8 +138,9 @@ class Round {
     for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
       const int hits_before = hits_;
       outcome_ = scene_.run();
-      if (outcome_.code == 0) return;
       const std::string end = "exit code " + std::to_string(outcome_.code);
+      tell("the command has ended: " + end);
+      if (outcome_.code == 0) return;
       if (hits_ == hits_before) {
         faults::report_wrong(end + " although nobody was hit: " + outcome_.err);
       }
@@ -143,7 +154,8 @@ class Round {
     const faults::Found& one = found[(*random_)() % found.size()];
     const pid_t victim = one.pid;
     const int rank = rank_of(victim);
-    // Nobody looks after a first rank that is alone: it is being started, and a session waits minutes for that.
+    // Only once all are there. One that is seen before may be a child between fork() and exec(): its parent waits for it
+    // in the kernel then, and does not look stopped itself.
     const std::string leader = rank == 0 ? std::to_string(victim) : one.parent;
     const auto others = std::ranges::count(found, leader, &faults::Found::parent);
     const bool is_stopped = others == ranks_ - 1 && (*random_)() % kOneInSoManyIsStopped == 0;
@@ -151,7 +163,9 @@ class Round {
     ++hits_;
     if (::kill(victim, is_stopped ? SIGSTOP : SIGKILL) != 0) return false;
     ++hits.count;
-    ++hits.by_victim["rank " + std::to_string(rank) + (is_stopped ? " stopped" : " killed")];
+    const std::string what = "rank " + std::to_string(rank) + (is_stopped ? " stopped" : " killed");
+    ++hits.by_victim[what];
+    tell(what + ": process " + std::to_string(victim) + ", one of " + std::to_string(found.size()));
     return true;
   }
 
@@ -206,6 +220,7 @@ int main(int argc, char** argv) {
   testing::InitGoogleTest();
   std::mt19937_64 random(seed);
 
+  tell("seed " + std::to_string(seed));
   const auto start = Clock::now();
   std::map<int, Whole> whole;
   Hits done;
@@ -218,9 +233,9 @@ int main(int argc, char** argv) {
     const int ranks = random() % 3 == 0 ? 3 : 2;
     if (!whole.contains(ranks)) whole[ranks] = whole_run(ranks);
     if (faults::wrong() > 0) break;
+    tell("a round of " + std::to_string(ranks) + " ranks");
     Round(random, ranks, whole[ranks]).run(std::min(kMaxInARound, kills - done.count), done);
-    if (++rounds % 10 == 0) std::printf("%d hits in %d rounds\n", done.count, rounds);
-    std::fflush(stdout);
+    tell(std::to_string(done.count) + " hits in " + std::to_string(++rounds) + " rounds");
   }
   std::printf("\n| what | times |\n|---|---|\n");
   for (const auto& [victim, count] : done.by_victim)
