@@ -36,22 +36,31 @@ class Running:
         self, *command: str, environment: dict[str, str] | None = None, **options: Any
     ) -> None:
         ours, theirs = socket.socketpair()
-        variables = {**os.environ, **TELLS_SIGNALS, **(environment or {})}
-        variables["AUTOTUNED_SCRIPT_SOCKET"] = str(theirs.fileno())
+        self.process = self.started(command, theirs.fileno(), environment or {}, options)
+        theirs.close()
+        self.socket = ours
+        ours.settimeout(PATIENCE_S)
+        self.last: dict[str, Any] = {}
+        self._id = 0
+
+    def started(
+        self,
+        command: tuple[str, ...],
+        session: int,
+        environment: dict[str, str],
+        options: dict[str, Any],
+    ) -> Any:
+        variables = {**os.environ, **TELLS_SIGNALS, **environment}
+        variables["AUTOTUNED_SCRIPT_SOCKET"] = str(session)
         variables["PYTHONPATH"] = os.pathsep.join(
             [str(STARTUP), *([variables["PYTHONPATH"]] if variables.get("PYTHONPATH") else [])]
         )
         options.setdefault("stdout", subprocess.PIPE)
         options.setdefault("stderr", subprocess.PIPE)
         options.setdefault("cwd", SCRIPTS)
-        self.process = subprocess.Popen(
-            [sys.executable, *command], env=variables, pass_fds=[theirs.fileno()], **options
+        return subprocess.Popen(
+            [sys.executable, *command], env=variables, pass_fds=[session], **options
         )
-        theirs.close()
-        self.socket = ours
-        ours.settimeout(PATIENCE_S)
-        self.last: dict[str, Any] = {}
-        self._id = 0
 
     def end(self) -> None:
         """At the end of a test, however far the script has come."""

@@ -21,7 +21,7 @@ from autotuned.loop.watch import Guard, Watch
 from autotuned.parts import engines
 from autotuned.parts.loader import LoaderSettings, SwitchableBatches
 from autotuned.parts.tensors import map_tensors
-from stand_in import Running, alone
+from forks import Running, alone
 from test_checks import Loop
 
 QUIET = {"PYTHONWARNINGS": "ignore"}

@@ -17,7 +17,7 @@ from pathlib import Path
 from unittest import mock
 
 from autotuned.agent import logs
-from stand_in import Running, alone
+from forks import Running, alone
 
 KEPT = {
     "run": "r-20261123-5d0c1e",

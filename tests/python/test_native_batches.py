@@ -22,8 +22,8 @@ from autotuned.loop.script import Script
 from autotuned.parts import native
 from autotuned.parts.loader import LoaderSettings, SwitchableBatches
 from autotuned.protocol import RequestError
+from forks import Running, alone
 from photo_folder import DRAWING, EXACT, PhotosTest, spoil, write_photos
-from stand_in import Running, alone
 
 THREADS = LoaderSettings(0, 2, False, False, 2)
 QUIET = {"PYTHONWARNINGS": "ignore"}

@@ -15,7 +15,8 @@ from torch import nn
 from autotuned.loop.hooks import Hooks
 from autotuned.loop.script import Script
 from autotuned.loop.watch import Watch
-from stand_in import Ended, Running, alone
+from forks import Running, alone
+from stand_in import Ended
 
 QUIET = {"PYTHONWARNINGS": "ignore"}
 CANDIDATE = {"precision.autocast": "bf16", "optimizer.fused": True}

@@ -5,7 +5,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from stand_in import Running, alone
+from forks import Running, alone
 
 QUIET = {"PYTHONWARNINGS": "ignore"}
 

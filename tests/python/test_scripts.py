@@ -3,20 +3,13 @@
 but exact changes is tried.
 """
 
-import os
 import random
-import runpy
-import sys
-import tempfile
 import unittest
-import warnings
 
-# For forks, which need not import them again; nothing here may use them. The first optimizer of a
-# process imports the second.
-import torch  # noqa: F401
-import torch._dynamo  # noqa: F401
-
-from stand_in import SCRIPTS, Ended, Running
+import forks
+import stand_in
+from forks import Running
+from stand_in import Ended
 
 QUIET = {"PYTHONWARNINGS": "ignore"}
 CHECKED = {"precision.autocast": "bf16"}
@@ -26,45 +19,20 @@ def output_without_pid(text):
     return [line for line in text.splitlines() if not line.startswith("pid")]
 
 
-def output_alone(name, *arguments):
-    """Standard output of a script without any of this: in a fork, for PyTorch takes longer to
-    import than these scripts train."""
-    with tempfile.TemporaryFile() as file:
-        sys.stdout.flush()
-        child = os.fork()
-        if child == 0:
-            code = 1
-            try:
-                os.dup2(file.fileno(), 1)
-                os.chdir(SCRIPTS)
-                sys.path.insert(0, str(SCRIPTS))
-                sys.argv = [name, *arguments]
-                warnings.simplefilter("ignore")
-                runpy.run_path(name, run_name="__main__")
-                sys.stdout.flush()
-                code = 0
-            except BaseException:  # the exit code tells; the rest of the tests is the parent's
-                sys.excepthook(*sys.exc_info())
-            finally:
-                os._exit(code)
-        _, status = os.waitpid(child, 0)
-        assert status == 0, (name, arguments, status)
-        file.seek(0)
-        return file.read().decode()
-
-
 class ScriptsTest(unittest.TestCase):
-    def assert_same(self, name, *arguments, talk, twin=True):
+    def assert_same(self, name, *arguments, talk, kind=Running):
         command = (f"{name}.py", *arguments)
-        want = output_alone(*command)
-        running = Running(*command, environment=QUIET)
+        want = forks.alone(*command, environment=QUIET)
+        self.assertEqual(want[0], 0, want[2])
+        running = kind(*command, environment=QUIET)
+        self.addCleanup(running.end)
         try:
             talk(running)
         except Ended:
             self.fail(f"the script ended too early: {running.last}")
         code, out, error = running.rest()
         self.assertEqual((code, error), (0, ""))
-        self.assertEqual(output_without_pid(out), output_without_pid(want))
+        self.assertEqual(output_without_pid(out), output_without_pid(want[1]))
         self.assertIn("digest", out)
 
     def look_and_go_on(self, running):
@@ -89,7 +57,8 @@ class ScriptsTest(unittest.TestCase):
         running.send({"id": 9, "request": "run", "minimum_ns": 1 << 60})
 
     def test_a_classifier(self):
-        self.assert_same("classifier", talk=self.look_and_go_on)
+        kind = stand_in.Running  # from the start of Python on
+        self.assert_same("classifier", talk=self.look_and_go_on, kind=kind)
 
     def test_a_classifier_to_its_end(self):
         self.assert_same(
@@ -135,6 +104,7 @@ class ScriptsTest(unittest.TestCase):
     def test_numerics_that_were_taken_back_leave_the_scripts_own_way(self):
         """Not the same bits, but the same settings: what is left is what the script set."""
         running = Running("classifier.py", "--epochs", "4", environment=QUIET)
+        self.addCleanup(running.end)
         own = running.load()["configuration"]
         changed = running.must(
             "prepare",

@@ -7,7 +7,9 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from stand_in import Ended, Running, alone
+import stand_in
+from forks import Running, alone
+from stand_in import Ended
 
 QUIET = {"PYTHONWARNINGS": "ignore"}
 LONG = ("classifier.py", "--epochs", "40")
@@ -67,7 +69,8 @@ class SessionTest(unittest.TestCase):
         return answer["error"]["kind"]
 
     def test_requests(self):
-        running = self.start(*LONG)
+        running = stand_in.Running(*LONG, environment=QUIET)
+        self.addCleanup(running.end)
         hello = running.hello()
         self.assertEqual(
             (hello["protocol"], hello["owns_loop"], hello["pid"]), (1, False, running.process.pid)
@@ -274,7 +277,7 @@ sys.meta_path.insert(0, Breaks())
 """,
                 encoding="utf-8",
             )
-            running = Running(
+            running = stand_in.Running(
                 "accumulation.py", environment={**QUIET, "PYTHONPATH": f"{folder}:{self._path()}"}
             )
             self.addCleanup(running.end)
