@@ -1,16 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One rank of DistributedDataParallel over a job of test_ranks.py.
-
-data_parallel.py FOLDER JOB RANK RANKS STEPS BATCH
-
-Rank 0 leaves the parameters in FOLDER/expected.pt.
-"""
+"""DistributedDataParallel over a job of test_ranks.py."""
 
 from __future__ import annotations
 
 import dataclasses
 import pathlib
-import sys
 from collections.abc import Callable
 
 import torch
@@ -63,10 +57,11 @@ class Job:
 JOBS = {"mlp": Job(Mlp, 0.1), "fashion_cnn": Job(FashionCnn, 0.01)}
 
 
-def main() -> None:
-    folder = pathlib.Path(sys.argv[1])
-    job = JOBS[sys.argv[2]]
-    rank, ranks, steps, batch = map(int, sys.argv[3:7])
+def train(
+    folder: pathlib.Path, name: str, rank: int, ranks: int, steps: int, batch: int
+) -> None:
+    """One rank. That of number 0 leaves the parameters in expected.pt of the folder."""
+    job = JOBS[name]
     torch.set_num_threads(1)
     distributed.init_process_group(
         "gloo", init_method=f"file://{folder}/store", rank=rank, world_size=ranks
@@ -91,7 +86,3 @@ def main() -> None:
     if rank == 0:
         torch.save(model.state_dict(), folder / "expected.pt")
     distributed.destroy_process_group()
-
-
-if __name__ == "__main__":
-    main()
