@@ -59,6 +59,12 @@ class AttachTest(unittest.TestCase):
         self.assertEqual(got, want)
         return running, got
 
+    def assert_outcome(self, want, *command, environment=None):
+        """The same where the script says what it does alone: exit code, output and error."""
+        running, got = self.run_with_session(*command, environment=environment)
+        self.assertEqual(got, want)
+        return running
+
     def test_a_script_without_pytorch_never_says_hello(self):
         script = self.write("plain.py", "import sys\nprint(sys.argv)\n")
         running, (code, out, error) = self.assert_same(script, "--lr", "1")
@@ -111,7 +117,7 @@ class AttachTest(unittest.TestCase):
         step()
         """,
         )
-        running, _ = self.assert_same(script)
+        running = self.assert_outcome((0, "", ""), script)
         self.assertEqual(running.last["end"]["steps"], 12)
 
     def test_pytorch_that_loads_at_the_second_try_is_tuned(self):
@@ -133,8 +139,7 @@ class AttachTest(unittest.TestCase):
         step()
         """,
         )
-        running, (code, out, _) = self.assert_same(script)
-        self.assertEqual((code, out), (0, "no libtorch.so\n"))
+        running = self.assert_outcome((0, "no libtorch.so\n", ""), script)
         self.assertEqual(running.last["end"]["steps"], 12)
 
     def test_a_file_that_has_the_number_of_the_socket_stays_as_it_is(self):
@@ -213,24 +218,19 @@ class AttachTest(unittest.TestCase):
             """,
         )
         path = os.pathsep.join([str(self.folder / "own"), os.environ.get("PYTHONPATH", "")])
-        _, (code, out, _) = self.assert_same(script, environment={"PYTHONPATH": path})
-        self.assertEqual(code, 0)
-        self.assertIn("its turn", out)
-        self.assertIn("my name", out)
+        out = f"its turn {self.folder}/own/sitecustomize.py\nmy name\n"
+        self.assert_outcome((0, out, ""), script, environment={"PYTHONPATH": path})
 
     def test_the_exit_code_and_the_output_are_the_scripts(self):
-        for name, text, code in (
-            (
-                "exit.py",
-                "import torch, sys\nprint('out')\nsys.stderr.write('err')\nsys.exit(3)\n",
-                3,
-            ),
-            ("raise.py", "import torch\nraise ValueError('no')\n", 1),
-        ):
-            with self.subTest(name):
-                running, got = self.assert_same(self.write(name, text))
-                self.assertEqual(got[0], code)
-                self.assertIn("end", running.last)
+        with self.subTest("an exit"):
+            text = "import torch, sys\nprint('out')\nsys.stderr.write('err')\nsys.exit(3)\n"
+            running = self.assert_outcome((3, "out\n", "err"), self.write("exit.py", text))
+            self.assertIn("end", running.last)
+        with self.subTest("an exception"):
+            text = "import torch\nraise ValueError('no')\n"
+            running, got = self.assert_same(self.write("raise.py", text))
+            self.assertEqual(got[0], 1)
+            self.assertIn("end", running.last)
 
     def test_a_failing_step_fails_as_it_does_alone(self):
         script = self.write(
@@ -283,7 +283,7 @@ class AttachTest(unittest.TestCase):
     print("parent")
         """,
         )
-        self.assert_same(script)
+        self.assert_outcome((0, "child\nparent\n", ""), script)
 
     def test_a_fork_while_it_is_tuned_leaves_the_session_to_the_parent(self):
         script = self.write(
@@ -345,7 +345,7 @@ class AttachTest(unittest.TestCase):
             print(rate, VALUE, __name__, __package__)
             """,
         )
-        self.assert_same("-m", "package", "--lr", "0.5")
+        self.assert_outcome((0, "0.5 2.0 __main__ package\n", ""), "-m", "package", "--lr", "0.5")
         self.assert_same("-m", "package", "--help")
 
     def test_the_debugger(self):
