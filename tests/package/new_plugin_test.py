@@ -115,10 +115,6 @@ class BuiltPlugin(installation.Case):
             self.call("cmake", "--build", build)
             done = self.call(os.environ["CTEST"], "--test-dir", build, code=8)
             self.assertRegex(done.stdout + done.stderr, r"- sample \(")  # not only whether it loads
-        with self.subTest("an undefined symbol is an error of the build"):
-            source.write_text(right + "void nobody_has_this();\nvoid use() { nobody_has_this(); }\n")
-            done = self.call("cmake", "--build", build, code=1)
-            self.assertIn("nobody_has_this", done.stdout + done.stderr)
 
     def test_with_clang(self):
         if not self.have("clang++"):
@@ -129,15 +125,21 @@ class BuiltPlugin(installation.Case):
         folder = self.home / "plain"
         folder.mkdir()
         source = installation.SOURCE / "tests/plugins/fixtures/descriptor.c"
+        (folder / "more.c").write_text("")
         (folder / "CMakeLists.txt").write_text(
             "cmake_minimum_required(VERSION 3.25)\nproject(plain LANGUAGES C)\n"
             "find_package(autotuned 0.1 REQUIRED)\n"
-            f"autotuned_plugin(plain SOURCES {source})\n"
+            f"autotuned_plugin(plain SOURCES {source} more.c)\n"
             f"target_include_directories(plain PRIVATE {installation.SOURCE})\n"
             'target_compile_definitions(plain PRIVATE AUTOTUNED_TEST_NAME="plain")\n')
         self.call("cmake", "-S", folder, "-B", folder / "build")
         self.call("cmake", "--build", folder / "build")
         self.autotuned("plugins", "--plugin-dir", folder / "build", "--require", "plain")
+        with self.subTest("an undefined symbol is an error of the build"):
+            # In any language: autotuned_plugin() asks the linker for it. C++ takes longer to compile.
+            (folder / "more.c").write_text("void nobody_has_this(void);\nvoid use(void) { nobody_has_this(); }\n")
+            done = self.call("cmake", "--build", folder / "build", code=1)
+            self.assertIn("nobody_has_this", done.stdout + done.stderr)
 
 
 class TrainerPlugin(installation.Case):
