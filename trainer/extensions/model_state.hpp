@@ -25,16 +25,25 @@ struct ModelState {
     friend bool operator==(const Tensor&, const Tensor&) = default;
   };
 
+  // Where the numbers of a tensor lie. It may change: another order of dimensions, or another storage.
+  struct Memory {
+    std::uintptr_t begin = 0;
+    std::uintptr_t end = 0;  // begin: nowhere
+    bool is_folded = false;  // some of its numbers may share memory
+  };
+
   std::vector<Tensor> tensors;  // parameters, then buffers
+  std::vector<Memory> memory;   // of each
   std::map<std::string, bool>
       modes;  // of each module, whether it trains; the model itself has no name
 };
 
 [[nodiscard]] ModelState model_state_of(const torch::nn::Module& model);
 
+// Of parameters. Where it is allowed, so is memory that comes to be shared.
 enum class Freezing { allowed, refused };
 
-// The first tensor that differs, as a clause; empty: none.
+// The first tensor that differs, as a clause; empty: none. Memory that tensors shared before they may share.
 [[nodiscard]] std::string tensor_difference(const ModelState& before, const ModelState& after,
                                             Freezing freezing);
 // The first module that is still there and in another mode, likewise.
