@@ -71,7 +71,8 @@ class Extension {
 
   // Applies these values between two steps. At least one of them is not its default. May change the model and its
   // modules, but must not replace or add a parameter or a buffer: the optimizer holds them. Unless a changed knob declares
-  // the risk `semantics`, modules must stay in training mode, and neither this nor rewrite() may freeze a parameter.
+  // the risk `semantics`, modules must stay in training mode, and neither this nor rewrite() may freeze a parameter, or give
+  // tensors memory in common, or a tensor memory in which its numbers overlap.
   virtual void apply(const KnobValues& values, torch::nn::Module& model) = 0;
   // Restores the state before apply(), which is called again for other values. Not called for knobs that need a
   // restart. Afterwards the program checks that the same parameters and buffers are there, and the modes of modules. Unless
@@ -100,7 +101,8 @@ class Extension {
   // Now and then the model's own forward runs after that, without the extension and hooks of parameters: gradients, buffers
   // and answers must be those that it gives, value for value or, with the risk `numerics`, but for rounding. So where
   // `original` is called more often than once for a sample, or in parts, put back what each further call moves: running
-  // averages and their counts, and the states of random generators.
+  // averages and their counts, and the states of random generators. Neither on_batch() nor this may draw from
+  // LibTorch's generators before it calls `original`: the model would get other random numbers, such as those of dropout.
   virtual at::Tensor forward(const Forward& original, const at::Tensor& images) {
     return original(images);
   }

@@ -22,6 +22,9 @@ class GeneratorState {
     const std::scoped_lock lock(generator_.mutex());
     generator_.set_state(state_);
   }
+  [[nodiscard]] bool equals(const GeneratorState& other) const {
+    return state_.equal(other.state_);
+  }
 
  private:
   at::Generator generator_;
@@ -37,6 +40,10 @@ class GeneratorStates {
   void put_back() {
     host_.put_back();
     if (device_) device_->put_back();
+  }
+  // REQUIRES: of the same device.
+  [[nodiscard]] bool equals(const GeneratorStates& other) const {
+    return host_.equals(other.host_) && (!device_ || device_->equals(*other.device_));
   }
 
  private:

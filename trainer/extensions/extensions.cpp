@@ -151,6 +151,7 @@ Result<void> Extensions::configure(const Configuration& configuration, Learner& 
   const bool is_exact =
       std::ranges::all_of(applied_, [](const One* one) { return one->risk == RiskClass::exact; });
   closeness_ = is_exact && !may_round ? Closeness::equal : Closeness::near;
+  own_pass_.forget_steps();
   weights_.watch(learner.model());
   left_weights_.watch(learner.model());
   return {};

@@ -56,7 +56,8 @@ class Extensions {
   // REQUIRES: no other ranks, or Repeats::never.
   [[nodiscard]] bool takes_repeat(Repeats repeats);
   // The warning of a comparison with the model alone that a GPU had no memory for; it is given once, and once more of the
-  // last step of a stretch. On a CPU, where memory hardly ever lacks, the step or the answer throws.
+  // last step of a stretch. On a CPU, where memory hardly ever lacks, the step or the answer throws. Or once that of a
+  // comparison that says nothing, because the model does not compute the same twice.
   [[nodiscard]] std::optional<Error> take_warning() {
     return std::exchange(warning_, std::nullopt);
   }
@@ -162,6 +163,7 @@ class Extensions {
   std::optional<Error> warning_;
   bool has_warned_ = false;
   bool has_warned_of_last_ = false;
+  bool has_warned_of_unrepeated_ = false;
   Closeness closeness_ = Closeness::near;
 };
 

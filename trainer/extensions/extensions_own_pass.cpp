@@ -51,6 +51,13 @@ at::Tensor Extensions::answer(Learner& learner, const Forward& whole, const at::
 void Extensions::end_repeat(bool is_on_cpu, bool is_last) {
   const bool lacks_memory = own_pass_.lacks_memory();
   own_pass_.drop();
+  if (own_pass_.unrepeated() > 0 && !std::exchange(has_warned_of_unrepeated_, true)) {
+    warning_ = Error{ErrorKind::unsupported,
+                     all_applied().who + ": a comparison with the model alone" + in_step() +
+                         " says nothing, because the model does not compute the same twice",
+                     {},
+                     "let the model draw its random numbers from LibTorch's generators"};
+  }
   if (!lacks_memory) return;
   Suspects all = all_applied();
   const std::string what = all.who + ": memory lacks for a comparison with the model alone";

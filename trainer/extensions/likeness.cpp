@@ -29,6 +29,9 @@ constexpr double kMostRoughNormRatio = 5.0;
 constexpr double kLeastKeptCosine = 0.9;
 constexpr double kLeastKeptNormRatio = 0.5;
 constexpr double kMostKeptNormRatio = 2.0;
+// Of many steps together. A forward in bfloat16 near a loss of 0 makes gradients of 0.945 times the length, step by step.
+constexpr double kMostSteadyNormRatio = 1.0 / 0.9;
+constexpr double kStandardErrors = 4.0;
 // Numbers that are copied in 64 bits at once: answers may be as large as half of the memory.
 constexpr std::int64_t kNumbersAtOnce = std::int64_t{1} << 24;
 
@@ -183,6 +186,27 @@ bool is_roughly_near(const Likeness& likeness, bool has_direction, const Likenes
   const bool is_as_long =
       likeness.norm_ratio >= kLeastRoughNormRatio && likeness.norm_ratio <= kMostRoughNormRatio;
   return is_as_long && (!has_direction || likeness.cosine >= least_cosine);
+}
+
+void NormRatios::add(double ratio) {
+  const double logarithm = std::log(ratio);
+  ++count_;
+  sum_ += logarithm;
+  squares_ += logarithm * logarithm;
+}
+
+double NormRatios::mean() const {
+  return count_ > 0 ? std::exp(sum_ / static_cast<double>(count_)) : 1.0;
+}
+
+bool NormRatios::are_off() const {
+  if (count_ < kLeastCount) return false;
+  const auto count = static_cast<double>(count_);
+  const double mean = sum_ / count;
+  const double variance = std::max(squares_ - count * mean * mean, 0.0) / (count - 1.0);
+  const double standard_error = std::sqrt(variance / count);
+  return std::abs(mean) > std::log(kMostSteadyNormRatio) &&
+         std::abs(mean) > kStandardErrors * standard_error;
 }
 
 }  // namespace autotuned::trainer

@@ -5,6 +5,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <vector>
 
 namespace autotuned::trainer {
@@ -42,5 +43,26 @@ struct Likeness {
 // below 0.9, or a norm ratio outside of 0.5 to 2.
 [[nodiscard]] bool is_roughly_near(const Likeness& likeness, bool has_direction,
                                    const Likeness& by_rounding = {});
+
+// The norm ratios of many comparisons. Together they show a factor that is within the limits of each one.
+class NormRatios {
+ public:
+  static constexpr std::int64_t kLeastCount = 5;
+
+  // REQUIRES: finite and greater than 0.
+  void add(double ratio);
+  void forget() { *this = NormRatios(); }
+  [[nodiscard]] std::int64_t count() const { return count_; }
+  // Geometric; 1 without any.
+  [[nodiscard]] double mean() const;
+  // Whether the mean of at least kLeastCount ratios is outside of 0.9 to 1.11, and the mean of their logarithms more than
+  // four of its standard errors away from 0.
+  [[nodiscard]] bool are_off() const;
+
+ private:
+  std::int64_t count_ = 0;
+  double sum_ = 0.0;  // of logarithms
+  double squares_ = 0.0;
+};
 
 }  // namespace autotuned::trainer

@@ -6,6 +6,7 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/jit/api/module.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
@@ -30,6 +31,9 @@ constexpr double kUnitOf16Bits = 1.0 / 128;  // of bfloat16, relative
 // share of the whole.
 constexpr std::int64_t kTellingNumbers = 16;
 constexpr double kTellingShare = 1e-2;
+// Remarks behind what differs.
+constexpr const char* kHasMovedGenerators = " (it has moved LibTorch's random generator)";
+constexpr const char* kIsRounding = " (it differs in rounding: declare it numerics)";
 
 // False: memory lacks for the work.
 template <class Work>
@@ -165,6 +169,8 @@ TensorList common_part(const at::Tensor& answer) {
 struct OwnPass::Begun {
   DeviceBatch batch;  // copies; of an answer its images alone
   bool is_step = false;
+  // Under fp16, rounding decides which of two gradients overflows, and the optimizer leaves out such a step.
+  bool may_overflow = false;
   std::vector<std::string> names;  // of buffers
   TensorList buffers;
   TensorList before;  // copies of these
@@ -198,9 +204,11 @@ void OwnPass::begin_answer(Learner& learner, const at::Tensor& images) {
 
 void OwnPass::begin(Learner& learner, const DeviceBatch& batch, bool is_step) {
   drop();
+  const bool may_overflow = is_step && learner.settings().autocast == at::kHalf;
   const bool fits = fits_into_memory([&] {
     begun_ = std::make_unique<Begun>(Begun{.batch = copy_of(batch),
                                            .is_step = is_step,
+                                           .may_overflow = may_overflow,
                                            .names = {},
                                            .buffers = {},
                                            .before = {},
@@ -255,22 +263,44 @@ std::string OwnPass::difference(Learner& learner, TensorList values, Closeness a
 }
 
 std::string OwnPass::judge(Learner& learner, const Computed& left, Closeness asked) {
+  const at::Device device = begun_->batch.images.device();
+  const GeneratorStates left_generators(device);
   const Computed own = compute(learner, Weights::as_they_are);
+  const bool has_moved = !GeneratorStates(device).equals(left_generators);
+  const std::string remark = has_moved ? kHasMovedGenerators : "";
   std::string did = exact_fault(left, own);
-  if (did.empty()) return did;
-  if (asked == Closeness::equal && begun_->batch.images.is_cpu()) {
-    const Computed again = compute(learner, Weights::as_they_are);
-    if (exact_fault(again, own).empty()) return did;
+  if (did.empty()) {
+    if (begun_->is_step && are_finite(own.values)) ratios_.add(1.0);
+    return did;
   }
-  did = near_fault(left, own, nullptr);
-  if (!did.empty()) {
+  std::optional<Computed> again;
+  if (asked == Closeness::equal && begun_->batch.images.is_cpu()) {
+    again = compute(learner, Weights::as_they_are);
+    if (exact_fault(*again, own).empty()) {
+      if (has_moved) return did + remark;
+      return near_fault(left, own, nullptr, nullptr).empty() ? did + kIsRounding : did;
+    }
+  }
+  did = near_fault(left, own, nullptr, nullptr);
+  const bool is_plainly_near = did.empty();
+  if (!is_plainly_near) {
     // A job in 16 bits rounds its weights itself, so that to round them once more changes nothing.
     const bool is_in_16_bits = learner.settings().autocast.has_value();
     const Computed rounded = compute(learner, is_in_16_bits ? Weights::moved : Weights::rounded);
-    did = near_fault(left, own, &rounded);
+    did = near_fault(left, own, &rounded, nullptr);
+    if (!did.empty()) {
+      // A model may draw random numbers by a generator of its own.
+      if (!again) again = compute(learner, Weights::as_they_are);
+      did = near_fault(left, own, &rounded, &*again);
+      if (!did.empty()) return did + remark;
+      ++unrepeated_;
+      if (!has_near_values(left, own, &rounded)) return did;
+    }
   }
-  if (!did.empty() || !begun_->is_step) return did;
-  return parameter_fault(learner, left, own);
+  if (!begun_->is_step) return did;
+  did = parameter_fault(learner, left, own);
+  if (did.empty() && is_plainly_near) did = steady_fault(left, own);
+  return did.empty() ? did : did + remark;
 }
 
 OwnPass::Computed OwnPass::compute(Learner& learner, Weights weights) {
@@ -292,43 +322,73 @@ OwnPass::Computed OwnPass::compute(Learner& learner, Weights weights) {
 }
 
 std::string OwnPass::exact_fault(const Computed& left, const Computed& own) const {
-  // A step that overflows does so in both.
-  const bool has_equal_values =
-      are_equal(left.values, own.values) || (!are_finite(left.values) && !are_finite(own.values));
-  if (!has_equal_values) return other_values(left, own);
+  // What overflows does so in both.
+  const auto is_same = [](const at::Tensor& one, const at::Tensor& other) {
+    return are_equal({one}, {other}) || (!are_finite({one}) && !are_finite({other}));
+  };
+  const bool has_same_values = are_of_equal_sizes(left.values, own.values) &&
+                               std::ranges::equal(left.values, own.values, is_same);
+  if (!has_same_values) return other_values(left, own);
   for (std::size_t i = 0; i < own.buffers.size(); ++i)
     if (!are_equal({left.buffers[i]}, {own.buffers[i]})) return other_buffer(i);
   return {};
 }
 
-std::string OwnPass::near_fault(const Computed& left, const Computed& own,
-                                const Computed* rounded) const {
-  if (!are_of_equal_sizes(left.values, own.values)) return other_values(left, own);
-  // Rounding may decide which of two overflows, and it is all that is left of a gradient of zero.
-  const Likeness values = likeness_of_values(left, own);
-  const bool says_something =
-      are_finite(left.values) && are_finite(own.values) && std::isfinite(values.norm_ratio);
-  if (says_something && !is_rounding_of_answer(left, own)) {
-    const Likeness by_rounding =
-        rounded != nullptr ? likeness_of_values(*rounded, own) : Likeness();
-    if (!is_near(values, by_rounding)) return other_values(left, own);
+std::string OwnPass::near_fault(const Computed& left, const Computed& own, const Computed* rounded,
+                                const Computed* again) const {
+  if (!has_near_values(left, own, rounded)) {
+    const bool is_repeated = again == nullptr || has_near_values(*again, own, nullptr);
+    if (is_repeated) return other_values(left, own);
   }
   for (std::size_t i = 0; i < own.buffers.size(); ++i) {
-    if (are_equal({left.buffers[i]}, {own.buffers[i]})) continue;
-    if (!own.buffers[i].is_floating_point()) return other_buffer(i);
-    if (!are_finite({left.buffers[i], own.buffers[i]})) continue;
-    // Once running averages stand nearly still, what a step adds to them is nothing but rounding.
-    if (is_rounding(left.buffers[i], own.buffers[i])) continue;
-    const Likeness by_rounding =
-        rounded != nullptr ? likeness_of_buffer(*rounded, own, i) : Likeness();
-    if (!is_near(likeness_of_buffer(left, own, i), by_rounding)) return other_buffer(i);
+    if (has_near_buffer(left, own, i, rounded)) continue;
+    const bool is_repeated = again == nullptr || has_near_buffer(*again, own, i, nullptr);
+    if (is_repeated) return other_buffer(i);
   }
   return {};
 }
 
-// Where all samples get nearly the same answer, what is left of them is rounding.
-bool OwnPass::is_rounding_of_answer(const Computed& left, const Computed& own) const {
-  return !begun_->is_step && is_rounding(left.values.front(), own.values.front());
+bool OwnPass::has_near_values(const Computed& left, const Computed& own,
+                              const Computed* rounded) const {
+  if (!are_of_equal_sizes(left.values, own.values)) return false;
+  // Tensors in which the model by itself has other numbers than finite ones, or rounding makes them so, say nothing.
+  TensorList values;
+  TensorList own_values;
+  TensorList rounded_values;
+  for (std::size_t i = 0; i < own.values.size(); ++i) {
+    if (!are_finite({own.values[i]})) continue;
+    if (rounded != nullptr && !are_finite({rounded->values[i]})) continue;
+    const bool is_finite = are_finite({left.values[i]});
+    if (!is_finite && begun_->may_overflow) continue;
+    if (!is_finite) return false;
+    values.push_back(left.values[i]);
+    own_values.push_back(own.values[i]);
+    if (rounded != nullptr) rounded_values.push_back(rounded->values[i]);
+  }
+  if (values.empty()) return true;
+  const Likeness likeness = likeness_of_values(values, own_values);
+  // Rounding is all that is left of a gradient of zero, and of answers where all samples get nearly the same one.
+  if (!std::isfinite(likeness.norm_ratio)) return !begun_->is_step || norm_of(own_values) == 0.0;
+  if (!begun_->is_step && is_rounding(values.front(), own_values.front())) return true;
+  const Likeness by_rounding =
+      rounded != nullptr ? likeness_of_values(rounded_values, own_values) : Likeness();
+  return is_near(likeness, by_rounding);
+}
+
+bool OwnPass::has_near_buffer(const Computed& left, const Computed& own, std::size_t buffer,
+                              const Computed* rounded) const {
+  const at::Tensor& numbers = left.buffers[buffer];
+  const at::Tensor& own_numbers = own.buffers[buffer];
+  if (are_equal({numbers}, {own_numbers})) return true;
+  if (!own_numbers.is_floating_point()) return false;
+  if (!are_finite({own_numbers})) return true;
+  if (rounded != nullptr && !are_finite({rounded->buffers[buffer]})) return true;
+  if (!are_finite({numbers})) return false;
+  // Once running averages stand nearly still, what a step adds to them is nothing but rounding.
+  if (is_rounding(numbers, own_numbers)) return true;
+  const Likeness by_rounding =
+      rounded != nullptr ? likeness_of_buffer(*rounded, own, buffer) : Likeness();
+  return is_near(likeness_of_buffer(left, own, buffer), by_rounding);
 }
 
 std::string OwnPass::parameter_fault(Learner& learner, const Computed& left, const Computed& own) {
@@ -363,9 +423,21 @@ std::string OwnPass::parameter_fault(Learner& learner, const Computed& left, con
   return {};
 }
 
-Likeness OwnPass::likeness_of_values(const Computed& left, const Computed& own) const {
-  if (begun_->is_step) return likeness_of(left.values, own.values);
-  return likeness_of(left.values, own.values, common_part(own.values.front()));
+std::string OwnPass::steady_fault(const Computed& left, const Computed& own) {
+  if (!are_finite(left.values) || !are_finite(own.values)) return {};
+  const double ratio = likeness_of(left.values, own.values).norm_ratio;
+  if (!std::isfinite(ratio) || ratio <= 0.0) return {};
+  ratios_.add(ratio);
+  if (!ratios_.are_off()) return {};
+  std::array<char, 80> text{};
+  std::snprintf(text.data(), text.size(), " (norm %.3g times as long in the mean of ",
+                ratios_.mean());
+  return other_values() + text.data() + std::to_string(ratios_.count()) + " compared steps)";
+}
+
+Likeness OwnPass::likeness_of_values(const TensorList& left, const TensorList& own) const {
+  if (begun_->is_step) return likeness_of(left, own);
+  return likeness_of(left, own, common_part(own.front()));
 }
 
 Likeness OwnPass::likeness_of_buffer(const Computed& left, const Computed& own,
@@ -375,7 +447,16 @@ Likeness OwnPass::likeness_of_buffer(const Computed& left, const Computed& own,
 
 std::string OwnPass::other_values(const Computed& left, const Computed& own) const {
   if (!are_of_equal_sizes(left.values, own.values)) return other_values() + " (of another size)";
-  return other_values(likeness_of_values(left, own), {});
+  TensorList values;
+  TensorList own_values;
+  for (std::size_t i = 0; i < own.values.size(); ++i) {
+    if (!are_finite({own.values[i]})) continue;
+    values.push_back(left.values[i]);
+    own_values.push_back(own.values[i]);
+  }
+  if (values.empty()) return other_values() + " (whose numbers are not finite)";
+  if (!are_finite(values)) return other_values() + " (with numbers that are not finite)";
+  return other_values(likeness_of_values(values, own_values), {});
 }
 
 std::string OwnPass::other_values(const Likeness& likeness, const std::string& where) const {

@@ -48,6 +48,11 @@ class OwnPass {
   [[nodiscard]] bool has_begun() const { return begun_ != nullptr; }
   // Whether memory has lacked for copies or for a second computation since the last drop(), so that nothing was compared.
   [[nodiscard]] bool lacks_memory() const { return lacks_memory_; }
+  // In how many comparisons so far the values that extensions have left were not near, and those of a second pass by the
+  // model itself were not either, so that nothing was said.
+  [[nodiscard]] std::int64_t unrepeated() const { return unrepeated_; }
+  // Forgets how long the gradients of compared steps were. To be called when other values of knobs are applied.
+  void forget_steps() { ratios_.forget(); }
 
   // What is different in the gradients of parameters and in buffers, as a clause; empty: nothing, or lacks_memory(). To
   // be called before the optimizer moves anything. REQUIRES: has_begun(), by begin_step().
@@ -75,14 +80,20 @@ class OwnPass {
   [[nodiscard]] Computed compute(Learner& learner, Weights weights);
   // What is different in these, as a clause.
   [[nodiscard]] std::string exact_fault(const Computed& left, const Computed& own) const;
-  // `rounded`: from weights that are rounded to 16 bits; null: not known.
-  [[nodiscard]] bool is_rounding_of_answer(const Computed& left, const Computed& own) const;
+  // `rounded`: from weights that are rounded to 16 bits; `again`: by the model once more, which excuses what is not near
+  // to `own` there; null: not known.
   [[nodiscard]] std::string near_fault(const Computed& left, const Computed& own,
-                                       const Computed* rounded) const;
+                                       const Computed* rounded, const Computed* again) const;
+  [[nodiscard]] bool has_near_values(const Computed& left, const Computed& own,
+                                     const Computed* rounded) const;
+  [[nodiscard]] bool has_near_buffer(const Computed& left, const Computed& own, std::size_t buffer,
+                                     const Computed* rounded) const;
   // The same of single parameters, in a step whose gradients are near as a whole. Small ones hardly count in that.
   [[nodiscard]] std::string parameter_fault(Learner& learner, const Computed& left,
                                             const Computed& own);
-  [[nodiscard]] Likeness likeness_of_values(const Computed& left, const Computed& own) const;
+  // The same of all compared steps together, with this one, which is near.
+  [[nodiscard]] std::string steady_fault(const Computed& left, const Computed& own);
+  [[nodiscard]] Likeness likeness_of_values(const TensorList& left, const TensorList& own) const;
   [[nodiscard]] Likeness likeness_of_buffer(const Computed& left, const Computed& own,
                                             std::size_t buffer) const;
   [[nodiscard]] std::string other_values(const Computed& left, const Computed& own) const;
@@ -94,6 +105,8 @@ class OwnPass {
   Draws draws_;
   std::unique_ptr<Begun> begun_;  // null: nothing is kept
   bool lacks_memory_ = false;
+  std::int64_t unrepeated_ = 0;
+  NormRatios ratios_;  // of the gradients of compared steps
 };
 
 }  // namespace autotuned::trainer

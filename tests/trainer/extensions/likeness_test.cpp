@@ -117,5 +117,31 @@ TEST(Likeness, IsRoughlyNearWithinWideLimits) {
   EXPECT_TRUE(is_roughly_near({900.0, -0.2}, true, {3.0, 1.0}));
 }
 
+TEST(NormRatios, ShowASteadyFactor) {
+  for (const double factor : {1.12, 0.89}) {
+    NormRatios ratios;
+    for (int i = 1; i < NormRatios::kLeastCount; ++i)
+      ratios.add(factor);
+    EXPECT_FALSE(ratios.are_off()) << "too few";
+    ratios.add(factor);
+    EXPECT_TRUE(ratios.are_off());
+    EXPECT_NEAR(ratios.mean(), factor, 1e-12);
+    ratios.forget();
+    EXPECT_EQ(ratios.count(), 0);
+    EXPECT_EQ(ratios.mean(), 1.0);
+  }
+}
+
+TEST(NormRatios, ShowNothingOfOtherSteps) {
+  NormRatios small;
+  NormRatios scattered;  // a mean of 1.12, with a standard error of a tenth
+  for (int i = 0; i < 30; ++i) {
+    small.add(0.945);
+    scattered.add(i % 2 == 0 ? 2.0 : 0.63);
+  }
+  EXPECT_FALSE(small.are_off());
+  EXPECT_FALSE(scattered.are_off());
+}
+
 }  // namespace
 }  // namespace autotuned::trainer

@@ -111,6 +111,33 @@ TEST_F(RepeatedSteps, OfAModelOfAUser) {
   }
 }
 
+// By random numbers of its own. No two passes of it are alike.
+TEST_F(RepeatedSteps, OfAModelThatDoesNotRepeatItselfSayNothing) {
+  recipes::Recipe recipe = small_recipe();
+  recipe.file = "/jobs/tiny.yaml";
+  const Json parameters = {{"fault", "draws_by_itself"}};
+  recipe.model = {"plugin", {{"plugin", "tiny"}, {"parameters", parameters}, {"line", 3}}};
+  const Configuration start = starting(recipe);
+  const auto job = value_of(
+      Job::load(recipe, start, test_machine(), cpu_only(), {fixture("tiny"), fixture("cheats")}));
+  ASSERT_NE(job, nullptr);
+  value_of(job->prepare(with(start, kCheat, "honest")));
+  for (int i = 0; i < 5; ++i)
+    EXPECT_EQ(end_of(*job, 1), "") << i;
+  std::string told;
+  for (const Error& warning : job->take_warnings())
+    told += warning.message() + "\n";
+  EXPECT_THAT(told,
+              AllOf(HasSubstr("plugin cheats: a comparison with the model alone in step "),
+                    HasSubstr("the model does not compute the same twice")));
+  // Its answers are repeated.
+  value_of(job->evaluate(never));
+  value_of(job->prepare(with(start, kCheat, "evaluates_wrongly")));
+  auto test = job->evaluate(never);
+  if (test) test = job->evaluate(never);
+  EXPECT_FALSE(test);
+}
+
 struct OtherStep {
   const char* cheat;
   std::int64_t step;
