@@ -13,6 +13,9 @@ Json to_json(const Error& error) {
   if (error.signal != 0) json["signal"] = error.signal;
   if (error.is_memory_of_others) json["is_memory_of_others"] = true;
   if (!error.extensions.empty()) json["extensions"] = error.extensions;
+  if (error.extension_fault != ExtensionFault::failed) {
+    json["extension_fault"] = to_string(error.extension_fault);
+  }
   return json;
 }
 
@@ -22,6 +25,7 @@ Error error_from_json(const Json& error) {
   told.signal = static_cast<int>(get_integer(error, "signal").value_or(0));
   told.is_memory_of_others = get_bool(error, "is_memory_of_others").value_or(false);
   told.extensions = strings_in(error, "extensions");
+  told.extension_fault = extension_fault_from(text("extension_fault"));
   return told;
 }
 

@@ -26,6 +26,12 @@ constexpr EnumNames<ErrorKind, 14> kKindNames = {{
     {ErrorKind::internal, "internal"},
 }};
 
+constexpr EnumNames<ExtensionFault, 3> kFaultNames = {{
+    {ExtensionFault::failed, "failed"},
+    {ExtensionFault::suspected, "suspected"},
+    {ExtensionFault::trained_otherwise, "trained_otherwise"},
+}};
+
 ErrorKind kind_of_errno(int error_number) {
   switch (error_number) {
     case ENOENT:
@@ -87,6 +93,14 @@ std::string_view to_string(ErrorKind kind) {
 
 ErrorKind error_kind_from(std::string_view name) {
   return enum_value(kKindNames, name).value_or(ErrorKind::internal);
+}
+
+std::string_view to_string(ExtensionFault fault) {
+  return enum_name(kFaultNames, fault);
+}
+
+ExtensionFault extension_fault_from(std::string_view name) {
+  return enum_value(kFaultNames, name).value_or(ExtensionFault::failed);
 }
 
 std::string Error::message() const {

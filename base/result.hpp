@@ -32,6 +32,17 @@ enum class ErrorKind {
 // Returns the kind of this name; `internal` for an unknown name.
 [[nodiscard]] ErrorKind error_kind_from(std::string_view name);
 
+// Why the error of a trainer names extensions. The names are stored and sent, except `failed`: never change one.
+enum class ExtensionFault {
+  failed,             // one threw, lacked memory, or could not be applied
+  suspected,          // work failed while they were on, in code that may not be theirs
+  trained_otherwise,  // a comparison found that; it may have been so in steps before, unseen
+};
+
+[[nodiscard]] std::string_view to_string(ExtensionFault fault);
+// Returns the fault of this name; `failed` for an unknown name.
+[[nodiscard]] ExtensionFault extension_fault_from(std::string_view name);
+
 // An error for people: what happened, where, and what to do about it.
 struct Error {
   ErrorKind kind = ErrorKind::internal;
@@ -46,6 +57,7 @@ struct Error {
   bool is_of_reference = false;  // of a comparison: the candidate had no part in what failed
   // Of a trainer: the names of the extensions that failed, or that did what they must not; of several it is one.
   std::vector<std::string> extensions = {};
+  ExtensionFault extension_fault = ExtensionFault::failed;  // of `extensions`
 
   // "where: what; remedy", without the parts that are empty.
   [[nodiscard]] std::string message() const;

@@ -18,6 +18,19 @@ TEST(ErrorJson, NamesTheExtensionsThatCausedIt) {
   EXPECT_THAT(error_from_json(answer).extensions, testing::IsEmpty());
 }
 
+TEST(ErrorJson, SaysWhyItNamesExtensions) {
+  Error error{ErrorKind::internal, "it cheats", "training step", ""};
+  error.extensions = {"mine"};
+  EXPECT_FALSE(to_json(error).contains("extension_fault"));
+  for (const ExtensionFault fault :
+       {ExtensionFault::failed, ExtensionFault::suspected, ExtensionFault::trained_otherwise}) {
+    error.extension_fault = fault;
+    EXPECT_EQ(error_from_json(to_json(error)).extension_fault, fault) << to_string(fault);
+  }
+  EXPECT_EQ(error_from_json({{"extension_fault", "unheard of"}}).extension_fault,
+            ExtensionFault::failed);
+}
+
 TEST(ErrorJson, OfWhatIsNoneIsInternal) {
   for (const Json& odd : {Json(), Json("no"), Json::array(), Json{{"kind", "unheard of"}}}) {
     const Error error = error_from_json(odd);

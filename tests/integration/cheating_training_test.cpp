@@ -197,6 +197,23 @@ INSTANTIATE_TEST_SUITE_P(
                     Cheat{"freezes_later", "on_batch: freezes parameter hidden.weight in step "}),
     [](const auto& test) { return test.param.name; });
 
+// Called by LibTorch, where nothing names the plugin.
+class FailingBetweenHooks : public CheatingTraining {};
+
+TEST_P(FailingBetweenHooks, FailsTheTrialWithTheNameOfThePlugin) {
+  const Json run = result_of(this->run({"--tune-only"}));
+  const Json trials = run.at("trials");
+  ASSERT_FALSE(trials.empty());
+  EXPECT_EQ(trials.at(0).at("verdict"), "failed") << trials.at(0).dump(1);
+  EXPECT_THAT(trials.at(0).dump(), HasSubstr(GetParam().reason));
+  EXPECT_EQ(run.at("best").at("configuration").at("cheats.cheat"), "none");
+}
+
+INSTANTIATE_TEST_SUITE_P(, FailingBetweenHooks,
+                         testing::Values(Cheat{"throws_in_backward",
+                                               ", with plugin cheats on, which may be the cause"}),
+                         [](const auto& test) { return test.param.name; });
+
 // Trained to the end. The honest one is for all tests that find a cheat in a trial, too: it is faster in the same way, and
 // the checks of its trial let it pass.
 class CheatingInTraining : public CheatingTraining {};

@@ -33,7 +33,7 @@ namespace autotuned::trainer {
 }
 
 // Converts an exception. ErrorKind::internal if it is neither LibTorch's nor a ShortageError; that of an extension has
-// Error::extensions.
+// Error::extensions and Error::extension_fault.
 [[nodiscard]] inline Error error_from(const std::exception& error, const std::string& where) {
   if (const auto* const shortage = dynamic_cast<const ShortageError*>(&error)) {
     Error told = shortage->error();
@@ -54,7 +54,10 @@ namespace autotuned::trainer {
   if (!is_libtorchs(error)) {
     Error told{ErrorKind::internal, std::move(what), where, ""};
     const auto* const of_plugin = dynamic_cast<const PluginError*>(&error);
-    if (of_plugin != nullptr) told.extensions = of_plugin->extensions();
+    if (of_plugin != nullptr) {
+      told.extensions = of_plugin->extensions();
+      told.extension_fault = of_plugin->fault();
+    }
     return told;
   }
   const auto says = [&message](std::string_view text) {

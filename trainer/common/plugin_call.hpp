@@ -78,6 +78,7 @@ Result<std::invoke_result_t<Work>> plugin_result(ErrorKind kind, const std::stri
   } catch (const PluginError& error) {
     Error told{kind, std::string(error.what()).substr(who.size() + 2), who, {}};
     told.extensions = error.extensions();
+    told.extension_fault = error.fault();
     return tl::unexpected(std::move(told));
   }
 }

@@ -15,13 +15,16 @@ namespace autotuned::trainer {
 class PluginError : public std::runtime_error {
  public:
   // `extensions`: the names of the extensions that may have caused it; none for a workload.
-  explicit PluginError(const std::string& text, std::vector<std::string> extensions = {})
-      : std::runtime_error(text), extensions_(std::move(extensions)) {}
+  explicit PluginError(const std::string& text, std::vector<std::string> extensions = {},
+                       ExtensionFault fault = ExtensionFault::failed)
+      : std::runtime_error(text), extensions_(std::move(extensions)), fault_(fault) {}
 
   [[nodiscard]] const std::vector<std::string>& extensions() const { return extensions_; }
+  [[nodiscard]] ExtensionFault fault() const { return fault_; }
 
  private:
   std::vector<std::string> extensions_;
+  ExtensionFault fault_;
 };
 
 // Thrown instead of a lack of memory where a plugin is involved, so that nobody else is blamed for it.

@@ -40,7 +40,7 @@ sdk::KnobValues told(const Configuration& values) {
                         const char* function, const std::string& did) {
   throw PluginError(who + ": " + function + ": " + did +
                         ": only a knob of risk semantics may change what is trained",
-                    names);
+                    names, ExtensionFault::trained_otherwise);
 }
 
 tl::unexpected<Error> fault_of(const std::string& who, const std::vector<std::string>& names,

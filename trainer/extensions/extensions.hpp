@@ -73,6 +73,11 @@ class Extensions {
   // Says that the model gets this batch, which was made of the one that on_batch() has left. It is compared until the
   // optimizer moves, because an extension may keep its tensors.
   void keep_batch(const DeviceBatch& batch);
+  // Makes the step of the learner. What fails in it outside of the hooks may be what an extension has left there, such as
+  // a hook of a tensor that throws: an exception that is no lack of memory becomes a PluginError that suspects all
+  // applied extensions. One that names extensions already stays as it is.
+  [[nodiscard]] at::Tensor step(Learner& learner, const DeviceBatch& batch,
+                                double learning_rate) const;
   void after_step(const Learner& learner, std::int64_t step, const at::Tensor& loss, bool is_last);
   // Ends a step that failed before the end of after_step(); without one it does nothing.
   void abandon_step();
@@ -136,6 +141,7 @@ class Extensions {
     std::vector<std::string> names;
   };
   [[nodiscard]] Suspects all_applied() const;
+  [[noreturn]] void suspect_all(const std::string& what) const;
   [[noreturn]] void blame_all(const std::string& did, const char* when = "between its hooks") const;
 
   std::list<One> all_;

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What extensions leave of the batch and the weights until the optimizer moves, and between steps.
+#include <exception>
+#include <string>
 #include <utility>
 
+#include "trainer/common/guarded.hpp"
+#include "trainer/common/plugin_error.hpp"
 #include "trainer/extensions/extensions.hpp"
 #include "trainer/step/learner.hpp"
 
@@ -13,6 +17,33 @@ void Extensions::keep_batch(const DeviceBatch& batch) {
   left_batch_.take(batch.images, batch.labels);
   left_images_ = batch.images;
   left_labels_ = batch.labels;
+}
+
+at::Tensor Extensions::step(Learner& learner, const DeviceBatch& batch,
+                            double learning_rate) const {
+  try {
+    return learner.step(batch, learning_rate);
+  } catch (const PluginError& error) {
+    if (!error.extensions().empty()) throw;
+    suspect_all(error.what());  // of a workload, which may have got something odd from them
+  } catch (const ShortageError&) {
+    throw;
+  } catch (const UnsupportedError&) {
+    throw;
+  } catch (const std::exception& error) {
+    if (shortage_in(error)) throw;
+    const Error told = error_from(error, "");
+    if (told.kind != ErrorKind::internal) throw;  // such as of a GPU that others use
+    suspect_all(told.what);
+  } catch (...) {
+    suspect_all("an exception of an unknown type");
+  }
+}
+
+void Extensions::suspect_all(const std::string& what) const {
+  Suspects all = all_applied();
+  throw PluginError(what + in_step() + ", with " + all.who + " on, which may be the cause",
+                    std::move(all.names), ExtensionFault::suspected);
 }
 
 void Extensions::drop_batch() {

@@ -133,7 +133,7 @@ Job::State::StepTaken Job::State::learn_from(const DeviceBatch& batch) {
     }
     const DeviceBatch given = mixed_batch(extensions_.on_batch(batch, step));
     if (mix_rules().is_on()) extensions_.keep_batch(given);
-    loss = learner_->step(given, last_learning_rate_);
+    loss = extensions_.step(*learner_, given, last_learning_rate_);
     extensions_.after_step(*learner_, step, loss, is_last);
   } else if (mix_rules().is_on()) {
     loss = learner_->step(mixed_batch(batch), last_learning_rate_);

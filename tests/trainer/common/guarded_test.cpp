@@ -103,6 +103,17 @@ TEST(Guarded, NamesTheExtensionsAndNoOtherPlugins) {
   EXPECT_THAT(extensions_of(PluginError("plugin tiny: forward: odd")), testing::IsEmpty());
 }
 
+TEST(Guarded, KeepsWhyAnExtensionIsNamed) {
+  for (const ExtensionFault fault :
+       {ExtensionFault::failed, ExtensionFault::suspected, ExtensionFault::trained_otherwise}) {
+    const auto result = guarded("here", [&]() -> Result<void> {
+      throw PluginError("plugin mine: it cheats", {"mine"}, fault);
+    });
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().extension_fault, fault) << to_string(fault);
+  }
+}
+
 // The error of an extension's function that does this.
 template <class Work>
 Error error_of_hook(Work&& work, const std::vector<std::string>& extensions = {"mine"}) {

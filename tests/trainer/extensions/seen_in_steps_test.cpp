@@ -171,6 +171,33 @@ TEST_F(SeenInStepsTest, InTrainingToo) {
   EXPECT_THAT(stretch.error().message(), HasSubstr("only a knob of risk semantics"));
 }
 
+TEST_F(SeenInStepsTest, AComparisonSaysThatStepsBeforeMayBeWrongToo) {
+  value_of(turn("repeats_batch"));
+  const auto stretch = job_->advance({.steps = kSteps}, never);
+  ASSERT_FALSE(stretch);
+  EXPECT_EQ(stretch.error().extension_fault, ExtensionFault::trained_otherwise);
+}
+
+// A hook of a tensor is called by LibTorch, where nothing names its plugin.
+TEST_F(SeenInStepsTest, WhatFailsBetweenItsHooksMayBeItsFault) {
+  value_of(turn("throws_in_backward"));
+  const auto stretch = job_->advance({.steps = kSteps}, never);
+  ASSERT_FALSE(stretch);
+  EXPECT_EQ(stretch.error().kind, ErrorKind::internal);
+  EXPECT_EQ(stretch.error().message(),
+            "training step: boo in step 21, with plugin cheats on, which may be the cause");
+  EXPECT_THAT(stretch.error().extensions, testing::ElementsAre("cheats"));
+  EXPECT_EQ(stretch.error().extension_fault, ExtensionFault::suspected);
+}
+
+TEST_F(SeenInStepsTest, ALackOfMemoryInTheBackwardPassIsNotOfTheExtension) {
+  value_of(turn("lacks_memory_in_backward"));
+  const auto stretch = job_->advance({.steps = kSteps}, never);
+  ASSERT_FALSE(stretch);
+  EXPECT_EQ(stretch.error().kind, ErrorKind::out_of_memory);
+  EXPECT_THAT(stretch.error().extensions, testing::IsEmpty());
+}
+
 // What it leaves is what would be saved.
 TEST_F(SeenInStepsTest, InTheLastStepToo) {
   value_of(turn("empties_last"));
