@@ -15,6 +15,7 @@ constexpr const char* kExtensions = "extensions";
 constexpr const char* kRefused = "refused";
 constexpr const char* kFromStep = "from_step";
 constexpr const char* kEnds = "ends";
+constexpr const char* kFault = "fault";
 
 // An empty list: it never fell back.
 const Json& fallbacks_of(const storage::RunRow& run) {
@@ -39,6 +40,25 @@ Configuration same_knobs(const Configuration& whole, const Configuration& part) 
     if (const KnobValue* const found = whole.find(name)) same.set(name, *found);
   }
   return same;
+}
+
+ExtensionFault fault_of(const Json& fallback) {
+  return extension_fault_from(get_string(fallback, kFault).value_or(""));
+}
+
+bool is_guess(const Json& fallback) {
+  return !member(fallback, kEnds).is_null() || fault_of(fallback) == ExtensionFault::suspected;
+}
+
+std::optional<std::int64_t> from_step_of(const Json& fallback) {
+  const auto step = get_integer(fallback, kFromStep);
+  return step ? std::optional(*step) : std::nullopt;
+}
+
+// "the steps up to 600", or "the steps before its last checkpoint".
+std::string steps_until(std::optional<std::int64_t> from_step) {
+  return from_step ? "the steps up to " + format_count(*from_step)
+                   : "the steps before its last checkpoint";
 }
 
 std::string reason_of(const Json& fallback) {
@@ -67,6 +87,9 @@ void add_fallback(const Configuration& next, const Error& error, std::int64_t un
     added[kRefused] = next.change_to(trained_configuration(run)).to_json();
     added[kFromStep] = from_step ? Json(*from_step) : Json();
     if (ends > 0) added[kEnds] = ends;
+    if (error.extension_fault != ExtensionFault::failed) {
+      added[kFault] = to_string(error.extension_fault);
+    }
   }
   if (!run.training.is_object()) run.training = Json::object();
   Json& fallbacks = run.training[kFallbacks];
@@ -78,7 +101,7 @@ void take_back_guess(storage::RunRow& run) {
   if (fallbacks_of(run).empty()) return;
   Json kept = Json::array();
   for (const Json& fallback : fallbacks_of(run)) {
-    if (!member(fallback, kEnds).is_null()) break;  // those behind it build on it
+    if (is_guess(fallback)) break;  // those behind it build on it
     kept.push_back(fallback);
   }
   if (kept.empty()) {
@@ -138,12 +161,35 @@ std::string extension_fallback_text(const storage::RunRow& run) {
     const std::vector<std::string> names = strings_in(fallback, kExtensions);
     if (names.empty()) continue;
     const Configuration refused = settings_of(fallback, kRefused);
-    const auto step = get_integer(fallback, kFromStep);
-    text += (text.empty() ? "" : "; ") + std::string("the training went on ") +
-            from_text(step ? std::optional(*step) : std::nullopt) + " without " +
-            plugins_text(names) + " (" +
+    const std::optional<std::int64_t> step = from_step_of(fallback);
+    text += (text.empty() ? "" : "; ") + std::string("the training went on ") + from_text(step) +
+            " without " + plugins_text(names) + " (" +
             change_text(refused, same_knobs(settings_of(fallback, "change"), refused)) +
             "), which is not tried again: " + reason_of(fallback);
+    if (fault_of(fallback) != ExtensionFault::trained_otherwise) continue;
+    const std::string doubted = doubted_steps_text(names, step);
+    if (!doubted.empty()) text += "; " + doubted;
+  }
+  return text;
+}
+
+std::string doubted_steps_text(const std::vector<std::string>& names,
+                               std::optional<std::int64_t> from_step) {
+  if (from_step == 0) return {};
+  std::string text = steps_until(from_step) + " were trained with " +
+                     (names.size() > 1 ? "them" : "it") + " and may be wrong, too:";
+  for (const std::string& name : names)
+    text += " --without " + printable(name);
+  return text + " with another --output trains them anew";
+}
+
+std::string doubted_steps(const storage::RunRow& run) {
+  std::string text;
+  for (const Json& fallback : fallbacks_of(run)) {
+    const std::optional<std::int64_t> step = from_step_of(fallback);
+    if (fault_of(fallback) != ExtensionFault::trained_otherwise || step == 0) continue;
+    text += (text.empty() ? "" : " and ") + steps_until(step) + ", with " +
+            plugins_text(strings_in(fallback, kExtensions));
   }
   return text;
 }

@@ -3,8 +3,9 @@
 // failed in it or did what they must not. RunRow::training has it as `fallbacks`, the first one first:
 // [{"configuration", "change", "error", "is_memory_of_others", "unix_ns"}]. `change` is to the kept configuration. One
 // because of extensions also has "extensions" (their names), "refused" (their settings until then) and "from_step" (0:
-// it began anew; null: the step of its checkpoint is not known). One because the trainer ended again and again has
-// "ends", the number of times, too: that its extensions are the cause is a guess.
+// it began anew; null: the step of its checkpoint is not known), and "fault" if nothing of theirs has plainly failed:
+// "suspected" or "trained_otherwise" (base/result.hpp). One because the trainer ended again and again has "ends", the
+// number of times, too. That suspected extensions are the cause is a guess.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +31,7 @@ void add_fallback(const Configuration& next, const Error& error, std::int64_t un
                   storage::RunRow& run, std::optional<std::int64_t> from_step = std::nullopt,
                   int ends = 0);
 
-// After a guess has proved wrong, because the trainer ended without the extensions as well: the run trains again with
+// After a guess has proved wrong, because the training failed without the extensions as well: the run trains again with
 // what it trained with before the guess. Does nothing if there was no guess.
 void take_back_guess(storage::RunRow& run);
 
@@ -52,6 +53,14 @@ void take_back_guess(storage::RunRow& run);
 [[nodiscard]] std::string extension_fallback_text(const storage::RunRow& run);
 // Both; empty if it trained with the kept configuration.
 [[nodiscard]] std::string fallback_text(const storage::RunRow& run);
+
+// "the steps up to 600 were trained with it and may be wrong, too: --without mine with another --output trains them
+// anew": what to say where a comparison has found out that these extensions train otherwise, and the training goes on
+// from this step. Empty where it begins anew. Another folder makes another run; in this one the command goes on.
+[[nodiscard]] std::string doubted_steps_text(const std::vector<std::string>& names,
+                                             std::optional<std::int64_t> from_step);
+// "the steps up to 600, with plugin mine": those that the trained model keeps from such an extension; empty for none.
+[[nodiscard]] std::string doubted_steps(const storage::RunRow& run);
 
 // "plugin mine", or "plugin mine and plugin other".
 [[nodiscard]] std::string plugins_text(const std::vector<std::string>& names);

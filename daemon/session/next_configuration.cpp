@@ -69,6 +69,7 @@ Error suspicion(const Error& error, const std::vector<std::string>& extensions, 
     blamed.what += "; the last time because it gave no answer in time";
   }
   blamed.extensions = extensions;
+  blamed.extension_fault = ExtensionFault::suspected;
   return blamed;
 }
 

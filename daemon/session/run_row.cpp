@@ -73,6 +73,10 @@ bool would_recur(const Error& error) {
          error.kind == ErrorKind::newer_version || error.kind == ErrorKind::unsupported;
 }
 
+bool has_recurred(const Error& error, const std::string& before) {
+  return error.kind == ErrorKind::internal && !error.is_disturbance && error.message() == before;
+}
+
 Json end_of_search(const tuner::SessionOutcome& outcome, std::chrono::nanoseconds budget,
                    bool is_continued) {
   Json untried = Json::array();

@@ -38,6 +38,9 @@ void take_outcome(const tuner::SessionOutcome& outcome, storage::RunRow& run);
 // checkpoint or an extension that the recipe itself turns on, until somebody changes what it works on.
 [[nodiscard]] bool would_recur(const Error& error);
 
+// Whether an earlier process of the run ended with the same defect, `before` its message: another one will, too.
+[[nodiscard]] bool has_recurred(const Error& error, const std::string& before);
+
 // The comment above the recipe with the best configuration.
 [[nodiscard]] std::string best_comment(const storage::RunRow& run);
 

@@ -256,7 +256,7 @@ Result<void> RunningSession::continue_run(storage::RunRow row) {
   run_.is_interrupted = false;  // we are at work on it now
   run_.is_tune_only = request_.tune_only;
   if (run_.state == RunState::finished || run_.state == RunState::failed) return {};
-  run_.error.clear();
+  error_before_ = std::exchange(run_.error, {});
   if (run_.state == RunState::cancelled) {
     run_.state = run_.best.empty() ? RunState::tuning : RunState::training;
   }

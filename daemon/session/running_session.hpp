@@ -144,6 +144,7 @@ class RunningSession {
   std::chrono::nanoseconds start_time_{0};  // of the first trainer
   storage::RunRow run_;
   bool has_run_ = false;
+  std::string error_before_;  // by which an earlier process of the run ended; empty: by none
   // Only results are left to write: an error then is one of the output folder, and costs no training.
   bool has_trained_ = false;
   std::optional<Sequel> sequel_;  // what this run goes on with

@@ -170,8 +170,9 @@ Result<bool> RunningSession::fall_back_to_smaller(const Error& error) {
 
 // It goes on from the last checkpoint, although the extensions were on until then. Each step is compared before the
 // optimizer moves, and the weights once more before they are copied for a checkpoint: the one that is there was made by
-// steps in which nothing was seen, and what was seen came after it. Not every number is compared, so the step is told:
-// --retune trains anew. Without a checkpoint the training begins at the initial state, which no extension has touched.
+// steps in which nothing was seen, and what was seen came after it. Not every number is compared, so where a comparison
+// has found it, the steps that stay are told, and how to train anew: to do it at once could cost days for a false alarm.
+// Without a checkpoint the training begins at the initial state, which no extension has touched.
 Result<bool> RunningSession::leave_out_extensions(const Error& error, TrainingProgress& progress,
                                                   int ends) {
   std::vector<plugins::FoundPlugin> caught = trainer_plugins_;
@@ -193,9 +194,14 @@ Result<bool> RunningSession::leave_out_extensions(const Error& error, TrainingPr
   progress.as_begun = std::move(as_begun.training);
   add_fallback(*next, error, clock_.unix_time_ns(), run_, from_step, ends);
   if (auto stored = history_->update_run(run_); !stored) return tl::unexpected(stored.error());
-  warn({"the training goes on " + from_text(from_step) + " without " +
-        plugins_text(error.extensions) + " (" + change_text(failed, change) +
-        "): " + error.message()});
+  std::string text = "the training goes on " + from_text(from_step) + " without " +
+                     plugins_text(error.extensions) + " (" + change_text(failed, change) +
+                     "): " + error.message();
+  if (error.extension_fault == ExtensionFault::trained_otherwise) {
+    const std::string doubted = doubted_steps_text(error.extensions, from_step);
+    if (!doubted.empty()) text += "; " + doubted;
+  }
+  warn({text});
   return true;
 }
 
@@ -214,6 +220,8 @@ Error RunningSession::give_up_training(const Error& error, const TrainingProgres
   // Other programs may have freed the memory when the same command is given again.
   if (error.kind == ErrorKind::out_of_memory) run_.training = progress.as_begun;
   if (!has_ended(error) || control_->is_requested()) {
+    // A step that fails without the suspects as well is the job's own fault.
+    if (error.kind == ErrorKind::internal && !control_->is_requested()) take_back_guess(run_);
     return with_option_to_leave_out(error, error.extensions);
   }
   // Those that the recipe itself turns on.
@@ -353,12 +361,14 @@ int RunningSession::end_with(const Error& error) {
     if (!is_gone && !stored && !is_left) warn({unstored_end_text(run_, stored.error())});
   }
   if (error.kind == ErrorKind::cancelled) return conclude(kCancelled);
-  const bool is_worth_repeating = is_left && (has_trained_ || !would_recur(error));
+  const bool is_again = has_recurred(error, error_before_);
+  const bool is_worth_repeating = is_left && !is_again && (has_trained_ || !would_recur(error));
   report({{"event", "error"},
           {"kind", to_string(error.kind)},
           {"text",
            error.message() +
-               (is_worth_repeating ? "; the same command continues run " + run_.id.text : "")}});
+               (is_worth_repeating ? "; the same command continues run " + run_.id.text : "") +
+               (is_again ? "; run " + run_.id.text + " ended so the last time as well" : "")}});
   return conclude(error.kind == ErrorKind::unsupported && !has_run_ ? kEnvironmentUnusable
                                                                     : kWorkFailed);
 }

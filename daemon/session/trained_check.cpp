@@ -6,6 +6,7 @@
 
 #include "base/text.hpp"
 #include "daemon/report/report.hpp"
+#include "daemon/report/training_fallback.hpp"
 #include "tuner/checks.hpp"
 
 namespace autotuned::daemon {
@@ -45,7 +46,13 @@ bool is_blamed_on_extension(const storage::RunRow& run, const tuner::SessionInpu
 Json check_training(const storage::RunRow& run, const tuner::SessionInput& input,
                     tuner::TrainingBackend& backend, nanoseconds start) {
   const Configuration checked = tuner::checked_after_training(input, run.best);
-  if (checked == input.starting) return nullptr;
+  if (checked == input.starting) {
+    // Not in silence: the model keeps steps of another configuration.
+    const std::string doubted = doubted_steps(run);
+    if (doubted.empty()) return nullptr;
+    return not_made("the training went on as the start trains, and no check tells whether " +
+                    doubted + ", were right");
+  }
   const nanoseconds training(get_integer(run.training, "duration_ns").value_or(0));
   const int starts = (backend.share_process(run.best, checked) ? 0 : 1) +
                      (backend.share_process(checked, input.starting) ? 0 : 1);

@@ -106,6 +106,69 @@ TEST_F(CaughtExtension, IsLeftOutFromTheLastCheckpointOn) {
   EXPECT_FALSE(next.json().at("training").contains("fallbacks"));
 }
 
+// The model keeps steps that no comparison has seen.
+TEST_F(CaughtExtension, ByAComparisonLeavesStepsInDoubtAndSaysWhich) {
+  Json found = found_at(5);
+  found["extension_fault"] = "trained_otherwise";
+  behave({found});
+  const Outcome outcome = ended(0, run());
+  const std::string doubted =
+      "; the steps up to 5 were trained with it and may be wrong, too: --without cheats with "
+      "another --output trains them anew";
+  EXPECT_THAT(outcome.err, HasSubstr(kFound + doubted));
+  const Json training = outcome.json().at("training");
+  EXPECT_EQ(training.at("fallbacks").at(0).at("fault"), "trained_otherwise");
+  EXPECT_TRUE(training.at("check").at("passed").is_null());
+  for (const char* const command : {"show", "explain"}) {
+    EXPECT_THAT(scene_.command({command, "last"}).out,
+                testing::AllOf(HasSubstr(kFound + doubted),
+                               HasSubstr("whether the steps up to 5, with plugin cheats, were "
+                                         "right")))
+        << command;
+  }
+  // What it says is a way out, also while the run goes on.
+  scene_.fake().forget_requests();
+  const Outcome anew =
+      ended(0, run({"--without", "cheats", "--output", (scene_.folder() / "anew").string()}));
+  EXPECT_NE(anew.json().at("run"), outcome.json().at("run"));
+  EXPECT_EQ(anew.json().at("training").at("resumed_from_step"), 0);
+  EXPECT_FALSE(anew.json().at("training").contains("fallbacks"));
+}
+
+// Between its hooks, where nothing tells whose fault it is.
+TEST_F(CaughtExtension, ThatIsOnlySuspectedIsLeftOutToo) {
+  Json boo = found_at(5);
+  boo["what"] = "boo in step 6, with plugin cheats on, which may be the cause";
+  boo["extension_fault"] = "suspected";
+  behave({boo});
+  const Outcome outcome = ended(0, run());
+  EXPECT_EQ(trained_with(), (std::vector<std::string>{"honest", "none"}));
+  EXPECT_THAT(outcome.err, HasSubstr("the training goes on from step 5 without plugin cheats "
+                                     "(cheats.cheat honest → none): fake: boo in step 6"));
+  EXPECT_THAT(outcome.err, Not(HasSubstr("may be wrong, too")));
+  EXPECT_EQ(outcome.json().at("training").at("fallbacks").at(0).at("fault"), "suspected");
+}
+
+TEST_F(CaughtExtension, IsNotSuspectedAnyMoreWhereTheStepFailsWithoutItAsWell) {
+  Json boo = found_at(5);
+  boo["extension_fault"] = "suspected";
+  Json own = found_at(5);
+  own["what"] = "boo";
+  own["extensions"] = Json::array();
+  own["when"] = Json::array({std::string(kCheat) + "=none"});
+  behave({boo, own});
+  const Outcome outcome = ended(1, run());
+  EXPECT_EQ(trained_with(), (std::vector<std::string>{"honest", "none"}));
+  EXPECT_FALSE(outcome.json().at("training").contains("fallbacks"));
+  EXPECT_THAT(outcome.err, HasSubstr("fake: boo; the same command continues run "));
+  // Once more is enough to see that it would go on so without end.
+  const Outcome again = ended(1, run());
+  EXPECT_EQ(again.json().at("run"), outcome.json().at("run"));
+  EXPECT_THAT(again.err, HasSubstr("fake: boo; run "));
+  EXPECT_THAT(again.err, HasSubstr(" ended so the last time as well"));
+  EXPECT_THAT(again.err, Not(HasSubstr("the same command continues run ")));
+}
+
 TEST_F(CaughtExtension, BeginsAnewWithoutACheckpoint) {
   behave({found_at(0)});
   const Outcome outcome = ended(0, run());

@@ -175,6 +175,48 @@ TEST(ExtensionFallback, IsTakenBackWhereItWasAGuessWithWhatCameAfterIt) {
   EXPECT_FALSE(run.training.at(kFallbacks)[0].contains("ends"));
 }
 
+TEST(ExtensionFallback, IsTakenBackWhereTheExtensionWasOnlySuspected) {
+  storage::RunRow run = run_with_extension();
+  Configuration next = run.best;
+  next.set("mine.skip", false);
+  Error error = of_extension();
+  error.extension_fault = ExtensionFault::suspected;
+  add_fallback(next, error, 7, run, 5);
+  EXPECT_EQ(run.training.at(kFallbacks)[0].at("fault"), "suspected");
+  EXPECT_EQ(extension_fallback_text(run).find("may be wrong"), std::string::npos);
+  EXPECT_EQ(doubted_steps(run), "") << "it threw; the steps before were compared";
+  take_back_guess(run);
+  EXPECT_FALSE(run.training.contains(kFallbacks));
+}
+
+TEST(ExtensionFallback, OfAComparisonSaysWhichStepsMayBeWrongToo) {
+  storage::RunRow run = run_with_extension();
+  Configuration next = run.best;
+  next.set("mine.skip", false);
+  Error error = of_extension();
+  add_fallback(next, error, 7, run, 1315);
+  EXPECT_FALSE(run.training.at(kFallbacks)[0].contains("fault"));
+  EXPECT_EQ(doubted_steps(run), "");
+  run.training.erase(kFallbacks);
+  error.extension_fault = ExtensionFault::trained_otherwise;
+  add_fallback(next, error, 7, run, 1315);
+  EXPECT_EQ(extension_fallback_text(run),
+            "the training went on from step 1315 without plugin mine (mine.skip on → off), which "
+            "is not tried again: training step: plugin mine: on_batch: leaves other labels in step "
+            "7; the steps up to 1,315 were trained with it and may be wrong, too: --without mine "
+            "with another --output trains them anew");
+  EXPECT_EQ(doubted_steps(run), "the steps up to 1,315, with plugin mine");
+  take_back_guess(run);
+  EXPECT_EQ(trained_configuration(run), next) << "a comparison is no guess";
+  run.training.erase(kFallbacks);
+  add_fallback(next, error, 7, run, 0);
+  EXPECT_EQ(doubted_steps(run), "") << "it began anew";
+  EXPECT_EQ(extension_fallback_text(run).find("may be wrong"), std::string::npos);
+  EXPECT_EQ(doubted_steps_text({"mine", "other"}, std::nullopt),
+            "the steps before its last checkpoint were trained with them and may be wrong, too: "
+            "--without mine --without other with another --output trains them anew");
+}
+
 TEST(ExtensionFallback, NamesAllOfThem) {
   EXPECT_EQ(plugins_text({"mine"}), "plugin mine");
   EXPECT_EQ(plugins_text({"mine", "other"}), "plugin mine and plugin other");

@@ -56,6 +56,15 @@ TEST(RunRow, AnErrorOfTheJobItselfRecursAndOneOfItsSurroundingsMayNot) {
       << "where it can, a training goes on without the extension";
 }
 
+TEST(RunRow, ADefectThatComesTwiceInTheSameWordsRecurs) {
+  const Error odd{ErrorKind::internal, "boo in backward", "training step", ""};
+  EXPECT_TRUE(has_recurred(odd, "training step: boo in backward"));
+  EXPECT_FALSE(has_recurred(odd, ""));
+  EXPECT_FALSE(has_recurred(odd, "training step: boo in forward"));
+  const Error full{ErrorKind::disk_full, "no space left", "out", ""};
+  EXPECT_FALSE(has_recurred(full, full.message())) << "somebody may make room";
+}
+
 // What best.yaml has then is what the training went on with.
 TEST(RunRow, TheCommentDoesNotPromiseTheRatioOfAnExtensionThatWasLeftOut) {
   storage::RunRow run;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "daemon/report/training_fallback.hpp"
 #include "tests/tuner/simulation.hpp"
 
 namespace autotuned::daemon {
@@ -70,6 +71,21 @@ TEST_F(TrainedCheck, IsNotMadeOfWhatTrainsAsTheStart) {
   EXPECT_TRUE(check().is_null());
   run_.best.set("batch_size", std::int64_t{64});
   EXPECT_TRUE(check().is_null()) << "another job by design";
+  EXPECT_THAT(job_.looks, IsEmpty());
+}
+
+TEST_F(TrainedCheck, SaysThatItCannotTellOfStepsWithAnExtensionThatWasFoundOut) {
+  turn_extension_on();
+  Error error{ErrorKind::internal, "plugin mine: it cheats", "training step", ""};
+  error.extensions = {"mine"};
+  error.extension_fault = ExtensionFault::trained_otherwise;
+  add_fallback(input_.starting, error, 7, run_, 500);
+  run_.best = input_.starting;  // what it went on with
+  const Json told = check();
+  ASSERT_TRUE(told.is_object());
+  EXPECT_TRUE(told.at("passed").is_null());
+  EXPECT_THAT(told.at("detail").get<std::string>(),
+              HasSubstr("whether the steps up to 500, with plugin mine, were right"));
   EXPECT_THAT(job_.looks, IsEmpty());
 }
 

@@ -385,6 +385,7 @@ class FakeTrainer {
                  {"where", "fake"},
                  {"signal", fault.value("signal", 0)},
                  {"extensions", fault.value("extensions", Json::array())},
+                 {"extension_fault", fault.value("extension_fault", "failed")},
                  {"remedy", ""}}}});
     }
     if (kind == "interrupt" || kind == "interrupt_twice" || kind == "await_cancel") {
