@@ -43,6 +43,8 @@ std::string training_text(const storage::RunRow& run) {
                                  is_all ? "" : " until its tuning ended, and more after it");
   if (const auto loss = get_number(run.training, "final_loss")) {
     text += fmt::format(", loss {:.4f}", *loss);
+  } else if (run.training.contains("final_loss")) {
+    text += ", loss not finite";
   }
   text += test_figures_text(run);
   if (const auto damaged = get_integer(run.training, "damaged_files"); damaged && *damaged > 0) {

@@ -77,8 +77,14 @@ std::string confusion_text(const Json& classes, const Json& matrix) {
 
 }  // namespace
 
+bool is_test_loss_not_finite(const Json& training) {
+  return training.contains("test_loss") && member(training, "test_loss").is_null() &&
+         get_number(training, "evaluation_ns").value_or(0.0) > 0.0;
+}
+
 std::string averages_tested(const storage::RunRow& run) {
-  const bool is_tested = get_number(run.training, "test_loss").has_value();
+  const bool is_tested =
+      get_number(run.training, "test_loss").has_value() || is_test_loss_not_finite(run.training);
   return is_tested && has_averages(run) ? "model_ema.pt" : "";
 }
 
@@ -91,6 +97,7 @@ std::string test_figures_text(const storage::RunRow& run) {
     if (value) text += ", " + figure_text(figure, *value, has_masks);
   }
   text += token_figures_text(run.training, "test_", ", ", "");
+  if (is_test_loss_not_finite(run.training)) text += ", test loss not finite";
   const std::string file = averages_tested(run);
   return text.empty() || file.empty() ? text : text + " (of " + file + ")";
 }

@@ -16,6 +16,9 @@ inline constexpr const char* kTestWeights = "test_weights";
 // model_ema.pt if the evaluations of the run were of the averages of its weights; else empty.
 [[nodiscard]] std::string averages_tested(const storage::RunRow& run);
 
+// Whether something was evaluated, and its loss was no finite number: then JSON has null, as where nothing was.
+[[nodiscard]] bool is_test_loss_not_finite(const Json& training);
+
 // ", test accuracy 88.73 %": the figures of the last evaluation, with " (of model_ema.pt)" if they are of averages. "top 5"
 // is among them from 20 classes on. Empty without an evaluation.
 [[nodiscard]] std::string test_figures_text(const storage::RunRow& run);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <string_view>
 #include <utility>
@@ -97,9 +98,13 @@ std::string left_text(const TrainingUnderWay& training, std::chrono::nanoseconds
   return left.count() > 0 ? ", " + format_duration(left) + " left" : std::string();
 }
 
+std::string loss_text(double loss) {
+  return std::isfinite(loss) ? fmt::format("loss {:.4f}", loss) : "loss not finite";
+}
+
 std::string training_text(const TrainingUnderWay& training, std::chrono::nanoseconds now) {
-  return fmt::format("{:3.0f} %, step {}, loss {:.4f}, {}{}", 100 * training.done_ratio(),
-                     format_count(training.step), training.loss, training.rate_text(),
+  return fmt::format("{:3.0f} %, step {}, {}, {}{}", 100 * training.done_ratio(),
+                     format_count(training.step), loss_text(training.loss), training.rate_text(),
                      left_text(training, now));
 }
 
@@ -132,7 +137,7 @@ Lines training_lines(const Json& told, const RunProgress& progress, const LineSt
     if (!progress.said.evaluation && !style.is_verbose) return {};
     return labelled(
         label(fmt::format("epoch {}", integer_in(evaluation, "epoch"))),
-        fmt::format("{}test loss {:.4f}{}", figures_text(evaluation), number_in(evaluation, "loss"),
+        fmt::format("{}test {}{}", figures_text(evaluation), loss_text(loss_in(evaluation)),
                     flag_in(evaluation, "is_best") ? ", the best so far" : ""),
         style);
   }
@@ -297,7 +302,7 @@ void add_training(Lines& lines, const TrainingUnderWay& training, std::chrono::n
   lines.push_back({label(""),
                    {joined({fmt::format("step {} of {}", format_count(training.step),
                                         format_count(training.steps_total)),
-                            fmt::format("loss {:.4f}", training.loss), training.rate_text()},
+                            loss_text(training.loss), training.rate_text()},
                            columns),
                     Tone::plain}});
 }

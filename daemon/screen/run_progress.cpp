@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <iterator>
+#include <limits>
 #include <utility>
 
 #include "daemon/report/report.hpp"
@@ -184,7 +185,7 @@ void take_training(RunProgress& progress, const Json& told, nanoseconds now) {
               .samples_total = number_in(told, "samples_total"),
               .samples_per_second = number_in(told, "samples_per_second"),
               .tokens_per_second = number_in(told, "tokens_per_second"),
-              .loss = number_in(told, "loss"),
+              .loss = loss_in(told),
               .told_at = now};
   // The last one comes with the evaluation, or with the result.
   const int halves = std::min(static_cast<int>(training.done_ratio() * 2), 1);
@@ -350,6 +351,11 @@ std::string text_in(const Json& object, const char* field) {
 
 double number_in(const Json& object, const char* field) {
   return get_number(object, field).value_or(0.0);
+}
+
+double loss_in(const Json& object) {
+  const bool is_told = object.contains("loss") && member(object, "loss").is_null();
+  return is_told ? std::numeric_limits<double>::quiet_NaN() : number_in(object, "loss");
 }
 
 std::int64_t integer_in(const Json& object, const char* field) {

@@ -42,7 +42,7 @@ struct TrainingUnderWay {
   double samples_total = 0.0;
   double samples_per_second = 0.0;
   double tokens_per_second = 0.0;  // 0: samples are no tokens
-  double loss = 0.0;
+  double loss = 0.0;               // NaN: not finite
   std::chrono::nanoseconds told_at{0};
 
   [[nodiscard]] double done_ratio() const;
@@ -128,6 +128,8 @@ void take(RunProgress& progress, const Json& event, std::chrono::nanoseconds now
 // Fields of events. Events come from other versions of the program too, so a field may be missing: then "" or 0.
 [[nodiscard]] std::string text_in(const Json& object, const char* field);
 [[nodiscard]] double number_in(const Json& object, const char* field);
+// A loss: NaN if it is null, which JSON has in the place of what is not finite.
+[[nodiscard]] double loss_in(const Json& object);
 [[nodiscard]] std::int64_t integer_in(const Json& object, const char* field);
 [[nodiscard]] bool flag_in(const Json& object, const char* field);
 

@@ -43,13 +43,19 @@ function figureText(evaluation) {
   if (typeof evaluation.accuracy === "number") return `accuracy ${percentText(evaluation.accuracy)}`;
   if (typeof evaluation.mae === "number") return `mean absolute error ${evaluation.mae.toPrecision(4)}`;
   if (typeof evaluation.f1 === "number") return `micro-F1 ${evaluation.f1.toFixed(4)}`;
-  return `loss ${evaluation.loss}`;
+  return typeof evaluation.loss === "number" ? `loss ${evaluation.loss}` : null;
+}
+
+// JSON has null for what is not finite.
+function evaluationText(evaluation) {
+  const loss = evaluation.loss === null ? "test loss not finite" : null;
+  return [figureText(evaluation), loss].filter(Boolean).join(", ");
 }
 
 function takeTraining(state, progress) {
   if (progress.evaluation) {
     state.evaluations.push(progress.evaluation);
-    addMessage(state, "•", `epoch ${progress.evaluation.epoch}: ${figureText(progress.evaluation)}`);
+    addMessage(state, "•", `epoch ${progress.evaluation.epoch}: ${evaluationText(progress.evaluation)}`);
     return;
   }
   if (typeof progress.samples !== "number") return;
@@ -123,7 +129,7 @@ function currentNodes(state) {
     const { samples, samples_total: total, samples_per_second: rate, step, loss, learning_rate: learningRate } = state.training;
     const left = rate > 0 && total > samples ? secondsText((total - samples) / rate) : null;
     return [element("progress", { max: Math.max(total || 1, 1), value: samples, ariaLabel: "progress of the training" }),
-      figureList([["done", total > 0 ? percentText(samples / total) : null], ["step", countText(step || 0)], ["loss", typeof loss === "number" ? loss.toFixed(4) : null], ["learning rate", learningRate > 0 ? learningRate.toPrecision(3) : null], ["rate", rateText(rate)], ["left", left]])];
+      figureList([["done", total > 0 ? percentText(samples / total) : null], ["step", countText(step || 0)], ["loss", typeof loss === "number" ? loss.toFixed(4) : loss === null ? "not finite" : null], ["learning rate", learningRate > 0 ? learningRate.toPrecision(3) : null], ["rate", rateText(rate)], ["left", left]])];
   }
   if (!state.current) return [quiet("No trial is measured at the moment.")];
   const last = state.current.points.at(-1);

@@ -21,13 +21,14 @@ function costText(run) {
 
 function trainedFigure(training) {
   if (!training || !training.steps) return [null];
-  const loss = typeof training.final_loss === "number" ? `loss ${training.final_loss.toFixed(4)}` : null;
+  const loss = typeof training.final_loss === "number" ? `loss ${training.final_loss.toFixed(4)}` : training.final_loss === null ? "loss not finite" : null;
+  const testLoss = training.test_loss === null && training.evaluation_ns > 0 ? "test loss not finite" : null;
   const miou = typeof training.test_miou === "number" ? `mean IoU ${training.test_miou.toFixed(4)}` : null;
   const accuracy = typeof training.test_accuracy === "number" ? `${miou ? "pixel" : "test"} accuracy ${(100 * training.test_accuracy).toFixed(2)} %` : null;
   const error = typeof training.test_mae === "number" ? `mean absolute error ${training.test_mae.toPrecision(4)}` : null;
   const found = typeof training.test_f1 === "number" ? `micro-F1 ${training.test_f1.toFixed(4)}` : null;
   const tested = training.test_weights && (miou || accuracy || error || found) ? `tested: ${training.test_weights}` : null;
-  return [countedText(training.steps, "step"), [miou, accuracy, error, found, tested, loss, training.samples_per_second ? "at " + rateText(training.samples_per_second) : null].filter(Boolean).join(", ")];
+  return [countedText(training.steps, "step"), [miou, accuracy, error, found, testLoss, tested, loss, training.samples_per_second ? "at " + rateText(training.samples_per_second) : null].filter(Boolean).join(", ")];
 }
 
 function answerSection(run) {

@@ -37,6 +37,19 @@ TEST(TestReport, NamesTheWorstAndTheBestClass) {
             std::string::npos);
 }
 
+TEST(TestReport, SaysThatTheLossIsNotFinite) {
+  storage::RunRow run;
+  run.training = {{"steps", 10}, {"test_accuracy", 0.25}, {"evaluation_ns", 7}};
+  run.training["test_loss"] = nullptr;
+  EXPECT_EQ(test_figures_text(run), ", test accuracy 25.00 %, test loss not finite");
+  run.training["test_loss"] = 0.5;
+  EXPECT_EQ(test_figures_text(run), ", test accuracy 25.00 %");
+  // Nothing was evaluated.
+  run.training = {{"steps", 10}, {"evaluation_ns", 0}};
+  run.training["test_loss"] = nullptr;
+  EXPECT_EQ(test_figures_text(run), "");
+}
+
 TEST(TestReport, TellsTheOverlapOfMasks) {
   const Json training = Json::parse(R"({
     "steps": 10, "test_accuracy": 0.9312, "test_miou": 0.7312,

@@ -310,6 +310,20 @@ TEST(ProgressView, TellsEachEpochThatIsTheBestSoFar) {
                              "epoch 3    accuracy 90.00 %, test loss 0.2500, the best so far\n"));
 }
 
+// JSON has no number for it.
+TEST(ProgressView, ALossThatIsNotFiniteIsNotToldAsZero) {
+  Json step = {{"step", 1},     {"steps_total", 2},    {"epochs_total", 1},
+               {"samples", 10}, {"samples_total", 20}, {"samples_per_second", 10.0}};
+  step["loss"] = nullptr;
+  Json evaluation = {{"epoch", 1}, {"accuracy", 0.25}};
+  evaluation["loss"] = nullptr;
+  const Json trained = {{"event", "training"}, {"progress", step}};
+  const Json evaluated = {{"event", "training"}, {"progress", {{"evaluation", evaluation}}}};
+  const std::string text = shown({}, {trained, evaluated});
+  EXPECT_THAT(text, HasSubstr("step 1, loss not finite, 10"));
+  EXPECT_THAT(text, EndsWith("epoch 1    accuracy 25.00 %, test loss not finite\n"));
+}
+
 // Half of a training that became slow may be far.
 TEST(RunProgress, ATrainingIsToldByTimeToo) {
   RunProgress progress;

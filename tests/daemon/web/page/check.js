@@ -124,7 +124,9 @@ const scenes = {
     send({ event: "trial_started", trial: trial(2, { kind: "confirmation" }) }, { event: "trial_finished", trial: trial(2, { kind: "confirmation", verdict: "accepted", ratio: 1.38, ratio_low: 1.2, ratio_high: 1.5, pairs: 12 }) });
     send({ event: "tuned", speedup: 1.38, speedup_low: 1.2, speedup_high: 1.5, change: "precision.autocast off → bf16" });
     send({ event: "training", progress: { step: 5, samples: 50, samples_total: 200, loss: 0.5, samples_per_second: 10 } });
+    send({ event: "training", progress: { evaluation: { epoch: 1, accuracy: 0.5, loss: null } } });
     await settle();
+    says(page, "test loss not finite");
     says(page, "1.38 ×as fast as at the start (1.20 to 1.50)");
     says(page, "over 12 pairs");
     says(page, "done25.0 %");
