@@ -222,9 +222,8 @@ class FakeTrainer {
     int others = 0;
     for (std::string plan; std::getline(steps, plan);)
       ++(plan == plan_ ? own : others);
-    std::string text = "trained for " + std::to_string(own + others) + " steps\n";
-    if (others > 0) text += std::to_string(others) + " of them by another plan\n";
-    return text;
+    const std::string text = "trained for " + std::to_string(own + others) + " steps\n";
+    return others > 0 ? text + std::to_string(others) + " of them by another plan\n" : text;
   }
 
   // A checkpoint after every step has a line for each step so far: the plan that it was trained by.
@@ -234,9 +233,9 @@ class FakeTrainer {
     trained_ = request.at("resume") ? autotuned::read_text(file) : "";
     const int first = static_cast<int>(std::ranges::count(trained_, '\n'));
     const int total = static_cast<int>(behaviour_.number("train_steps", 10));
-    const double training_ns = behaviour_.number("training_ns", 1000);
+    const auto duration_ns = std::llround(behaviour_.number("training_ns", 1000));
     Json done = {{"steps", total},        {"samples", total * 8},
-                 {"epochs", 1},           {"duration_ns", std::llround(training_ns)},
+                 {"epochs", 1},           {"duration_ns", duration_ns},
                  {"evaluation_ns", 10},   {"final_loss", 0.5},
                  {"test_accuracy", 0.75}, {"test_loss", 0.6},
                  {"cancelled", false},    {"resumed_from_step", first}};

@@ -61,7 +61,10 @@ TEST(ModelState, NumbersOfATensorMustNotShareMemory) {
   }
   const auto model = std::make_shared<Two>();
   EXPECT_EQ(difference_by(
-                *model, [&] { model->matrix.set_data(at::zeros({1, 8}).expand({6, 8})); },
+                *model,
+                [&] {
+                  model->matrix.set_data(at::zeros({1, 8}).expand({6, 8}));
+                },
                 Freezing::allowed),
             "");
 }

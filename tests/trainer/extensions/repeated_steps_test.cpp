@@ -127,9 +127,8 @@ TEST_F(RepeatedSteps, OfAModelThatDoesNotRepeatItselfSayNothing) {
   std::string told;
   for (const Error& warning : job->take_warnings())
     told += warning.message() + "\n";
-  EXPECT_THAT(told,
-              AllOf(HasSubstr("plugin cheats: a comparison with the model alone in step "),
-                    HasSubstr("the model does not compute the same twice")));
+  EXPECT_THAT(told, AllOf(HasSubstr("plugin cheats: a comparison with the model alone in step "),
+                          HasSubstr("the model does not compute the same twice")));
   // Its answers are repeated.
   value_of(job->evaluate(never));
   value_of(job->prepare(with(start, kCheat, "evaluates_wrongly")));
