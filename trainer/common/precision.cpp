@@ -21,9 +21,13 @@ constexpr std::int64_t kGrowthInterval = 2000;
 
 AutocastGuard::AutocastGuard(at::DeviceType device, std::optional<at::ScalarType> type,
                              bool has_cache)
-    : device_(device), is_active_(type.has_value()) {
-  if (!is_active_) return;
-  was_enabled_ = at::autocast::is_autocast_enabled(device_);
+    : device_(device),
+      is_active_(type.has_value()),
+      was_enabled_(at::autocast::is_autocast_enabled(device)) {
+  if (!is_active_) {
+    if (was_enabled_) at::autocast::set_autocast_enabled(device_, false);
+    return;
+  }
   previous_type_ = at::autocast::get_autocast_dtype(device_);
   had_cache_ = at::autocast::is_autocast_cache_enabled();
   at::autocast::set_autocast_cache_enabled(had_cache_ && has_cache);
@@ -33,7 +37,10 @@ AutocastGuard::AutocastGuard(at::DeviceType device, std::optional<at::ScalarType
 }
 
 AutocastGuard::~AutocastGuard() {
-  if (!is_active_) return;
+  if (!is_active_) {
+    if (was_enabled_) at::autocast::set_autocast_enabled(device_, true);
+    return;
+  }
   if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
   at::autocast::set_autocast_cache_enabled(had_cache_);
   at::autocast::set_autocast_enabled(device_, was_enabled_);

@@ -10,9 +10,9 @@
 
 namespace autotuned::trainer {
 
-// Autocast on this thread for the life of the object; nothing without a type. The cache of cast weights is emptied at
-// the end, so that the next forward pass casts the updated ones. A step that is recorded as a graph must not use that
-// cache: a replay would read weights that were cast before it.
+// Autocast on this thread for the life of the object; without a type none, whatever it was outside. The cache of cast
+// weights is emptied at the end, so that the next forward pass casts the updated ones. A step that is recorded as a graph
+// must not use that cache: a replay would read weights that were cast before it.
 class AutocastGuard {
  public:
   AutocastGuard(at::DeviceType device, std::optional<at::ScalarType> type, bool has_cache = true);
@@ -23,7 +23,7 @@ class AutocastGuard {
  private:
   at::DeviceType device_;
   bool is_active_;
-  bool was_enabled_ = false;
+  bool was_enabled_;
   bool had_cache_ = true;
   at::ScalarType previous_type_ = at::kFloat;
 };

@@ -39,7 +39,10 @@ TEST(Autocast, CastsInsideAndNotOutside) {
   {
     const AutocastGuard guard(at::kCPU, at::kBFloat16);
     EXPECT_EQ(at::mm(a, a).scalar_type(), at::kBFloat16);
-    const AutocastGuard off(at::kCPU, std::nullopt);
+    {
+      const AutocastGuard off(at::kCPU, std::nullopt);
+      EXPECT_EQ(at::mm(a, a).scalar_type(), at::kFloat);
+    }
     EXPECT_EQ(at::mm(a, a).scalar_type(), at::kBFloat16);
   }
   EXPECT_EQ(at::mm(a, a).scalar_type(), at::kFloat);
