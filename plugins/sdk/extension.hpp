@@ -90,10 +90,11 @@ class Extension {
   // The hooks below are called between apply() and undo(). Every step must train the samples that the loader gave, with
   // their labels, unless a changed knob declares the risk `semantics`. A step fails if a hook leaves or shows the model
   // fewer samples, other sizes or other numbers (with the risk `numerics`, images may differ by rounding), or changes,
-  // replaces or freezes a parameter or a buffer: the optimizer alone moves the weights. Only forward() of a step may
-  // change buffers, as the model's own forward does. It fails as well if a hook switches a module to evaluation mode before
-  // it calls `original` or ends, if no parameter gets a gradient, or if what `original` returned for some samples gets
-  // none.
+  // replaces or freezes a parameter or a buffer: the optimizer alone moves the weights, and in a step `original` the
+  // buffers. A hook must leave autocast, the recording of gradients, callbacks of operators, and precision and
+  // algorithms of the process as they were; with the risk `numerics`, apply() may choose the latter two until undo(). It
+  // fails as well if a hook switches a module to evaluation mode before it calls `original` or ends, if no parameter
+  // gets a gradient, or if what `original` returned for some samples gets none.
   //
   // Called instead of the model's forward, in training and evaluation. In a step, `original` must be given all of
   // `images`, at once or in parts, and the loss must depend on all that it returns. If it is called without gradients,

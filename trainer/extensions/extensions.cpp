@@ -55,6 +55,18 @@ constexpr const char* kLeaveTensors =
     "change parameters and buffers in place: the optimizer holds them, and only a knob of risk "
     "semantics may freeze them";
 
+constexpr const char* kLeaveState =
+    "put it back; only apply() of a knob of risk numerics may choose precision and algorithms of "
+    "the process";
+
+// What apply() must not have changed.
+std::string state_difference(const ComputeState& found, const ComputeState& applied,
+                             RiskClass risk) {
+  if (risk == RiskClass::semantics) return {};
+  const bool may_choose = risk == RiskClass::numerics;
+  return applied.difference(found, may_choose ? ComputeState::Of::thread : ComputeState::Of::all);
+}
+
 Freezing freezing_under(RiskClass risk) {
   return risk == RiskClass::semantics ? Freezing::allowed : Freezing::refused;
 }
@@ -90,6 +102,9 @@ struct Extensions::One {
   RiskClass applied_risk = RiskClass::exact;  // the same of the values that are applied
   ShownImages shown;                          // to the model, by its forward
   ModelState before;
+  ComputeState found;    // before apply()
+  ComputeState applied;  // after it
+  ComputeState given;    // to the call that runs, with what the model has changed since
   std::vector<Rewritten> scripts;  // with every set of values so far
 };
 
@@ -158,6 +173,7 @@ Result<void> Extensions::configure(const Configuration& configuration, Learner& 
 }
 
 Result<void> Extensions::apply(One& one, const Configuration& values, Learner& learner) {
+  one.found = ComputeState::now();  // loading it runs code as well
   if (one.extension == nullptr) {
     confine();
     const Result<const void*> surface = plugins::load_trainer_library(one.library);
@@ -173,6 +189,9 @@ Result<void> Extensions::apply(One& one, const Configuration& values, Learner& l
       ErrorKind::internal, one.who, "apply",
       [&] { one.extension->apply(told(values), learner.model()); }, one.names);
   if (!done) return tl::unexpected(done.error());
+  one.applied = ComputeState::now();
+  const std::string chosen = state_difference(one.found, one.applied, one.risk);
+  if (!chosen.empty()) return fault_of(one.who, one.names, "apply: " + chosen, kLeaveState);
   const ModelState after = model_state_of(learner.model());
   const std::string wrong = tensor_difference(one.before, after, freezing_under(one.risk));
   if (!wrong.empty()) return fault_of(one.who, one.names, "apply: " + wrong, kLeaveTensors);
@@ -201,12 +220,16 @@ Result<void> Extensions::undo(One& one, Learner& learner) {
   const bool may_change = one.applied_risk == RiskClass::semantics;
   if (!may_change) weights_.take_all_numbers();
   const ModelState found = model_state_of(learner.model());
+  ComputeState expected = ComputeState::now();
+  expected.take_change(one.applied, one.found);
   auto done = plugin_result(
       ErrorKind::internal, one.who, "undo", [&] { one.extension->undo(learner.model()); },
       one.names);
   if (!done) return tl::unexpected(done.error());
+  const ComputeState state = ComputeState::now();
   const ModelState after = model_state_of(learner.model());
   std::string wrong = tensor_difference(one.before, after, Freezing::refused);
+  if (wrong.empty() && !may_change) wrong = state.difference(expected, ComputeState::Of::all);
   if (wrong.empty()) wrong = mode_difference_of_undo(one.before, found, after, may_change);
   if (wrong.empty()) wrong = weights_.difference_in_all_numbers(WeightWatch::Of::all);
   weights_.drop_all_numbers();
@@ -231,6 +254,7 @@ Result<void> Extensions::rewrite(Learner& learner) {
     });
     if (known == one->scripts.end()) {
       const ModelState before = model_state_of(learner.model());
+      const ComputeState state = ComputeState::now();
       auto made = plugin_result(
           ErrorKind::internal, one->who, "rewrite",
           [&] {
@@ -239,6 +263,10 @@ Result<void> Extensions::rewrite(Learner& learner) {
           },
           one->names);
       if (!made) return tl::unexpected(made.error());
+      const std::string chosen = ComputeState::now().difference(state, ComputeState::Of::all);
+      if (!chosen.empty() && one->risk != RiskClass::semantics) {
+        return fault_of(one->who, one->names, "rewrite: " + chosen, kLeaveState);
+      }
       const std::string wrong =
           tensor_difference(before, model_state_of(learner.model()), freezing_under(one->risk));
       if (!wrong.empty()) return fault_of(one->who, one->names, "rewrite: " + wrong, kLeaveTensors);
@@ -262,8 +290,10 @@ void Extensions::set_forward(Learner& learner) {
   }
   learner.set_before_update([this, &learner] {
     check_backward();
+    check_state_of_step();
     check_repeat(learner);
   });
+  is_model_opaque_ = !learner.model().why_opaque().empty();
   Learner::Forward whole = [this, &learner](const at::Tensor& images) {
     // Where it computes the forward once more for the gradients, those are the samples that it trains.
     if (!is_stepping_ || at::GradMode::is_enabled()) learner.tell_images(images);
@@ -272,19 +302,23 @@ void Extensions::set_forward(Learner& learner) {
   for (One* const one : applied_) {
     // What the model itself changes meanwhile, or its lack of memory, is not of the extension.
     Learner::Forward original = [this, one, inner = std::move(whole)](const at::Tensor& images) {
-      end_forward(*one);
+      const ComputeState before = ComputeState::now();
+      end_forward(*one, ForwardEnd::calls_model);
       one->shown.add(images);
       at::Tensor logits = call_from_plugin([&] { return inner(images); });
       begin_forward(*one);
+      one->given.take_change(before, ComputeState::now());
       return logits;
     };
     whole = [this, one, original = std::move(original)](const at::Tensor& images) {
       one->shown.start(images);
       begin_forward(*one);
+      one->given = ComputeState::now();
       at::Tensor logits = plugin_call(
           one->who, "forward", [&] { return one->extension->forward(original, images); },
           one->names, in_step());
-      end_forward(*one);
+      check_state(*one, "forward");
+      end_forward(*one, ForwardEnd::returns);
       if (!logits.defined()) {
         throw PluginError(one->who + ": forward: returns nothing" + in_step(), one->names);
       }
@@ -302,6 +336,7 @@ void Extensions::set_forward(Learner& learner) {
       reached_.start(images);
     }
     if (!is_stepping_) return answer(learner, whole, images);
+    weights_.begin_buffers();
     at::Tensor logits = whole(images);
     check_labels();
     leave_weights(learner);
@@ -315,7 +350,10 @@ at::Tensor Extensions::forward(Learner& learner, const at::Tensor& images) {
   const bool is_compared = rewriter_ != nullptr || (!is_stepping_ && left_by_ != nullptr);
   if (is_stepping_) check_batch();
   if (is_compared) weights_.take();
+  const ComputeState before = ComputeState::now();
   at::Tensor logits = learner.model().forward(images);
+  check_state_of_model(learner, before);
+  if (is_stepping_) weights_.add_buffers();
   if (is_stepping_) reached_.watch(images, logits);
   // A model of ours leaves its batch as it is. A user's may write into it, such as to normalise it, and other parts of
   // the batch may come after this one.
@@ -342,12 +380,18 @@ void Extensions::begin_forward(const One& one) {
   }
 }
 
-// A forward of its own may move running averages as the model's would.
-void Extensions::end_forward(const One& one) const {
-  end_code(one, "forward", is_stepping_ ? WeightWatch::Of::parameters : WeightWatch::Of::all);
+// Who calls the model more often than once puts running averages back.
+void Extensions::end_forward(const One& one, ForwardEnd end) const {
+  const bool returns = end == ForwardEnd::returns;
+  const std::size_t calls = weights_.model_calls();
+  const bool may_put_back =
+      is_stepping_ && (is_in_backward_ || calls > 1 || (calls == 1 && !returns));
+  end_code(one, "forward", may_put_back ? WeightWatch::Of::parameters : WeightWatch::Of::all);
+  if (is_stepping_ && !may_any_change()) {
+    check(one, "forward", weights_.difference_of_buffers(/*may_be_as_at_begin=*/!returns));
+  }
   if (!is_stepping_ || is_in_backward_ || one.risk == RiskClass::semantics) return;
-  const std::string did = weights_.difference_of_gradients();
-  if (!did.empty()) blame(one.who, one.names, "forward", did + in_step());
+  check(one, "forward", weights_.difference_of_gradients());
 }
 
 bool Extensions::may_any_change() const {
@@ -355,17 +399,20 @@ bool Extensions::may_any_change() const {
                              [](const One* one) { return one->risk == RiskClass::semantics; });
 }
 
-std::string Extensions::in_step() const {
-  return is_stepping_ ? " in step " + std::to_string(step_) : "";
-}
-
 void Extensions::begin_code(const One& one) {
   if (one.risk != RiskClass::semantics) weights_.take();
 }
 
 void Extensions::end_code(const One& one, const char* function, WeightWatch::Of of) const {
+  if (one.risk != RiskClass::semantics) check(one, function, weights_.difference(of));
+}
+
+void Extensions::check_state(const One& one, const char* function) const {
   if (one.risk == RiskClass::semantics) return;
-  const std::string did = weights_.difference(of);
+  check(one, function, ComputeState::now().difference(one.given, ComputeState::Of::all));
+}
+
+void Extensions::check(const One& one, const char* function, const std::string& did) const {
   if (did.empty()) return;
   blame(one.who, one.names, function, did + (is_stepping_ ? in_step() : " outside of a step"));
 }
@@ -393,12 +440,15 @@ DeviceBatch Extensions::on_batch(const DeviceBatch& batch, std::int64_t step) {
   DeviceBatch result = batch;
   is_stepping_ = true;
   step_ = step;
+  step_state_ = ComputeState::now();
   for (One* const one : applied_) {
     given_.take(result.images, result.labels);
     sdk::Batch hooked{result.images, result.labels};
     begin_code(*one);
+    one->given = ComputeState::now();
     plugin_call(
         one->who, "on_batch", [&] { one->extension->on_batch(hooked); }, one->names, in_step());
+    check_state(*one, "on_batch");
     end_code(*one, "on_batch", WeightWatch::Of::all);
     if (!hooked.images.defined() || !hooked.labels.defined() ||
         hooked.images.dim() != result.images.dim() ||
@@ -425,6 +475,7 @@ DeviceBatch Extensions::on_batch(const DeviceBatch& batch, std::int64_t step) {
 void Extensions::after_step(const Learner& learner, std::int64_t step, const at::Tensor& loss,
                             bool is_last) {
   step_ = step;
+  check_state_of_step();
   drop_batch();
   if ((is_last || left_weights_.is_drawn_for_all()) && !may_any_change()) {
     left_weights_.take_all_numbers();
@@ -432,9 +483,11 @@ void Extensions::after_step(const Learner& learner, std::int64_t step, const at:
   const at::Tensor told = loss.detach().clone();  // what is reported is the loss itself
   for (One* const one : applied_) {
     begin_code(*one);
+    one->given = ComputeState::now();
     plugin_call(
         one->who, "after_step", [&] { one->extension->after_step(step, told); }, one->names,
         in_step());
+    check_state(*one, "after_step");
     end_code(*one, "after_step", WeightWatch::Of::all);
     const std::string did = left_weights_.difference_in_all_numbers(WeightWatch::Of::all);
     if (!did.empty()) blame(one->who, one->names, "after_step", did + in_step());

@@ -17,6 +17,7 @@
 #include "base/result.hpp"
 #include "plugins/host/trainer_library.hpp"
 #include "recipes/knobs.hpp"
+#include "trainer/extensions/compute_state.hpp"
 #include "trainer/extensions/draws.hpp"
 #include "trainer/extensions/given_batch.hpp"
 #include "trainer/extensions/own_pass.hpp"
@@ -44,7 +45,8 @@ class Extensions {
 
   // Applies the values of the extensions' knobs: undoes the extensions whose values change, and applies them again.
   // ErrorKind::internal names the plugin, also in Error::extensions: it threw, replaced a parameter, switched the mode of
-  // a module, or visibly did not undo all of its changes.
+  // a module, changed how operators compute (ComputeState), or visibly did not undo all of its changes. With the risk
+  // `numerics`, apply() may choose precision and algorithms of the process.
   // The model is then in an undefined state. `may_round`: the recipe permits numerics, so that knobs of risk `exact` are
   // held to that, as by the check of a trial.
   [[nodiscard]] Result<void> configure(const Configuration& configuration, Learner& learner,
@@ -64,11 +66,11 @@ class Extensions {
   // After takes_repeat(): the batch that the model would get without extensions.
   void begin_repeat(Learner& learner, const DeviceBatch& batch);
   // Call the hooks of the applied extensions; to be called in each step, which are counted from 1. They throw
-  // PluginError that names the plugin if it throws. They and the forward pass between them also throw if an
-  // extension leaves another batch than it was given, changes parameters or buffers, switches the mode of a module, or
-  // keeps the gradients of samples back (docs/statistics.md), unless one of its changed knobs declares the risk
-  // `semantics`. This is checked in every step, because an extension could recognise the steps of a check. `is_last`: the
-  // weights may be saved before the next step, so that all of their numbers are compared.
+  // PluginError that names the plugin if it throws. They and the forward pass between them also throw if an extension
+  // leaves another batch than it was given, changes parameters or buffers, switches the mode of a module, leaves
+  // another ComputeState, or keeps the gradients of samples back (docs/statistics.md), unless one of its changed knobs
+  // declares the risk `semantics`. This is checked in every step, because an extension could recognise the steps of a
+  // check. `is_last`: the weights may be saved before the next step, so that all of their numbers are compared.
   [[nodiscard]] DeviceBatch on_batch(const DeviceBatch& batch, std::int64_t step);
   // Says that the model gets this batch, which was made of the one that on_batch() has left. It is compared until the
   // optimizer moves, because an extension may keep its tensors.
@@ -117,13 +119,22 @@ class Extensions {
   void check_repeat(Learner& learner);
   // Ends a comparison: throws if memory has lacked for it, or on a GPU notes a warning.
   void end_repeat(bool is_on_cpu, bool is_last);
+  // Throws if it did anything.
+  void check(const One& one, const char* function, const std::string& did) const;
   // Around code of an extension: end_code() throws if it has changed what it must not.
   void begin_code(const One& one);
   void end_code(const One& one, const char* function, WeightWatch::Of of) const;
+  enum class ForwardEnd : std::uint8_t { calls_model, returns };
   // The same in its forward. In the forward pass of a step, gradients count as well: the backward pass would add to
   // them. In that, it may compute the forward once more.
   void begin_forward(const One& one);
-  void end_forward(const One& one) const;
+  void end_forward(const One& one, ForwardEnd end) const;
+  // Throws if the code of an extension that has just ended has left another state than it was given.
+  void check_state(const One& one, const char* function) const;
+  // The same of a step, whose code runs between the hooks as well.
+  void check_state_of_step() const;
+  // After the model's own forward, which began with this state.
+  void check_state_of_model(Learner& learner, const ComputeState& before);
   // Whether one of the applied extensions has a turned knob of risk semantics.
   [[nodiscard]] bool may_any_change() const;
   // " in step 5"; outside of a step nothing.
@@ -154,6 +165,8 @@ class Extensions {
   bool is_stepping_ = false;  // from on_batch() to after_step()
   std::int64_t step_ = 0;     // this or the last one
   ReachedSamples reached_;    // of the last forward pass of a step, or of a part of its batch
+  ComputeState step_state_;   // since the begin of the step; what the model changes counts in
+  bool is_model_opaque_ = false;
   WeightWatch weights_;       // around code of an extension
   WeightWatch left_weights_;  // from the forward pass to the optimizer, and between steps
   // The learner whose weights were left so, and its count then; null: nobody knows what they should be.

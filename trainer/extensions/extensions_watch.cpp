@@ -7,6 +7,7 @@
 #include "trainer/common/guarded.hpp"
 #include "trainer/common/plugin_error.hpp"
 #include "trainer/extensions/extensions.hpp"
+#include "trainer/models/model.hpp"
 #include "trainer/step/learner.hpp"
 
 namespace autotuned::trainer {
@@ -51,6 +52,10 @@ void Extensions::drop_batch() {
   left_labels_.reset();
 }
 
+std::string Extensions::in_step() const {
+  return is_stepping_ ? " in step " + std::to_string(step_) : "";
+}
+
 void Extensions::check_labels() const {
   if (!left_labels_.defined() || !left_batch_.has_other_labels(left_labels_)) return;
   blame_all("leaves other labels" + in_step());
@@ -84,6 +89,26 @@ void Extensions::check_backward() {
   }
   const std::string unreached = reached_.difference();
   if (!unreached.empty()) blame_all(unreached + in_step(), "after its forward");
+  // The model may have been called once more in the backward pass. One of a user may move its buffers there itself.
+  if (is_model_opaque_ || may_any_change()) return;
+  const std::string moved = weights_.difference_of_buffers(/*may_be_as_at_begin=*/false);
+  if (!moved.empty()) blame_all(moved + in_step());
+}
+
+void Extensions::check_state_of_step() const {
+  if (!is_stepping_ || may_any_change()) return;
+  const std::string did = ComputeState::now().difference(step_state_, ComputeState::Of::all);
+  if (!did.empty()) blame_all(did + in_step());
+}
+
+// What a model of a user chooses by itself is not of an extension. One of ours chooses nothing: an operator has done it.
+void Extensions::check_state_of_model(Learner& learner, const ComputeState& before) {
+  const ComputeState after = ComputeState::now();
+  if (learner.model().why_opaque().empty() && !may_any_change()) {
+    const std::string did = after.difference(before, ComputeState::Of::all);
+    if (!did.empty()) blame_all(did + (is_stepping_ ? in_step() : " outside of a step"));
+  }
+  step_state_.take_change(before, after);
 }
 
 void Extensions::check_weights() const {

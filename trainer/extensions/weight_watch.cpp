@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "trainer/common/tensor_hash.hpp"
 #include "trainer/extensions/places.hpp"
@@ -40,6 +41,8 @@ void WeightWatch::watch(const torch::nn::Module& model) {
     modules_.push_back({module.key(), module.value().get(), module.value()});
   hashes_.clear();
   is_drawn_for_all_ = false;
+  buffer_places_.clear();
+  buffer_numbers_.clear();
   take();
 }
 
@@ -65,8 +68,7 @@ void WeightWatch::take() {
     const at::Tensor& tensor = watched_[which].tensor;
     if (!has_numbers(tensor, reads_device_ && on_device < kPlacesOnDevice)) continue;
     if (!tensor.is_cpu()) ++on_device;
-    const auto place =
-        static_cast<std::int64_t>(draws_.next() % static_cast<std::uint64_t>(tensor.numel()));
+    const std::int64_t place = draw_place_in(tensor);
     samples_.push_back({which, place, number_at(tensor, place)});
   }
 }
@@ -125,19 +127,65 @@ std::string WeightWatch::difference_in_all_numbers(Of of) const {
   return "";
 }
 
+void WeightWatch::begin_buffers() {
+  buffer_places_.clear();
+  buffer_numbers_.clear();
+  const std::size_t buffers = watched_.size() - parameters_;
+  std::size_t on_device = 0;
+  for (std::size_t i = 0; i < std::min(buffers, kBuffers); ++i) {
+    const std::size_t which = parameters_ + next_buffer_++ % buffers;
+    const at::Tensor& tensor = watched_[which].tensor;
+    if (!has_numbers(tensor, reads_device_ && on_device < kPlacesOnDevice)) continue;
+    if (!tensor.is_cpu()) ++on_device;
+    buffer_places_.push_back({which, draw_place_in(tensor)});
+  }
+  add_buffers();
+}
+
+void WeightWatch::add_buffers() {
+  std::vector<Number> numbers;
+  numbers.reserve(buffer_places_.size());
+  for (const auto& [which, place] : buffer_places_) {
+    const at::Tensor& tensor = watched_[which].tensor;
+    const bool is_there = has_numbers(tensor, /*waits=*/true) && place < tensor.numel();
+    numbers.push_back(is_there ? number_at(tensor, place) : Number{});
+  }
+  buffer_numbers_.push_back(std::move(numbers));
+}
+
+std::string WeightWatch::difference_of_buffers(bool may_be_as_at_begin) const {
+  const std::size_t first = may_be_as_at_begin || model_calls() == 0 ? 0 : 1;
+  for (std::size_t i = 0; i < buffer_places_.size(); ++i) {
+    const auto& [which, place] = buffer_places_[i];
+    bool is_known = false;
+    // The latest is the most likely one.
+    for (std::size_t time = buffer_numbers_.size(); time > first && !is_known; --time)
+      is_known = is_at(which, place, buffer_numbers_[time - 1][i]);
+    if (!is_known) return "changes " + name_of(which);
+  }
+  return {};
+}
+
 std::string WeightWatch::difference_in_numbers() const {
   return difference_in_numbers(parameters_);
 }
 
 std::string WeightWatch::difference_in_numbers(std::size_t count) const {
   const auto changed = std::ranges::find_if(samples_, [this, count](const Sample& sample) {
-    if (sample.tensor >= count) return false;
-    const at::Tensor& tensor = watched_[sample.tensor].tensor;
-    // It may have become another one, of other size.
-    if (!has_numbers(tensor, /*waits=*/true) || sample.place >= tensor.numel()) return true;
-    return number_at(tensor, sample.place) != sample.number;
+    return sample.tensor < count && !is_at(sample.tensor, sample.place, sample.number);
   });
   return changed == samples_.end() ? "" : "changes " + name_of(changed->tensor);
+}
+
+bool WeightWatch::is_at(std::size_t tensor, std::int64_t place, const Number& number) const {
+  const at::Tensor& watched = watched_[tensor].tensor;
+  // It may have become another one, of other size.
+  if (!has_numbers(watched, /*waits=*/true) || place >= watched.numel()) return false;
+  return number_at(watched, place) == number;
+}
+
+std::int64_t WeightWatch::draw_place_in(const at::Tensor& tensor) {
+  return static_cast<std::int64_t>(draws_.next() % static_cast<std::uint64_t>(tensor.numel()));
 }
 
 WeightWatch::State WeightWatch::state_of(const at::Tensor& tensor) {

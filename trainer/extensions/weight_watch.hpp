@@ -31,6 +31,7 @@ class WeightWatch {
   static constexpr std::size_t kPlacesOnDevice = 2;
   static constexpr std::uint64_t kStepsForOneOnDevice = 64;  // on average
   static constexpr std::uint64_t kStepsForAllNumbers = 1024;
+  static constexpr std::size_t kBuffers = 64;  // that are compared around the model, one number of each
   enum class Of { parameters, all };
 
   // Watches the tensors and modules of this model from now on, and keeps them alive, but not the model itself.
@@ -54,6 +55,17 @@ class WeightWatch {
   [[nodiscard]] bool has_new_gradient() const;
   // The same as difference() of parameters, by numbers alone: they may have been elsewhere in between.
   [[nodiscard]] std::string difference_in_numbers() const;
+  // The buffers in a forward pass of a step: their numbers at its begin, and each time that the model has returned, since
+  // only the model may move them.
+  void begin_buffers();
+  void add_buffers();
+  // How often it has returned.
+  [[nodiscard]] std::size_t model_calls() const {
+    return buffer_numbers_.empty() ? 0 : buffer_numbers_.size() - 1;
+  }
+  // Where numbers of buffers are none that they had at one of these times, as a clause. Who calls the model more often
+  // than once puts back what further calls have moved. `may_be_as_at_begin`: the model may yet be called.
+  [[nodiscard]] std::string difference_of_buffers(bool may_be_as_at_begin) const;
   // What has changed since take_all_numbers(); empty also if they are not noted.
   [[nodiscard]] std::string difference_in_all_numbers(Of of) const;
 
@@ -90,6 +102,10 @@ class WeightWatch {
 
   [[nodiscard]] static State state_of(const at::Tensor& tensor);
   [[nodiscard]] static Gradient gradient_of(const at::Tensor& parameter);
+  struct Place {
+    std::size_t tensor = 0;
+    std::int64_t place = 0;
+  };
   // `waits`: for a device, too.
   [[nodiscard]] static bool has_numbers(const at::Tensor& tensor, bool waits);
   [[nodiscard]] static Number number_at(const at::Tensor& tensor, std::int64_t place);
@@ -99,13 +115,18 @@ class WeightWatch {
     return of == Of::all ? watched_.size() : parameters_;
   }
   [[nodiscard]] std::string name_of(std::size_t tensor) const;
+  // Whether there is still a number, and it is this one.
+  [[nodiscard]] bool is_at(std::size_t tensor, std::int64_t place, const Number& number) const;
+  [[nodiscard]] std::int64_t draw_place_in(const at::Tensor& tensor);
 
   std::vector<Watched> watched_;  // first the parameters
   std::size_t parameters_ = 0;
   std::vector<State> states_;        // of each
   std::vector<Gradient> gradients_;  // of each parameter, once they are noted
   std::vector<Sample> samples_;
-  std::vector<std::uint64_t> hashes_;  // of each tensor; empty: not noted
+  std::vector<Place> buffer_places_;
+  std::vector<std::vector<Number>> buffer_numbers_;  // at these places, at each time
+  std::vector<std::uint64_t> hashes_;                // of each tensor; empty: not noted
   std::vector<WatchedModule> modules_;
   std::size_t next_parameter_ = 0;  // whose turn it is
   std::size_t next_buffer_ = 0;

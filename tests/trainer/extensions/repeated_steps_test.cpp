@@ -106,8 +106,8 @@ TEST_F(RepeatedSteps, OfAModelOfAUser) {
     value_of(job->prepare(with(start, kCheat, "honest")));
     EXPECT_EQ(end_of(*job, 3), "") << fault;
     value_of(job->prepare(with(start, kCheat, "frozen_buffers")));
-    EXPECT_THAT(end_of(*job, 1), HasSubstr("plugin cheats: forward: leaves other numbers in buffer "
-                                           "seen than the model's own forward in step 4"));
+    EXPECT_THAT(end_of(*job, 1),
+                HasSubstr("plugin cheats: forward: changes buffer seen in step 4"));
   }
 }
 

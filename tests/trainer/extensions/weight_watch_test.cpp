@@ -105,6 +105,37 @@ TEST_F(WeightWatchTest, SeesEveryNumberByHashes) {
   EXPECT_EQ(watch_.difference_in_all_numbers(WeightWatch::Of::all), "");
 }
 
+// No count of LibTorch says so. Only the model may move them.
+TEST_F(WeightWatchTest, KnowsTheNumbersOfBuffersAroundTheModel) {
+  const auto fill = [this](float number) {
+    auto* const numbers = static_cast<float*>(net_.mean.mutable_data_ptr());
+    for (int i = 0; i < 4; ++i)
+      numbers[i] = number;
+  };
+  watch_.begin_buffers();
+  EXPECT_EQ(watch_.model_calls(), 0U);
+  EXPECT_EQ(watch_.difference_of_buffers(true), "");
+  EXPECT_EQ(watch_.difference_of_buffers(false), "") << "the model has not been called";
+  fill(50.0F);
+  EXPECT_EQ(watch_.difference_of_buffers(true), "changes buffer mean");
+  fill(2.0F);
+  watch_.add_buffers();
+  EXPECT_EQ(watch_.model_calls(), 1U);
+  EXPECT_EQ(watch_.difference_of_buffers(false), "");
+  fill(1.0F);  // as at the begin
+  EXPECT_EQ(watch_.difference_of_buffers(true), "");
+  EXPECT_EQ(watch_.difference_of_buffers(false), "changes buffer mean");
+  fill(3.0F);
+  watch_.add_buffers();
+  EXPECT_EQ(watch_.difference_of_buffers(false), "");
+  fill(2.0F);  // what the second call has moved is put back
+  EXPECT_EQ(watch_.difference_of_buffers(false), "");
+  fill(4.0F);
+  EXPECT_EQ(watch_.difference_of_buffers(true), "changes buffer mean");
+  watch_.begin_buffers();
+  EXPECT_EQ(watch_.difference_of_buffers(false), "");
+}
+
 // The order in memory does not count.
 TEST_F(WeightWatchTest, HashesAreOfValues) {
   const at::NoGradGuard no_grad;
