@@ -102,9 +102,9 @@ struct Extensions::One {
   RiskClass applied_risk = RiskClass::exact;  // the same of the values that are applied
   ShownImages shown;                          // to the model, by its forward
   ModelState before;
-  ComputeState found;    // before apply()
-  ComputeState applied;  // after it
-  ComputeState given;    // to the call that runs, with what the model has changed since
+  ComputeState found;              // before apply()
+  ComputeState applied;            // after it
+  ComputeState given;              // to the call that runs, with what the model has changed since
   std::vector<Rewritten> scripts;  // with every set of values so far
 };
 

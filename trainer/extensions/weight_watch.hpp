@@ -31,7 +31,8 @@ class WeightWatch {
   static constexpr std::size_t kPlacesOnDevice = 2;
   static constexpr std::uint64_t kStepsForOneOnDevice = 64;  // on average
   static constexpr std::uint64_t kStepsForAllNumbers = 1024;
-  static constexpr std::size_t kBuffers = 64;  // that are compared around the model, one number of each
+  static constexpr std::size_t kBuffers =
+      64;  // that are compared around the model, one number of each
   enum class Of { parameters, all };
 
   // Watches the tensors and modules of this model from now on, and keeps them alive, but not the model itself.

@@ -42,8 +42,7 @@ TEST(ComputeState, HasWhatTheThreadChooses) {
   EXPECT_EQ(difference(before), "");
   {
     const at::NoGradGuard no_grad;
-    EXPECT_EQ(difference(before, Of::thread),
-              "changes the recording of gradients from on to off");
+    EXPECT_EQ(difference(before, Of::thread), "changes the recording of gradients from on to off");
   }
   {
     const c10::InferenceMode inference;
@@ -88,8 +87,7 @@ TEST(ComputeState, HasWhatTheProcessChooses) {
   const int threads = at::get_num_threads();
   at::set_num_threads(threads + 1);
   EXPECT_EQ(difference(before), "changes the number of intra-op threads from " +
-                                    std::to_string(threads) + " to " +
-                                    std::to_string(threads + 1));
+                                    std::to_string(threads) + " to " + std::to_string(threads + 1));
   EXPECT_EQ(difference(before, Of::thread), "");
   at::set_num_threads(threads);
   context.setUserEnabledMkldnn(false);
