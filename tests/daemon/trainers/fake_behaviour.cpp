@@ -208,11 +208,6 @@ Json FakeBehaviour::fault_at(const std::string& request, const Json& configurati
   return nullptr;
 }
 
-bool is_stopped(pid_t process) {
-  const std::string stat = read_text("/proc/" + std::to_string(process) + "/stat");
-  return stat.find(") T ") != std::string::npos;
-}
-
 void let_child_stop_this_process(int descriptor) {
   const pid_t child = fork();
   if (child == 0) {

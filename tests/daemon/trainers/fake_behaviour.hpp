@@ -84,7 +84,6 @@ class FakeBehaviour {
 void write_text(const std::filesystem::path& file, const std::string& text);
 [[nodiscard]] int parent_of(int process);
 
-[[nodiscard]] bool is_stopped(int process);
 // Gives the main thread of each another policy than it has: one that any user may choose.
 void change_policies(const std::vector<int>& processes);
 // A child stops and continues this process. It closes `descriptor` first.

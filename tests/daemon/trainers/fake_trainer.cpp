@@ -2,9 +2,8 @@
 // A program that speaks the trainer protocol and simulates a job: blocks take no time and report the
 // duration that a model gives. It also misbehaves, where its behaviour file says so.
 //
-// AUTOTUNED_FAKE names a JSON file, see fake_behaviour.hpp. Beside it the fake appends one line to
-// requests.jsonl for every request and every step of training: the test reads there what happened, and
-// the faults count in it.
+// AUTOTUNED_FAKE names a JSON file, see fake_behaviour.hpp. Beside it the fake appends one line to requests.jsonl for every
+// request and every step of training: the test reads there what happened, and the faults count in it.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
@@ -29,6 +28,7 @@
 
 #include "base/frame.hpp"
 #include "base/process/process.hpp"
+#include "base/process/stopped_process.hpp"
 #include "daemon/common/stop_requests.hpp"
 #include "tests/daemon/trainers/fake_behaviour.hpp"
 

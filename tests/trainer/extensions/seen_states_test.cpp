@@ -16,7 +16,7 @@ using testing::HasSubstr;
 constexpr const char* kDoes = "states.does";
 constexpr const char* kRounds = "states.rounds";
 constexpr const char* kAnotherJob = "states.another_job";
-constexpr int kSteps = 6;
+constexpr int kStepsOfABlock = 6;
 
 // With a model of a user, which moves a buffer in each step.
 class SeenStatesTest : public testing::Test {
@@ -33,7 +33,7 @@ class SeenStatesTest : public testing::Test {
   // Why some steps end, or why the knob is refused; empty: they do not.
   std::string end_of(const Configuration& configuration) {
     if (const auto turned = job_->prepare(configuration); !turned) return turned.error().message();
-    const auto block = job_->run_steps(kSteps, never);
+    const auto block = job_->run_steps(kStepsOfABlock, never);
     return block ? "" : block.error().message();
   }
 
