@@ -9,6 +9,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/record_function.h>
 #include <c10/core/DefaultDtype.h>
+#include <c10/core/DispatchKeySet.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/core/ScalarType.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
@@ -82,12 +83,17 @@ std::uint64_t operator_modes() {
          static_cast<std::uint64_t>(at::impl::PythonTorchFunctionTLS::stack_len());
 }
 
+// Guards of keys leave the bits of backends behind when they end, which choose nothing by themselves.
+std::uint64_t without_backends(c10::DispatchKeySet keys) {
+  return keys.raw_repr() & ~c10::full_backend_mask;
+}
+
 std::uint64_t included_keys() {
-  return c10::impl::tls_local_dispatch_key_set().included_.raw_repr();
+  return without_backends(c10::impl::tls_local_dispatch_key_set().included_);
 }
 
 std::uint64_t excluded_keys() {
-  return c10::impl::tls_local_dispatch_key_set().excluded_.raw_repr();
+  return without_backends(c10::impl::tls_local_dispatch_key_set().excluded_);
 }
 
 std::uint64_t default_type() {
