@@ -19,6 +19,7 @@
 #include "daemon/guide/folder_listing.hpp"
 #include "daemon/report/history_reading.hpp"
 #include "daemon/report/report.hpp"
+#include "daemon/report/run_files.hpp"
 #include "daemon/report/script_report.hpp"
 #include "daemon/report/training_fallback.hpp"
 #include "daemon/report/tuning_end.hpp"
@@ -80,10 +81,6 @@ bool is_below(const std::filesystem::path& file, const std::filesystem::path& fo
   if (file.empty() || folder.empty()) return false;
   const std::filesystem::path inside = file.lexically_relative(folder);
   return !inside.empty() && *inside.begin() != "..";
-}
-
-bool has_trained(const storage::RunRow& run) {
-  return run.state == storage::RunState::finished && !run.is_tune_only;
 }
 
 // The recipe here that the run was of, if its file was written after the run had begun; else empty. The file's time and

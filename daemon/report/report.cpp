@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -41,10 +42,9 @@ std::string training_text(const storage::RunRow& run) {
   const bool is_all = get_bool(run.training, "is_counted_to_end").value_or(true);
   std::string text = fmt::format("trained  {}{}", format_counted(*steps, "step"),
                                  is_all ? "" : " until its tuning ended, and more after it");
-  if (const auto loss = get_number(run.training, "final_loss")) {
-    text += fmt::format(", loss {:.4f}", *loss);
-  } else if (run.training.contains("final_loss")) {
-    text += ", loss not finite";
+  // JSON has null in the place of what is not finite.
+  if (run.training.contains("final_loss")) {
+    text += ", " + loss_text(get_number(run.training, "final_loss").value_or(std::nan("")));
   }
   text += test_figures_text(run);
   if (const auto damaged = get_integer(run.training, "damaged_files"); damaged && *damaged > 0) {

@@ -70,7 +70,7 @@ bool is_of_other(const Owner& owner, const storage::RunRow& run) {
   using storage::RunState;
   if (owner.run.empty() || owner.run == run.id.text) return false;
   // A run that only tunes may have left the results of a training as they were.
-  if (run.state == RunState::finished && !run.is_tune_only) return true;
+  if (has_trained(run)) return true;
   const bool is_at_work =
       (run.state == RunState::tuning || run.state == RunState::training) && !run.is_interrupted;
   return !is_at_work && owner.ended_unix_ns > run.started_unix_ns;
@@ -135,6 +135,10 @@ RunFiles files_of(const storage::RunRow& run) {
   return found;
 }
 
+bool has_trained(const storage::RunRow& run) {
+  return run.state == storage::RunState::finished && !run.is_tune_only;
+}
+
 std::optional<storage::RunRow> owner_of_model(const storage::History& history,
                                               const std::string& output_dir) {
   const std::string id = owner_of(output_dir).run;
@@ -151,8 +155,7 @@ std::optional<storage::RunRow> owner_of_model(const storage::History& history,
                             .limit = -1});
   if (!runs) return std::nullopt;
   for (storage::RunRow& other : *runs) {
-    const bool has_model = other.state == storage::RunState::finished && !other.is_tune_only;
-    if (has_model && other.output_dir == output_dir) return std::move(other);
+    if (has_trained(other) && other.output_dir == output_dir) return std::move(other);
   }
   return std::nullopt;
 }

@@ -39,6 +39,9 @@ struct RunFiles {
 
 [[nodiscard]] RunFiles files_of(const storage::RunRow& run);
 
+// Whether its training has come to its end, so that it has left a model.
+[[nodiscard]] bool has_trained(const storage::RunRow& run);
+
 // The finished training whose model the summary in this output folder describes. If a run that only tunes wrote the
 // summary: the newest finished training into the folder. Nothing if the history knows none.
 [[nodiscard]] std::optional<storage::RunRow> owner_of_model(const storage::History& history,

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -76,6 +77,10 @@ std::string confusion_text(const Json& classes, const Json& matrix) {
 }
 
 }  // namespace
+
+std::string loss_text(double loss) {
+  return std::isfinite(loss) ? fmt::format("loss {:.4f}", loss) : "loss not finite";
+}
 
 bool is_test_loss_not_finite(const Json& training) {
   return training.contains("test_loss") && member(training, "test_loss").is_null() &&

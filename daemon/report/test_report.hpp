@@ -16,6 +16,9 @@ inline constexpr const char* kTestWeights = "test_weights";
 // model_ema.pt if the evaluations of the run were of the averages of its weights; else empty.
 [[nodiscard]] std::string averages_tested(const storage::RunRow& run);
 
+// "loss 0.2733", or "loss not finite".
+[[nodiscard]] std::string loss_text(double loss);
+
 // Whether something was evaluated, and its loss was no finite number: then JSON has null, as where nothing was.
 [[nodiscard]] bool is_test_loss_not_finite(const Json& training);
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstddef>
 #include <string_view>
 #include <utility>
@@ -16,6 +15,7 @@
 #include "daemon/report/rank_report.hpp"
 #include "daemon/report/report.hpp"
 #include "daemon/report/script_report.hpp"
+#include "daemon/report/test_report.hpp"
 #include "daemon/report/token_report.hpp"
 #include "daemon/report/tuning_time.hpp"
 #include "daemon/screen/finding_lines.hpp"
@@ -96,10 +96,6 @@ Lines tuned_lines(const Json& event, const LineStyle& style) {
 std::string left_text(const TrainingUnderWay& training, std::chrono::nanoseconds now) {
   const std::chrono::nanoseconds left = training.left(now);
   return left.count() > 0 ? ", " + format_duration(left) + " left" : std::string();
-}
-
-std::string loss_text(double loss) {
-  return std::isfinite(loss) ? fmt::format("loss {:.4f}", loss) : "loss not finite";
 }
 
 std::string training_text(const TrainingUnderWay& training, std::chrono::nanoseconds now) {

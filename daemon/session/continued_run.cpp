@@ -285,8 +285,8 @@ void remove_spent_checkpoints(const History& history, const std::filesystem::pat
     if (!name.starts_with(kBegin) || !name.ends_with(kEnd)) continue;
     const std::string id = name.substr(kBegin.size(), name.size() - kBegin.size() - kEnd.size());
     const auto run = history.run(id);
-    const bool is_spent = run && run->id.text == id && run->output_dir == folder.string() &&
-                          run->state == storage::RunState::finished && !run->is_tune_only;
+    const bool is_spent =
+        run && run->id.text == id && run->output_dir == folder.string() && has_trained(*run);
     if (!is_spent) continue;
     settle_checkpoint(folder, id, member(member(run->recipe, "output"), "keep_state") != false);
   }

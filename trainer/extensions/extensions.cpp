@@ -489,8 +489,7 @@ void Extensions::after_step(const Learner& learner, std::int64_t step, const at:
         in_step());
     check_state(*one, "after_step");
     end_code(*one, "after_step", WeightWatch::Of::all);
-    const std::string did = left_weights_.difference_in_all_numbers(WeightWatch::Of::all);
-    if (!did.empty()) blame(one->who, one->names, "after_step", did + in_step());
+    check(*one, "after_step", left_weights_.difference_in_all_numbers(WeightWatch::Of::all));
   }
   is_stepping_ = false;
   leave_weights(learner);
